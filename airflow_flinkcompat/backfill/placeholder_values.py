@@ -16,18 +16,7 @@ from airflow_flinkcompat.secrets import (
 
 
 def fill_in(value: str, environment: Mapping[str, str]) -> str:
-    """An option's value with its placeholders filled in.
-
-    Args:
-        value: The value, as the script has it between the quotes.
-        environment: That of Spark's driver.
-
-    Returns:
-        The value for the client; what hides it is the run's redactor (:func:`driver_redactor`).
-
-    Raises:
-        BackfillError: A malformed placeholder, or a variable that is not set. It never holds a value.
-    """
+    """An option's value with its placeholders filled in."""
     try:
         return resolve_value(value, environment_lookup(environment)).text
     except (PlaceholderError, LookupError) as error:

@@ -88,15 +88,7 @@ def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:
-    """A version is one of a named engine: which one it belongs to is never guessed.
-
-    Args:
-        engine: The engine that was named, if one was.
-        **options: What was given for the options that belong to an engine, by their names with underscores.
-
-    Raises:
-        InputError: No engine was named, and one of the options was given; or the engine has no such version.
-    """
+    """A version is one of a named engine: which one it belongs to is never guessed."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if engine is None and given:
         raise InputError(
@@ -122,14 +114,7 @@ _OUTCOME = re.compile(rf"(?<=\[)(?:{_WORDS})(?=\])|^(?:{_WORDS.upper()})\b", re.
 
 
 def coloured(text: str) -> str:
-    """A report with its outcomes in colour, for ``click.echo``, which leaves colours out of what is no terminal.
-
-    Args:
-        text: The report.
-
-    Returns:
-        The same, without colours where the environment sets ``NO_COLOR``.
-    """
+    """A report with its outcomes in colour, for ``click.echo``, which leaves colours out of what is no terminal."""
     if os.environ.get("NO_COLOR"):
         return text
     return _OUTCOME.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0].lower()], bold=True), text)
@@ -176,15 +161,7 @@ def parse_function(text: str) -> FunctionDeclaration:
 
 
 def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachError:
-    """An error of the layer below as the command line tells it.
-
-    Args:
-        error: What went wrong.
-        what: What asked for it; "" where that is plain.
-
-    Returns:
-        Out of reach where a ledger cannot be read or nobody answered, which no other input mends; else bad input.
-    """
+    """An error of the layer below as the command line tells it."""
     from airflow_flinkcompat.deploy.ledger.history import DeploymentNameError
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
 
@@ -194,30 +171,13 @@ def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachErro
 
 
 def require_spark(what: str, *extras: Extra) -> None:
-    """Check that PySpark is there, before anything is asked of a cluster.
-
-    Args:
-        what: The command or option that needs it.
-        extras: All that it needs beside the extra ``spark``.
-
-    Raises:
-        InputError: It is not.
-    """
+    """Check that PySpark is there, before anything is asked of a cluster."""
     if find_spec("pyspark") is None:
         raise bare_install(what, ModuleNotFoundError(name="pyspark"), *extras, "spark")
 
 
 def bare_install(what: str, error: ImportError, *extras: Extra) -> InputError:
-    """The error of a command that lacks packages that the bare install leaves out.
-
-    Args:
-        what: The command or option that needs them.
-        error: Names a package; it is shown if the installed metadata names none that is missing.
-        extras: The extras that bring all that it needs.
-
-    Returns:
-        The error, with the remedy.
-    """
+    """The error of a command that lacks packages that the bare install leaves out."""
     missing = missing_packages(*extras) or (str(error.name),)
     return InputError(
         f"{what} needs packages that are not installed ({', '.join(missing)}): {install_command(*extras)}"

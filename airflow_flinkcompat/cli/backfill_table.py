@@ -34,17 +34,6 @@ def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], plac
     """What the options of the command say over what the file says.
 
     Tables are laid over one another by their keys.
-
-    Args:
-        given: What the options say, by the names of the task's arguments; None and empty: nothing.
-        table: What the file says.
-        place: The table, as messages call it.
-
-    Returns:
-        Both together; None of what neither says.
-
-    Raises:
-        InputError: A value that counts is of another kind, or is a template, which nothing renders here.
     """
     found = dict(given)
     for key in _OPTIONS:

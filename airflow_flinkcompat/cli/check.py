@@ -215,16 +215,7 @@ def _require_use(
 
 
 def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str]) -> Side | None:
-    """A script that was named, as one side of a change.
-
-    Args:
-        script: The script.
-        options: How it is judged; the catalog is DDL.
-        elsewhere: The texts that a program finds under a path where no file is.
-
-    Returns:
-        The side; None where there is no script.
-    """
+    """A script that was named, as one side of a change."""
     if script.text is None:
         return None
     engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
@@ -264,17 +255,7 @@ def with_waivers(
     sides: tuple[Side | None, Side | None],
     named: tuple[str, str],
 ) -> tuple[Report | Reports, tuple[str, ...]]:
-    """A verdict with the waivers of the proposed script.
-
-    Args:
-        report: The verdict of the engine that was named, or of both.
-        waivers: What stands beside the proposed script.
-        sides: Both sides of the change.
-        named: The deployment, "" where none is known, and what ``flinkcompat accept`` knows the change by.
-
-    Returns:
-        The verdict with them, and a line for each that is over.
-    """
+    """A verdict with the waivers of the proposed script."""
     each = report.each if isinstance(report, Reports) else (report,)
     judged = apply_waivers(each, waivers, ChangeIdentity.of(*sides), utc_day(), named)
     return Reports(judged.reports) if isinstance(report, Reports) else judged.reports[0], judged.notes

@@ -69,14 +69,7 @@ def init_command(folder: Path) -> None:
 
 
 def named_scripts(paths: Iterable[str]) -> dict[str, str]:
-    """Deployments by name: a file's own name, with that of its folder where two files have one name.
-
-    Args:
-        paths: Scripts by their path from the project's folder.
-
-    Returns:
-        The paths by names that a deployment may have.
-    """
+    """Deployments by name: a file's own name, with that of its folder where two files have one name."""
     every = sorted(paths)
     counts = Counter(Path(path).stem for path in every)
     found: dict[str, str] = {}

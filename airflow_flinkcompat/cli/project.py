@@ -38,19 +38,7 @@ deployment_option = click.option(
 
 
 def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
-    """The project file that a command goes by.
-
-    Args:
-        config: What ``--config`` names; the null device stands for no file.
-        near: The file or folder from which it is sought upwards; None: nowhere.
-
-    Returns:
-        The project; None where there is none. Unless the environment says whether the planner has a network, the
-        project does.
-
-    Raises:
-        InputError: The file cannot be read or used.
-    """
+    """The project file that a command goes by."""
     if config == os.devnull:
         return None
     found = config if config is not None else (None if near is None else find_project_file(near))
@@ -61,17 +49,7 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
 
 
 def require_project(config: str | None) -> ProjectFile:
-    """The project file of a command that needs one.
-
-    Args:
-        config: What ``--config`` names.
-
-    Returns:
-        The project.
-
-    Raises:
-        InputError: There is none from this folder upwards, or it cannot be read or used.
-    """
+    """The project file of a command that needs one."""
     project = project_for(config, Path())
     if project is None:
         raise InputError(f"there is no {FILE_NAME} here or in a folder above: begin with flinkcompat init")
@@ -79,18 +57,7 @@ def require_project(config: str | None) -> ProjectFile:
 
 
 def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
-    """A deployment of the file by its name.
-
-    Args:
-        project: The project.
-        name: What was named on the command line.
-
-    Returns:
-        The deployment.
-
-    Raises:
-        InputError: The file has no such deployment, or it cannot be used.
-    """
+    """A deployment of the file by its name."""
     if name in project.broken:
         raise InputError("\n  ".join(project.broken[name]))
     found = next((each for each in project.deployments if each.name == name), None)
@@ -124,22 +91,7 @@ class Judging:
 def judging(
     project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
 ) -> Judging:
-    """How a script is judged.
-
-    Args:
-        project: The project file; None: there is none.
-        place: The script's file; None: it has none.
-        deployment: The deployment that was named; None: the one whose script it is.
-        given: What the options of the command say; its catalog is DDL.
-        fail_on: The gate that they name.
-
-    Returns:
-        The options and the gate, each as given, else as the file says, else by default.
-
-    Raises:
-        InputError: The deployment is not there or cannot be told, or what the file says cannot be used.
-        ScriptError: The catalog cannot be read.
-    """
+    """How a script is judged."""
     if project is None:
         if deployment is not None:
             raise InputError(f"--deployment names one of a {FILE_NAME}, and there is none: add --config FILE")
@@ -162,22 +114,7 @@ def judging(
 def judging_flink(
     command: str, project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions
 ) -> Judging:
-    """How a script is judged by a command that is about open-source Flink alone, and has no gate.
-
-    Args:
-        command: The command.
-        project: The project file; None: there is none.
-        place: The script's file; None: it has none.
-        deployment: The deployment that was named; None: the one whose script it is.
-        given: What the options of the command say; its catalog is DDL.
-
-    Returns:
-        The options, by the engine ``flink``; what was taken of the file is told on standard error.
-
-    Raises:
-        InputError: As :func:`judging`; or the file names another engine.
-        ScriptError: The catalog cannot be read.
-    """
+    """How a script is judged by a command that is about open-source Flink alone, and has no gate."""
     by = judging(project, place, deployment, given, DEFAULT_GATE)
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
@@ -259,14 +196,6 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
 
     Settings and variables are laid over one another by their keys, functions by their names. The file's version is one
     of the file's engine, and counts for no other one.
-
-    Args:
-        given: What the options of the command say.
-        of_file: What the file says of the script.
-
-    Returns:
-        Both together, and in a few words each what was taken of the file; no value that could be a secret is among
-        these.
     """
     engine = given.engine or of_file.engine
     version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)

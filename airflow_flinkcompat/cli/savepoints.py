@@ -51,17 +51,7 @@ def job_options(
 
 
 def history_of(texts: Iterable[str]) -> Mapping[str, str]:
-    """What ``--history`` names.
-
-    Args:
-        texts: ``TABLE`` or ``TABLE=URI``, each.
-
-    Returns:
-        By table the place of its rows, "" where the table says it.
-
-    Raises:
-        InputError: One names no table, or two name the same one.
-    """
+    """What ``--history`` names."""
     found: dict[str, str] = {}
     for text in texts:
         table, _, place = text.partition("=")
@@ -90,15 +80,7 @@ def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
 
 @contextmanager
 def state_errors() -> Iterator[None]:
-    """State that cannot be had or kept ends the command.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        InputError: A savepoint cannot be read, or is not what was written; the folder to write to holds something.
-        SystemExit: With 1, where the state does not go on.
-    """
+    """State that cannot be had or kept ends the command."""
     from airflow_flinkcompat.migration import FolderTaken, MigrationVerificationFailed, NotMigratable
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
@@ -114,17 +96,7 @@ def state_errors() -> Iterator[None]:
 
 
 def require_predicted(migration: Migration, *, savepoint: str | None = None, template: str | None = None) -> None:
-    """See before anything is computed or written that state can be rewritten, and is stored as plans predict.
-
-    Args:
-        migration: What becomes of each state.
-        savepoint: Path or URI of the old job's savepoint; None: it is not compared.
-        template: Path or URI of the template; None: it is not compared.
-
-    Raises:
-        InputError: A savepoint cannot be read.
-        SystemExit: With 1, where a field cannot be rewritten, or a savepoint holds something else than predicted.
-    """
+    """See before anything is computed or written that state can be rewritten, and is stored as plans predict."""
     from airflow_flinkcompat.migration import require_predicted_state, require_predicted_template, require_rewritable
 
     with state_errors():
@@ -143,20 +115,7 @@ def write_savepoint(
     workers: Workers | None,
     history: StateComputer | None,
 ) -> None:
-    """Write the savepoint of a migration, read it back, and say how much was written.
-
-    Args:
-        savepoint: Path or URI of the old one.
-        template: The same of the template.
-        to: The same of the folder to write.
-        migration: What becomes of each state.
-        workers: Who reads and writes; None: this process.
-        history: Who computes; None: nobody.
-
-    Raises:
-        InputError: It cannot be written, or is not what was to be written.
-        SystemExit: With 1, where the state does not go on.
-    """
+    """Write the savepoint of a migration, read it back, and say how much was written."""
     from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 

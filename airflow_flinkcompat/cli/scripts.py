@@ -32,19 +32,7 @@ class NamedScript:
 
 
 def read_named(name: str, *, program: bool = False) -> NamedScript:
-    """The script that is named on the command line.
-
-    Args:
-        name: A file, ``-`` for standard input, ``REV:path`` for a file of a Git revision, or the null device.
-        program: Whether the caller takes programs of the Table API as well.
-
-    Returns:
-        The script; without a text for the null device, and where the file or the revision's file is not there.
-
-    Raises:
-        ScriptError: It cannot be read, or is not UTF-8.
-        InputError: Git cannot be asked, or has no such revision.
-    """
+    """The script that is named on the command line."""
     if name == STDIN:
         return NamedScript(name, decode_script(sys.stdin.buffer.read(), "<stdin>"))
     if name == NOTHING:
@@ -66,17 +54,6 @@ def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
     A side that is not there is taken for one that was added or deleted only where that is certain: it is the null
     device, or both names are of one path, or the new file is empty. Anything else may be a slip of the pen, and a
     change that is not compared with what is deployed would pass.
-
-    Args:
-        old: The deployed script, as :func:`read_named` takes it.
-        new: The proposed script.
-
-    Returns:
-        The scripts, at least one of them with a text.
-
-    Raises:
-        ScriptError: One cannot be read, or is not UTF-8.
-        InputError: One is not there for no known reason, both are standard input, or neither is there.
     """
     require_one_stdin(old, new)
     before, after = read_named(old, program=True), read_named(new, program=True)
@@ -94,18 +71,7 @@ def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
 
 
 def waivers_beside(name: str) -> tuple[Waiver, ...]:
-    """The waivers beside a script: in the working tree, or of the same revision.
-
-    Args:
-        name: What was named, as :func:`read_named` takes it.
-
-    Returns:
-        The waivers; none where there is no such file, and of standard input or the null device.
-
-    Raises:
-        ScriptError: The file cannot be read, or is not UTF-8.
-        InputError: It cannot be used.
-    """
+    """The waivers beside a script: in the working tree, or of the same revision."""
     if name in (STDIN, NOTHING):
         return ()
     of_script = _is_of_revision(name)
@@ -115,46 +81,18 @@ def waivers_beside(name: str) -> tuple[Waiver, ...]:
 
 
 def require_one_stdin(old: str, new: str) -> None:
-    """Standard input holds one script.
-
-    Args:
-        old: What was named as the deployed side.
-        new: What was named as the proposed side.
-
-    Raises:
-        InputError: Both are standard input.
-    """
+    """Standard input holds one script."""
     if old == new == STDIN:
         raise InputError("- names standard input, which holds one script: name a file for the other side")
 
 
 def path_of(name: str) -> Path | None:
-    """The file of the working tree that a name on the command line stands for.
-
-    Args:
-        name: What was named, as :func:`read_named` takes it.
-
-    Returns:
-        The file, which need not be there; None for standard input and the null device.
-
-    Raises:
-        InputError: Git cannot be asked.
-    """
+    """The file of the working tree that a name on the command line stands for."""
     return None if name in (STDIN, NOTHING) else _path(name)
 
 
 def require_text(script: NamedScript) -> str:
-    """The text of a script that has to be there.
-
-    Args:
-        script: What was named.
-
-    Returns:
-        Its text.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The text of a script that has to be there."""
     if script.text is None:
         raise InputError(f"{script.name}: cannot be read: there is no such file")
     return script.text

@@ -71,17 +71,7 @@ class Planner:
         return self != Planner()
 
     def compiling(self, jars: tuple[Path, ...] = ()) -> Planner:
-        """This planner, without a target that cannot plan scripts.
-
-        Args:
-            jars: Those of the project file, which count where none is named.
-
-        Returns:
-            The planner; a SQL Gateway has to plan for such a target.
-
-        Raises:
-            InputError: There is no such target.
-        """
+        """This planner, without a target that cannot plan scripts."""
         if self.target is None:
             return self if self.jars or self.gateway else replace(self, jars=jars)
         try:
@@ -129,21 +119,7 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
-    """Where the savepoint lies by which a job ended.
-
-    Args:
-        job_id: The job.
-        target: The name of the target that ran it; None: a JobManager alone.
-        gateway: The URL of its SQL Gateway.
-        jobmanager: The URL of its JobManager.
-
-    Returns:
-        Path or URI of its folder.
-
-    Raises:
-        InputError: The job still runs, is not known, or ended without one.
-        OutOfReachError: The target does not answer.
-    """
+    """Where the savepoint lies by which a job ended."""
     try:
         from airflow_flinkcompat.deploy import DeployError, JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore
@@ -167,20 +143,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
 
 
 def deployed_job(what: str, planner: Planner, savepoint: str | None) -> DeployedJob:
-    """The deployed job as the cluster and the savepoint that were named show it.
-
-    Args:
-        what: What asks for it, in errors.
-        planner: The options that name a cluster.
-        savepoint: Path or URI of a savepoint of the job; None: there is none.
-
-    Returns:
-        The options of the cluster, and the operators of the savepoint that keep state.
-
-    Raises:
-        InputError: The cluster is no target that can be asked, or the savepoint cannot be read.
-        OutOfReachError: The cluster does not answer.
-    """
+    """The deployed job as the cluster and the savepoint that were named show it."""
     options: Mapping[str, str] = {}
     try:
         from airflow_flinkcompat.deploy import DeployError
@@ -203,23 +166,7 @@ def deployed_job(what: str, planner: Planner, savepoint: str | None) -> Deployed
 
 
 def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint: str | None, *others: Extra) -> Plans:
-    """The compiled plans of both sides.
-
-    Args:
-        what: What asks for them, in errors.
-        old: What is deployed.
-        new: What is proposed.
-        planner: Who compiles them.
-        savepoint: A savepoint of the deployed job, whose operators the planner on this machine has to give; None: none.
-        others: The extras that the command needs beside the planner's.
-
-    Returns:
-        The plans of each side.
-
-    Raises:
-        InputError: They cannot be had.
-        OutOfReachError: Nobody answers.
-    """
+    """The compiled plans of both sides."""
     for each in (old, new):
         each.require_query()
     if planner.target is None and planner.gateway is None:

@@ -25,17 +25,7 @@ _TARGET = "sql-gateway"
 
 
 def place_of(planner: Planner) -> TargetLocation | None:
-    """Where templates are taken.
-
-    Args:
-        planner: Which Flink plans the script.
-
-    Returns:
-        The target; None: a Flink started here for it.
-
-    Raises:
-        InputError: A SQL Gateway is named without the JobManager behind it.
-    """
+    """Where templates are taken."""
     if planner.target is None and planner.gateway is None:
         return None
     if planner.target is None and planner.jobmanager is None:
@@ -44,21 +34,7 @@ def place_of(planner: Planner) -> TargetLocation | None:
 
 
 def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
-    """A savepoint that the new script took before it had read anything, of the cache where one is kept there.
-
-    Args:
-        new: The script with its settings and catalog.
-        savepoint: The one to migrate: a Flink started here, which knows no other, takes its maximum parallelism. None:
-            there is none.
-        place: Where to take it; None: on a Flink started here.
-        jars: Jars that a Flink started here has beside its own.
-
-    Returns:
-        Its folder.
-
-    Raises:
-        InputError: It cannot be taken.
-    """
+    """A savepoint that the new script took before it had read anything, of the cache where one is kept there."""
     from airflow_flinkcompat.deploy import DeployError
     from airflow_flinkcompat.deploy.restore_test import kept_template, options_of
 

@@ -19,12 +19,6 @@ def kept_by_migration(report: Report) -> str | None:
     """How much of the state a migration keeps.
 
     What a migration does not see is for a person to judge, so that nothing is whole then.
-
-    Args:
-        report: The verdict on a change.
-
-    Returns:
-        ``whole``, ``partial`` or ``none``; None where that is not known, or where nothing is migrated.
     """
     if report.migration is None:
         return None
@@ -33,16 +27,7 @@ def kept_by_migration(report: Report) -> str | None:
 
 
 def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
-    """The branch of a change that is not unchanged.
-
-    Args:
-        report: The verdict on it.
-        policy: What each outcome takes.
-        migrates: Whether there is a branch that starts the job from a rewritten savepoint.
-
-    Returns:
-        ``resume``, ``migrate``, ``restart``, ``approve`` or ``reject``.
-    """
+    """The branch of a change that is not unchanged."""
     branch = _with_waivers(report, policy, policy_branch(report, policy, migrates=migrates))
     branch = _for_empty_sinks(report, policy, branch)
     # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
@@ -79,16 +64,7 @@ def _for_empty_sinks(report: Report, policy: Policy, branch: str) -> str:
 
 
 def planner_decides(report: Report, policy: Policy, *, migrates: bool) -> bool:
-    """Return whether the branch depends on how much state a migration keeps, which only Flink's planner can tell.
-
-    Args:
-        report: The verdict on a change, from the scripts alone.
-        policy: The branch of each outcome.
-        migrates: Whether there is a branch that starts the job from a rewritten savepoint.
-
-    Returns:
-        False where the report knows it, or where the policy does the same in any case.
-    """
+    """Return whether the branch depends on how much state a migration keeps, which only Flink's planner can tell."""
     branches = {_of_incompatible(policy, kept, migrates=migrates) for kept in ("whole", "partial", "none")}
     return report.migration_is_unknown and len(branches) > 1
 

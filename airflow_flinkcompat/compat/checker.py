@@ -233,22 +233,6 @@ def check_planned(
     """Judge a change by the diff of the jobs that Flink plans.
 
     Rules decide over what no job shows, and where the planner cannot tell.
-
-    Args:
-        old: The deployed side.
-        new: The proposed side.
-        prediction: How Flink's planner ends a restore.
-        plans: The compiled plans of both sides; None where there are none.
-        with_other_engine: Whether the report also holds the outcome on the other engine.
-        accepted: What a migration may do on request alone.
-        history: What a migration keeps with history.
-
-    Returns:
-        The report, with its ground and, where that is another one, the outcome by the rules alone.
-
-    Raises:
-        ScriptError: A script holds no statement.
-        InputError: A script holds no query.
     """
     judged = partial(check, old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
     read = judged()

@@ -13,16 +13,7 @@ PARTS = frozenset({"columns", "types", "order", "computed", "metadata"})
 
 
 def one_for_each_table(matches: Iterable[RuleMatch], rule: Rule, change: Change) -> Iterator[RuleMatch]:
-    """A rule's matches, those about the columns of one table put together.
-
-    Args:
-        matches: What the rule found.
-        rule: It.
-        change: What it looked at.
-
-    Yields:
-        The matches, with the worst verdict of those that are put together, and one message that names the columns.
-    """
+    """A rule's matches, those about the columns of one table put together."""
     about: dict[str, list[RuleMatch]] = {}
     for match in matches:
         table = _table_of(match)

@@ -68,34 +68,12 @@ def obstacles(side: Side) -> tuple[Obstacle, ...]:
 
     A statement that this grammar merely does not know is no obstacle: Flink may read it. Nor is one of a script in
     another dialect than Flink's own.
-
-    Args:
-        side: the proposed side of a change.
-
-    Returns:
-        The obstacles by kind, each kind in the order of the script; empty where the side can be deployed as far as
-        its text tells.
-
-    Raises:
-        ScriptError: the text as a whole is no script or program.
     """
     return (*_errors_of_syntax(side), *_settings(side), *_secrets(side), *_placeholders(side))
 
 
 def bad_input(side: Side, engine: str | None, *, deployed: bool = False) -> list[str]:
-    """The obstacles for which a side cannot be judged, on the engine that was named or on any.
-
-    Args:
-        side: A side of a change.
-        engine: The engine that judges; None if every engine does.
-        deployed: Whether the side runs already, so that Flink takes its settings, or does not read them.
-
-    Returns:
-        Their messages, each once.
-
-    Raises:
-        ScriptError: The text as a whole is no script or program.
-    """
+    """The obstacles for which a side cannot be judged, on the engine that was named or on any."""
     sides = (side.on(name) for name in ([engine] if engine else ENGINES))
     kinds = (ObstacleKind.SYNTAX,) if deployed else UNREADABLE
     return list(dict.fromkeys(str(each) for judged in sides for each in obstacles(judged) if each.kind in kinds))
@@ -186,14 +164,7 @@ def _secrets(side: Side) -> Iterator[Obstacle]:
 
 
 def exposed_secrets(side: Side) -> Iterator[Secret]:
-    """The secrets of a script or program that stand there for all to see, or for whose placeholders nobody stands in.
-
-    Args:
-        side: A side of a change.
-
-    Yields:
-        The secrets in order, but for placeholders that the engine, or what deploys the job, fills in.
-    """
+    """The literal secrets of a script or program, and placeholders that nobody fills in."""
     yield from (secret for secret in side.secrets if not _is_filled(secret.variables, side))
 
 
@@ -205,14 +176,7 @@ def _is_filled(variables: tuple[str, ...], side: Side) -> bool:
 
 
 def nobody_fills_in(variables: tuple[str, ...]) -> str:
-    """What is to be said of a value that is to be taken from variables of another tool.
-
-    Args:
-        variables: Placeholders of another tool.
-
-    Returns:
-        Words behind the name of the value; "" where there are no variables.
-    """
+    """What is to be said of a value that is to be taken from variables of another tool."""
     if len(variables) == 1:
         return f"asks for {variables[0]}, a placeholder that nothing here fills in"
     return f"asks for {' and '.join(variables)}, placeholders that nothing here fills in" if variables else ""

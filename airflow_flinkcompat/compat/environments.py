@@ -30,15 +30,7 @@ class ProgramEnvironment:
 
 
 def environments(old: Side, new: Side) -> list[ProgramEnvironment]:
-    """Every environment that the sides may meet, at most :data:`LIMIT` of them; one where nothing depends on it.
-
-    Args:
-        old: The deployed side.
-        new: The proposed side.
-
-    Returns:
-        Those in which both sides start a job, each pair of readings once; all of them where there is none.
-    """
+    """Every environment that the sides may meet, at most :data:`LIMIT` of them; one where nothing depends on it."""
     found = list(_all(old, new)) if "python" in (old.language, new.language) else []
     if len(found) < 2:
         return found or [ProgramEnvironment({}, old, new)]

@@ -80,14 +80,7 @@ def _refused(side: Side) -> Iterator[Finding]:
 
 
 def undescribed_tables(side: Side) -> tuple[str, ...]:
-    """The declared tables on whose connectors it depends whether Flink takes a statement.
-
-    Args:
-        side: The script.
-
-    Returns:
-        Their names, in the order of the statements.
-    """
+    """The declared tables on whose connectors it depends whether Flink takes a statement."""
     queries = (
         Query(side.program.pipelines[n], each, side.program, side.flink_line) for n, each in side.outputs[0].items()
     )
@@ -153,14 +146,7 @@ def _undeclared(side: Side) -> Iterator[Finding]:
 
 
 def undeclared_tables(side: Side) -> Mapping[str, int]:
-    """The tables that a script uses, and that neither it nor its catalog declares.
-
-    Args:
-        side: The script.
-
-    Returns:
-        The place of the first query that uses each, by name, in the order of the script.
-    """
+    """The tables that a script uses, and that neither it nor its catalog declares."""
     declared = {table.name for table in side.program.tables}
     found: dict[str, int] = {}
     for place, output in side.outputs[0].items():

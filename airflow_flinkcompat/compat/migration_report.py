@@ -81,14 +81,7 @@ class MigratedOperator:
 
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
-        """What the line of a migration says.
-
-        Args:
-            line: What becomes of an operator's state.
-
-        Returns:
-            The same, for a reader, secrets masked.
-        """
+        """What the line of a migration says."""
         told = (_kept(line), line.begun, line.lost, line.computed, line.null_columns, line.null_outputs)
         metrics = (tuple(map(mask_secrets, found)) for found in told)
         return cls(mask_secrets(_name(line)), line.keep, mask_secrets(line.reason), *metrics)
@@ -118,14 +111,7 @@ class MigrationReport:
 
     @classmethod
     def of(cls, migration: Migration) -> MigrationReport:
-        """What a migration keeps.
-
-        Args:
-            migration: What becomes of each state of a job.
-
-        Returns:
-            The same, for a reader.
-        """
+        """What a migration keeps."""
         return cls(migration.kept, tuple(map(MigratedOperator.of, migration.operators)))
 
     @property
@@ -142,11 +128,7 @@ class MigrationReport:
         return _REFUSED if self.kept is MigrationExtent.NONE and kept_beside else _HEADLINES[self.kept]
 
     def lines(self) -> Iterator[str]:
-        """What is kept, in words.
-
-        Yields:
-            For each operator a line, and lines for what of it goes on, begins now, and is gone.
-        """
+        """What is kept, in words."""
         for each in self.operators:
             yield f"  {each.operator}: {each.state}"
             told = (
@@ -160,13 +142,7 @@ class MigrationReport:
                     yield f"    {word:<10} {', '.join(metrics)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values; :meth:`from_dict` reads it back.
-
-        Returns:
-            ``kept`` (``whole``, ``partial``, ``none``) and ``operators``, each with ``operator``, ``state``,
-            ``reason`` and the lists ``keeps``, ``begins``, ``gone``. Where they hold something, also the lists
-            ``computed`` (from history), ``null_columns`` and ``null_outputs``.
-        """
+        """The report as JSON values; :meth:`from_dict` reads it back."""
         return {
             "kept": self.kept.value,
             "operators": [
@@ -185,18 +161,7 @@ class MigrationReport:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> MigrationReport:
-        """The report that :meth:`to_dict` wrote.
-
-        Args:
-            data: It as JSON values.
-
-        Returns:
-            The report.
-
-        Raises:
-            KeyError: A field is missing.
-            ValueError: A value is not known.
-        """
+        """The report that :meth:`to_dict` wrote."""
         rows = (
             MigratedOperator(
                 row["operator"],

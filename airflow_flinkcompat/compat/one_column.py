@@ -20,16 +20,7 @@ _OF_QUERIES = ("columns", "aggregates", "row", "row of input 1", "row of input 2
 
 
 def one_for_each_column(findings: Sequence[Finding], change: Change) -> list[Finding]:
-    """Findings, those put together that one column explains from its source to its sink.
-
-    Args:
-        findings: Those of a change, what decides over each marked.
-        change: What was looked at.
-
-    Returns:
-        The findings, of each such column the worst one alone, which names the tables that have it too. A finding that
-        decides is left out for none that does not.
-    """
+    """Findings, those put together that one column explains from its source to its sink."""
     found = list(findings)
     differences = {difference.key: difference for difference in change.differences}
     for pair in change.pipelines:

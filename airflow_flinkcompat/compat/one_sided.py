@@ -44,19 +44,7 @@ NO_SCRIPT = hashlib.sha256(b"").hexdigest()
 
 
 def added_report(new: Side, old_source: str) -> Report:
-    """The report on a deployment that is new.
-
-    Args:
-        new: The proposed side.
-        old_source: What was named as the side that is deployed.
-
-    Returns:
-        A report with the finding ``deployment-added``, and with what the script shows by itself.
-
-    Raises:
-        ScriptError: The script holds no statement.
-        InputError: The script holds no query.
-    """
+    """The report on a deployment that is new."""
     try:
         shown = tuple(each for each in lint(new) if each.outcome is not Outcome.COMPATIBLE)
     except RecursionError:
@@ -70,15 +58,7 @@ def added_report(new: Side, old_source: str) -> Report:
 
 
 def removed_report(old: Side, new_source: str) -> Report:
-    """The report on a deployment whose script was deleted.
-
-    Args:
-        old: The deployed side.
-        new_source: What was named as the side that is proposed.
-
-    Returns:
-        A report with the finding ``deployment-removed`` alone.
-    """
+    """The report on a deployment whose script was deleted."""
     message = "the script was deleted, and its job runs on until it is stopped"
     return _report(REMOVED, message, old, (old.sha256, old.source), (NO_SCRIPT, new_source), ())
 

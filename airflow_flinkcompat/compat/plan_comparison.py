@@ -54,22 +54,7 @@ class SourceOverrides:
 def migrations(
     old: Side, new: Side, plans: Plans, asked: SourceOverrides | None = None, accepted: Collection[Accept] = ()
 ) -> tuple[Migration, ...]:
-    """What of the state of each job a rewritten savepoint could keep.
-
-    Args:
-        old: What is deployed.
-        new: What is proposed.
-        plans: The compiled plans of both sides.
-        asked: What is asked for of sources; None: nothing.
-        accepted: What is done on request alone.
-
-    Returns:
-        One for each job that both sides have.
-
-    Raises:
-        InputError: A plan is not as the measured versions write it, or no job reads a source of which something is
-            asked.
-    """
+    """What of the state of each job a rewritten savepoint could keep."""
     return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
 
 
@@ -130,14 +115,7 @@ def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
 
 
 def sinks_elsewhere(change: Change) -> Set[str]:
-    """Sink tables that may find in a savepoint what was begun at another place.
-
-    Args:
-        change: Both scripts.
-
-    Returns:
-        The names of the tables.
-    """
+    """Sink tables that may find in a savepoint what was begun at another place."""
     old, new = ({last_part(table.name): table for table in program.tables} for program in change.programs)
     found = set()
     for name in old.keys() & new.keys():

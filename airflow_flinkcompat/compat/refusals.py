@@ -86,14 +86,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
 
 
 def of_old_style(side: Side) -> Iterator[Refusal]:
-    """Tables that a query uses and that no factory of this line of Flink makes a source or a sink of.
-
-    Args:
-        side: What is proposed.
-
-    Yields:
-        A refusal for each of them; none on a line of which it was not seen.
-    """
+    """Tables that a query uses and that no factory of this line of Flink makes a source or a sink of."""
     line = side.flink_line
     if line not in _WITHOUT_OLD_STYLE:
         return

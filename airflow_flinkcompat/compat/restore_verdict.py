@@ -263,15 +263,7 @@ class RestoreVerdict:
 
 
 def graph_may_decide(finding: Finding, rule: Rule) -> bool:
-    """Return whether the planner's exec graph may answer what a rule does not know.
-
-    Args:
-        finding: What was found.
-        rule: The rule that found it.
-
-    Returns:
-        False for a finding that is not unknown for lack of cover, or speaks of what no graph shows.
-    """
+    """Return whether the planner's exec graph may answer what a rule does not know."""
     if finding.reason not in (Reason.NOT_COVERED, Reason.AMBIGUOUS):
         return False
     if finding.claims:

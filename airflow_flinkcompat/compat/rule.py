@@ -128,14 +128,7 @@ class Verdict:
         return f"{ids}: {self.source}" if self.basis is Basis.MEASURED else f"{self.source} ({ids})"
 
     def on_line(self, line: str) -> Verdict:
-        """What it comes to on one line of open-source Flink, where nothing is safe that was not run on that line.
-
-        Args:
-            line: ``major.minor``.
-
-        Returns:
-            The verdict itself, or ``unknown`` in its place.
-        """
+        """What it comes to on one line of open-source Flink, where nothing is safe that was not run on that line."""
         if self.outcome not in SAFE or line in lines_restored_right(self.evidence):
             return self
         if line in self.versions:
@@ -264,18 +257,7 @@ def documented(outcome: Outcome, row: str) -> Verdict:
 
 
 def measured(outcome: Outcome, *ids: str, note: str = "", consequence: Consequence | None = None) -> Verdict:
-    """An outcome seen on a real Flink.
-
-    Args:
-        outcome: How the restores ended.
-        ids: The restores, by their ids in the table of evidence; the versions it holds on follow from them.
-        note: What is to be said beside them.
-        consequence: How a restore ends that goes wrong.
-
-    Returns:
-        The verdict; ``unknown`` where an id is not known, or where no version restored all of them right that a safe
-        outcome rests on.
-    """
+    """An outcome seen on a real Flink."""
     return _doubt(outcome, ids) or Verdict(outcome, Basis.MEASURED, note, None, consequence, ids)
 
 
@@ -286,19 +268,7 @@ def inferred(
     ids: tuple[str, ...] = (),
     other_evidence: tuple[str, ...] = (),
 ) -> Verdict:
-    """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given.
-
-    Args:
-        outcome: What follows.
-        source: From what it follows.
-        reason: Why it is unknown.
-        ids: Restores that it starts from. A safe outcome on open-source Flink cannot do without: they say on which
-            versions it holds.
-        other_evidence: Others from which it follows as well, on versions where those were not run.
-
-    Returns:
-        The verdict; ``unknown`` on the same terms as :func:`measured`.
-    """
+    """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given."""
     if outcome is Outcome.UNKNOWN and reason is None:
         reason = Reason.NOT_COVERED
     doubt = _doubt(outcome, ids) or _doubt(outcome, other_evidence)
@@ -316,14 +286,7 @@ def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
 
 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:
-    """One verdict for several: the worst; where all are as good, it holds only where each of them does.
-
-    Args:
-        verdicts: At least one.
-
-    Returns:
-        The verdict.
-    """
+    """One verdict for several: the worst; where all are as good, it holds only where each of them does."""
     every = list(verdicts)
     worst = max(every, key=lambda verdict: verdict.outcome.rank)
     alike = [verdict for verdict in every if verdict.outcome is worst.outcome]

@@ -17,17 +17,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 
 def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:
-    """What of a job's state a rewritten savepoint could keep, where the scripts alone tell all that is kept.
-
-    Args:
-        change: Two scripts of one query each.
-        accepted: What is done on request alone.
-
-    Returns:
-        What the compiled plans of both scripts would tell too, but for the names of operators in one phase or two; None
-        where something may be kept that the scripts do not tell, where the sources are others, or where nothing was
-        measured on that version.
-    """
+    """What of a job's state a rewritten savepoint could keep, where the scripts alone tell all that is kept."""
     versions = {*change.versions}
     measured = len(versions) == 1 and versions <= set(EQUAL.verdicts["flink"].versions)
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):

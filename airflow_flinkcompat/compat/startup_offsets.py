@@ -34,14 +34,7 @@ def by_itself(connector: str, options: Mapping[str, str]) -> str:
 
 
 def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
-    """Tables that a side reads and declares → where each begins by itself; hints win over options of the table.
-
-    Args:
-        side: The script.
-
-    Returns:
-        Name and words for each table; none for tables in which rows are only looked up.
-    """
+    """Tables that a side reads and declares → where each begins by itself; hints win over options of the table."""
     outputs, failures = side.outputs
     scans = [node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan)]
     found: dict[str, str] = {}

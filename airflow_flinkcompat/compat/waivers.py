@@ -48,17 +48,7 @@ class ChangeIdentity:
 
 
 def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str:
-    """What a waiver of a finding is bound to, beside what is deployed.
-
-    Args:
-        finding: The finding, waived or not.
-        engine: The engine whose finding it is.
-        change: The change.
-
-    Returns:
-        A SHA-256 of rule, subject, clauses and words, of outcome and consequence. A finding without clauses does not
-        tell what changed, so that it is bound to the whole of the proposed side.
-    """
+    """What a waiver of a finding is bound to, beside what is deployed."""
     row = finding.to_dict()
     for span in (finding.before_span, finding.after_span):  # lines may move
         row["message"] = row["message"].removeprefix(f"{span}: ")
@@ -68,14 +58,7 @@ def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str
 
 
 def may_restore_wrongly(finding: Finding) -> bool:
-    """Whether a restore may run on with wrong rows and no error: that is known, or nothing else is.
-
-    Args:
-        finding: A finding.
-
-    Returns:
-        True where its waiver has to say so on purpose.
-    """
+    """Whether a restore may run on with wrong rows and no error: that is known, or nothing else is."""
     if finding.consequence is not None:
         return finding.consequence is Consequence.SILENTLY_WRONG
     return finding.outcome is Outcome.INCOMPATIBLE and finding.rule not in _NO_RESTORE
@@ -101,18 +84,7 @@ def apply_waivers(
     today: date,
     named: tuple[str, str] = ("", "NAME"),
 ) -> WaivedReports:
-    """The reports on one change with the waivers of its script.
-
-    Args:
-        reports: The verdict of each engine that was asked.
-        waivers: What stands beside the proposed script.
-        change: The change that the reports are about.
-        today: The day, in UTC.
-        named: The deployment, "" where none is known, and what ``flinkcompat accept`` knows the change by.
-
-    Returns:
-        The reports, each of the same outcome, and what to do about waivers that are over.
-    """
+    """The reports on one change with the waivers of its script."""
     own = [
         replace(each, by=_shown(each.by), reason=_shown(each.reason))
         for each in waivers
@@ -207,14 +179,7 @@ def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, nam
 
 
 def waiver_lines(reports: Iterable[Report]) -> tuple[str, ...]:
-    """What a report says of its waivers right below the verdict.
-
-    Args:
-        reports: The verdicts on one change.
-
-    Returns:
-        A line for each waiver that was given for a finding; those that hold come first.
-    """
+    """What a report says of its waivers right below the verdict."""
     applied = [(finding, finding.waiver) for report in reports for finding in report.findings if finding.waiver]
     ordered = sorted(applied, key=lambda each: each[1].state is not WaiverState.HOLDS)
     return tuple(dict.fromkeys(_line(finding, waiver) for finding, waiver in ordered))

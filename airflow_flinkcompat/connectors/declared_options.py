@@ -44,34 +44,14 @@ class DeclaredOption:
 
 
 def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOption, ...]:
-    """Find an option in the artifacts of a connector.
-
-    Args:
-        connector: The value of the option ``connector``, None for a table without one.
-        use: What a query does with the table.
-        key: The option, or an older name of it.
-
-    Returns:
-        One for each version that declares it, the newest first.
-    """
+    """Find an option in the artifacts of a connector."""
     return tuple(
         each for each in _by_connector().get(connector or "", {}).get(use, ()) if key in (each.key, *each.older)
     )
 
 
 def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> OptionFact | None:
-    """What the artifacts of a connector tell of an option that no definition lists.
-
-    Args:
-        connector: The value of the option ``connector``, None for a table without one.
-        use: What a query does with the table.
-        key: The option.
-        in_table: Whether the table itself stores options: a script that leaves one out need not mean its default.
-
-    Returns:
-        That another value changes the plan; that this use of the table does not read it, by its name; else that its
-        meaning is not known. None where no artifact declares it, and for a lookup whose plan does not change with it.
-    """
+    """What the artifacts of a connector tell of an option that no definition lists."""
     found = declared(connector, use, key)
     if not found:
         return None
@@ -117,11 +97,7 @@ class OptionCounts:
 
 
 def counts() -> Mapping[str, Mapping[str, OptionCounts]]:
-    """Count the options that are known.
-
-    Returns:
-        The numbers by artifact and connector.
-    """
+    """Count the options that are known."""
     return {
         artifact: {name: _counts(table) for name, table in row["connectors"].items()}
         for artifact, row in stored()["artifacts"].items()

@@ -152,17 +152,7 @@ class OptionFact:
 
 
 def facts(effect: OptionEffect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:
-    """Facts of options of which one document says the same.
-
-    Args:
-        effect: What another value of each means.
-        document: The page or class that says so.
-        keys: The options, or their beginnings and a ``*``.
-        says: What a restore does, for a reader.
-
-    Returns:
-        One for each option.
-    """
+    """Facts of options of which one document says the same."""
     return tuple(OptionFact(key, effect, document=document, says=says) for key in keys)
 
 

@@ -64,18 +64,7 @@ class FlinkOption:
         return what if self.least is None else f"{what}, at least {least}"
 
     def value(self, text: str, line: str) -> object:
-        """The value that a text stands for, equal for all its spellings.
-
-        Args:
-            text: The text as it was set.
-            line: The line of Flink that reads it.
-
-        Returns:
-            A number of milliseconds for a duration, of bytes for a size; a constant of an enum as Flink writes it.
-
-        Raises:
-            ValueError: Flink does not parse it.
-        """
+        """The value that a text stands for, equal for all its spellings."""
         if self.type.startswith(_LIST):
             of = FlinkOption(self.type.removeprefix(_LIST))
             return tuple(of.value(part, line) for part in option_values.elements(text))
@@ -93,14 +82,7 @@ class FlinkOption:
         raise ValueError(text)
 
     def spelled(self, text: str) -> str:
-        """A value as one text for all its spellings.
-
-        Args:
-            text: The text as it was set.
-
-        Returns:
-            A duration in milliseconds and a size in bytes, as a number alone; what does not parse as it stands.
-        """
+        """A value as one text for all its spellings."""
         try:
             value = self.value(text, _NEWEST)
         except ValueError:
@@ -110,15 +92,7 @@ class FlinkOption:
         return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
     def parses(self, text: str, line: str) -> bool:
-        """Return whether Flink parses a value.
-
-        Args:
-            text: The value as it was set.
-            line: The line of Flink that reads it.
-
-        Returns:
-            False where Flink refuses it whatever it is for.
-        """
+        """Return whether Flink parses a value."""
         try:
             self.value(text, line)
         except ValueError:
@@ -126,17 +100,7 @@ class FlinkOption:
         return True
 
     def refuses(self, text: str, line: str, others: Mapping[str, str] | None, use: str = "") -> bool:
-        """Return whether Flink does not take a value.
-
-        Args:
-            text: The value as it was set.
-            line: The line of Flink that reads it.
-            others: The settings beside it; None for any.
-            use: ``source`` or ``sink`` for an option of a table.
-
-        Returns:
-            False too where a placeholder stands in it.
-        """
+        """Return whether Flink does not take a value."""
         if _FILLED_IN_LATER.search(text):
             return False
         if not self.parses(text, line):
@@ -155,60 +119,25 @@ class FlinkOption:
 
 
 def declared_option(where: tuple[str, ...], key: str, line: str) -> FlinkOption | None:
-    """Return what a line of Flink declares of an option.
-
-    Args:
-        where: Empty for a setting; else ``table`` or ``format``, and the name of the connector or format.
-        key: The key.
-        line: The line of Flink, such as ``2.3``.
-
-    Returns:
-        None if that line declares no such option, or was not asked.
-    """
+    """Return what a line of Flink declares of an option."""
     return _of_line(_data()[f"{where[0]}s"].get(where[1], {}).get(key), line) if where else setting(key, line)
 
 
 @lru_cache
 def setting(key: str, line: str = "") -> FlinkOption | None:
-    """Return what a line of Flink declares of a setting.
-
-    Args:
-        key: The key, or an older name of it.
-        line: The line of Flink, such as ``2.3``; "" for the newest that declares it.
-
-    Returns:
-        None if that line declares no such option, or was not asked.
-    """
+    """Return what a line of Flink declares of a setting."""
     known = _data()["settings"]
     return _of_line(known.get(key), line) or _of_line(known.get(current_name(key)), line)
 
 
 def current_name(key: str) -> str:
-    """Return the name that Flink has for a setting today.
-
-    Args:
-        key: The key, or an older name of it.
-
-    Returns:
-        The key itself where Flink knows no newer one.
-    """
+    """Return the name that Flink has for a setting today."""
     name: str = _data()["renamed"].get(key, key)
     return name
 
 
 def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None, *, own: bool = True) -> str:
-    """Tell why Flink refuses the value of a setting.
-
-    Args:
-        key: The key, or an older name of it.
-        text: The value.
-        line: The line of Flink that reads it.
-        others: The settings beside it, by today's names; None for any.
-        own: Whether it is Flink itself, not an engine made of it, which may take more names and numbers.
-
-    Returns:
-        The reason, with what Flink expects; "" if it takes the value, or does not know the key.
-    """
+    """Tell why Flink refuses the value of a setting."""
     option = setting(key, line)
     if option is None or not option.refuses(text, line, others) or (not own and option.parses(text, line)):
         return ""
@@ -216,16 +145,7 @@ def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | No
 
 
 def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[str]:
-    """Find options of a table whose values its connector or a format refuses.
-
-    Args:
-        options: Of the table.
-        line: The line of Flink that reads it.
-        use: ``source`` or ``sink``.
-
-    Yields:
-        The reason of each, with what Flink expects.
-    """
+    """Find options of a table whose values its connector or a format refuses."""
     declared = [("", _data()["tables"].get(options.get("connector", ""), {}))]
     for key, name in options.items():
         if _FORMAT.fullmatch(key):
@@ -240,28 +160,12 @@ def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[st
 
 
 def has_metadata(name: str) -> bool:
-    """Return whether the metadata of a format are known.
-
-    Args:
-        name: The format.
-
-    Returns:
-        False where its class was not asked.
-    """
+    """Return whether the metadata of a format are known."""
     return name in _data()["metadata"]["formats"]
 
 
 def metadata(connector: str, formats: Iterable[str], *, written: bool) -> Mapping[str, str] | None:
-    """Return the metadata that a connector hands out or takes, with what formats add to it.
-
-    Args:
-        connector: The connector.
-        formats: The formats of its values.
-        written: Whether the table is written, not read.
-
-    Returns:
-        The type of each key; None if the connector was not asked.
-    """
+    """Return the metadata that a connector hands out or takes, with what formats add to it."""
     by_connector = _data()["metadata"]["write" if written else "read"]
     if connector not in by_connector:
         return None

@@ -76,29 +76,13 @@ _OPTION = re.compile(r"(?:(?:key|value)\.)?(?P<format>[\w-]+)\.(?P<name>.+)")
 
 
 def by_place(options: Mapping[str, str]) -> bool:
-    """Whether rows of a table say by their order alone which column a value is of.
-
-    Args:
-        options: Of the table.
-
-    Returns:
-        True also where only its keys, or only its values do.
-    """
+    """Whether rows of a table say by their order alone which column a value is of."""
     named = (FORMATS.get(options.get(key, "")) for key in _NAMED_BY)
     return any(each is not None and each.by_place for each in named)
 
 
 def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnIdentity:
-    """What makes a column of a table that is read the same one under another declaration.
-
-    Args:
-        options: Of the table.
-        partitioned: Whether some of its columns are read from paths, which say their names.
-
-    Returns:
-        The name, where rows say names; the place, where they do not; both, where a part of a row does, or a file of
-        Avro, which says names that messages of Avro do not.
-    """
+    """What makes a column of a table that is read the same one under another declaration."""
     if not by_place(options):
         return ColumnIdentity.NAME
     formats = [options[key] for key in _NAMED_BY if key in options]

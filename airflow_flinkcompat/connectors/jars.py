@@ -28,14 +28,7 @@ class MavenArtifact:
     versions: Mapping[str, str] | None
 
     def coordinates(self, line: str) -> str:
-        """``group:name:version``.
-
-        Args:
-            line: The line of Flink, such as 2.3.
-
-        Returns:
-            The coordinates; without a version if it is not known here.
-        """
+        """``group:name:version``."""
         found = f"{self.group}:{self.name.format(line=line)}"
         if self.versions is None:
             return f"{found}:{line}.x"
@@ -95,14 +88,6 @@ LINES = tuple(_KAFKA)
 
 
 def artifacts(identifier: str, line: str) -> tuple[str, ...]:
-    """The coordinates of the jars that a planner needs for a connector or format.
-
-    Args:
-        identifier: The value of the option ``connector`` or ``format``.
-        line: The line of Flink, such as 2.3.
-
-    Returns:
-        ``group:name:version`` each, without a version that is not known here; none for an unknown identifier.
-    """
+    """The coordinates of the jars that a planner needs for a connector or format."""
     found = ARTIFACTS.get(identifier, ())
     return tuple(each.coordinates(line) for each in found if not each.versions or line in each.versions)

@@ -55,44 +55,15 @@ class History(Protocol):
     """Knows the rows that a job had read, and computes of them what a migration would begin empty."""
 
     def extend(self, found: Migration, new: Side, old: Side) -> tuple[Migration, Mapping[str, str]]:
-        """What another job could keep with history.
-
-        Args:
-            found: What it could keep without.
-            new: The new script.
-            old: The script of the job that had read the rows.
-
-        Returns:
-            What becomes of each state, and by the name of an operator why it cannot be computed.
-        """
+        """What another job could keep with history."""
 
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> AbstractContextManager[HistoryWorkers]:
-        """Who computes what a migration takes from history.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            savepoint: Path or URI of the old job's savepoint.
-            migration: What becomes of its state.
-            say: Gets a line for what is read.
-
-        Returns:
-            A block, for which the computer can be asked.
-        """
+        """Who computes what a migration takes from history."""
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """Up to where windows were sent already that lack what is computed.
-
-        Args:
-            new: The new script.
-            savepoint: Path or URI of the old job's savepoint.
-            migration: What becomes of its state.
-
-        Returns:
-            The moment by which they end, without zone; None where there are none.
-        """
+        """Up to where windows were sent already that lack what is computed."""
 
     def preparing(
         self,
@@ -104,42 +75,13 @@ class History(Protocol):
         say: Callable[[str], None],
         keeps: Callable[[Exception], bool],
     ) -> AbstractContextManager[None]:
-        """Computes most of it while the old job still runs, and holds history against what the job stores.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            savepoint: Path or URI of a savepoint of the old job.
-            migration: What becomes of its state.
-            folder: Path or URI of a folder to write, which does not exist.
-            say: Gets a line for what is prepared and compared.
-            keeps: Whether what was prepared stays where the block ends by an exception.
-
-        Returns:
-            A block, for which what goes on from it is quick to start. What was prepared is deleted when it ends.
-        """
+        """Computes most of it while the old job still runs, and holds history against what the job stores."""
 
     def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> AbstractContextManager[None]:
-        """Deletes what was prepared.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            keeps: Whether it stays where the block ends by an exception.
-
-        Returns:
-            A block, which that is done at the end of.
-        """
+        """Deletes what was prepared."""
 
     def going_on(self, folder: str) -> History:
-        """The same, which goes on from what was prepared, if that is still there.
-
-        Args:
-            folder: Path or URI of where.
-
-        Returns:
-            The history.
-        """
+        """The same, which goes on from what was prepared, if that is still there."""
 
 
 class HistoryWorkers(StateComputer, Protocol):
@@ -188,14 +130,6 @@ class SavepointWriting(ABC):
         """See that enough is kept, and make ready what the job needs not have stopped for.
 
         That is the template, where slots are free for it beside the live job; it is compared with the new plan.
-
-        Returns:
-            None.
-
-        Raises:
-            DeployRefused: Less is kept than was decided on, the target cannot do what is needed, or the template holds
-                something else than the plan predicts.
-            DeployError: Plans or template could not be made.
         """
         for line in self._report.lines():
             self._log(line)
@@ -239,21 +173,7 @@ class SavepointWriting(ABC):
         return missing_slots(self._cluster.restore_test_target, slots_of(described))
 
     def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
-        """Write the new job's savepoint and read it back.
-
-        Args:
-            savepoint: Path or URI of the former job's.
-            folder: Path or URI of the folder to write.
-            prepared: What :meth:`prepare` gave, in this process or another one.
-
-        Returns:
-            The report; under ``entries`` the number of entries by operator, with its id, and by state; under ``sums``
-            likewise the sums of the hashes of what is kept; and under ``sent_until``, where state of windows was
-            computed from history, the moment by which those end that were sent without it.
-
-        Raises:
-            DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
-        """
+        """Write the new job's savepoint and read it back."""
         try:
             template = str(self._template())
             sent = self._sent_until(savepoint)
@@ -383,16 +303,7 @@ class SavepointMigration(SavepointWriting):
         self._prepared: str | None = None
 
     def prepare(self) -> str | None:
-        """The same, compare the old plan with a savepoint of the live job, and make ready what history says by now.
-
-        Returns:
-            Path or URI of the folder that holds history; None where there is none.
-
-        Raises:
-            DeployRefused: Less is kept than was decided on, the target cannot do what is needed, the savepoint holds
-                something else than the plan predicts, or history cannot be read or is not what the job has read.
-            DeployError: Plans or template could not be made.
-        """
+        """The same, compare the old plan with a savepoint of the live job, and make ready what history says by now."""
         super().prepare()
         with self.compared() as place:
             if place is not None and self._history is not None and self._hold is not None and self._computes:
@@ -401,15 +312,7 @@ class SavepointMigration(SavepointWriting):
 
     @contextmanager
     def compared(self) -> Iterator[str | None]:
-        """Take a savepoint of the live job, and compare its headers with the prediction of the old plan.
-
-        Yields:
-            Path or URI of the savepoint, which is disposed of when the block ends; None: none could be taken.
-
-        Raises:
-            DeployRefused: The savepoint holds something else than the plan predicts, or cannot be read from here.
-            DeployError: The scripts could not be planned.
-        """
+        """Take a savepoint of the live job, and compare its headers with the prediction of the old plan."""
         target, live = self._cluster.target, self._live
         if live is None or not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
             self._log(f"the plan is compared with the savepoint of the stop: {target} takes none of a running job")
@@ -513,14 +416,7 @@ class SavepointMigration(SavepointWriting):
 
 
 def goes_on_without(error: Exception) -> DeployRefused:
-    """What is told where state is not computed from history before the job was stopped.
-
-    Args:
-        error: Why.
-
-    Returns:
-        The refusal.
-    """
+    """What is told where state is not computed from history before the job was stopped."""
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"
     return DeployRefused(f"the job keeps running, because its state is not computed from history{why}")

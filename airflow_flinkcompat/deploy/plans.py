@@ -14,18 +14,7 @@ _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", 
 
 
 def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
-    """Read the options of a cluster that decide how Flink plans its jobs.
-
-    Args:
-        target: Where the job runs.
-        job: The job; None: any.
-
-    Returns:
-        The options; none of a target that shows none.
-
-    Raises:
-        DeployError: The target does not answer.
-    """
+    """Read the options of a cluster that decide how Flink plans its jobs."""
     options = target.cluster_options(job) if isinstance(target, ClusterOptions) else {}
     return {key: value for key, value in options.items() if key.startswith(_PLANNED)}
 

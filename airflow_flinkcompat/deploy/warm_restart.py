@@ -38,24 +38,12 @@ class WarmStarted(Protocol):
         """The same for a reader."""
 
     def ready(self) -> AbstractContextManager[None]:
-        """Sees that the rows can be had.
-
-        Returns:
-            A block, for which computing from them is quick to start.
-        """
+        """Sees that the rows can be had."""
 
     def computing(
         self, template: str, say: Callable[[str], None]
     ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
-        """Who computes it, and the savepoint in whose place it comes.
-
-        Args:
-            template: Path or URI of a savepoint that the job took before it had read anything.
-            say: Gets a line for what is read.
-
-        Returns:
-            A block with both.
-        """
+        """Who computes it, and the savepoint in whose place it comes."""
 
 
 class WarmRestart(SavepointWriting):
@@ -91,11 +79,7 @@ class WarmRestart(SavepointWriting):
         self._begin, self._hold = begin, hold
 
     def is_possible(self) -> bool:
-        """Whether history says all of the state; the log is told why not.
-
-        Raises:
-            DeployError: The script could not be planned.
-        """
+        """Whether history says all of the state; the log is told why not."""
         if not isinstance(self._cluster.target, SavepointStore):
             self._log(f"no warm start: where a savepoint lies {CANNOT_TELL} ({self._cluster.target})")
             return False
@@ -109,15 +93,7 @@ class WarmRestart(SavepointWriting):
         return not reasons
 
     def prepare(self) -> str | None:
-        """The same, and see that history can be read.
-
-        Returns:
-            None.
-
-        Raises:
-            DeployRefused: It cannot, or the target cannot do what is needed.
-            DeployError: Plan or template could not be made.
-        """
+        """The same, and see that history can be read."""
         super().prepare()
         try:
             self._hold(self._start.ready())

@@ -41,25 +41,7 @@ def compare_plans(
     restored: bool = False,
     waiting: frozenset[str] = frozenset(),
 ) -> Restore:
-    """Compare the compiled plans of two scripts, job by job.
-
-    Args:
-        old: The plans of the deployed script, one for each job, in order.
-        new: The plans of the proposed script, likewise.
-        stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
-        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
-            said.
-        column_independent: Identifiers of sink tables whose state does not depend on their columns.
-        restored: Whether Flink itself has found every operator and read its state, so that ids and layouts as plans
-            tell them decide nothing.
-        waiting: Identifiers of tables of which rows may wait for an answer, whatever the plans say.
-
-    Returns:
-        The effect on every operator that keeps state: all right where chain, layout and meaning are equal.
-
-    Raises:
-        PlanError: An operator is not written as the measured versions write it.
-    """
+    """Compare the compiled plans of two scripts, job by job."""
     jobs = _jobs(old, new)
     if not jobs and (old or new):
         numbers = f"{len(old)} jobs", f"{len(new)} jobs"
@@ -86,24 +68,7 @@ def job_states(
     identities: Mapping[str, ColumnIdentity] | None = None,
     settings: tuple[JobSettings, JobSettings] = (DEFAULTS, DEFAULTS),
 ) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
-    """What each job keeps before and after, told with one table of meanings.
-
-    Args:
-        old: The plans of the deployed script, one for each job, in order.
-        new: The plans of the proposed script, likewise.
-        stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
-        renamed: By a source of the new plans the one of the old plans that it is, as they stand there; other sources
-            that only one side knows are paired in their order.
-        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
-            said.
-        settings: Those of either side.
-
-    Returns:
-        The jobs that both sides have.
-
-    Raises:
-        PlanError: An operator is not written as the measured versions write it.
-    """
+    """What each job keeps before and after, told with one table of meanings."""
     jobs = _jobs(old, new)
     known = {name: new for new, of in (renamed or {}).items() for name in (new, of)}
     tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
@@ -132,26 +97,12 @@ def _jobs(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tupl
 
 
 def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
-    """The tables a job writes to, as its plan names them.
-
-    Args:
-        plan: The plan of one job.
-
-    Returns:
-        The distinct identifiers of its sink tables.
-    """
+    """The tables a job writes to, as its plan names them."""
     return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind is ExecKind.SINK))
 
 
 def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
-    """The tables that jobs read by scans, as their plans name them.
-
-    Args:
-        plans: Those of the jobs.
-
-    Returns:
-        Their identifiers, each once.
-    """
+    """The tables that jobs read by scans, as their plans name them."""
     scans = (node for plan in plans for node in plan.nodes if node.kind is ExecKind.TABLE_SOURCE_SCAN)
     return list(dict.fromkeys(node.config["scanTableSource"]["table"]["identifier"] for node in scans))
 

@@ -65,15 +65,7 @@ class Prediction:
 
 
 def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
-    """Predict how a restore ends.
-
-    Args:
-        old: What is deployed.
-        new: What is proposed; its jobs were restored from savepoints of the old ones.
-
-    Returns:
-        The prediction.
-    """
+    """Predict how a restore ends."""
     said = Prediction(
         new.flink,
         stand_ins=tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()})),

@@ -81,14 +81,6 @@ def unify(
 
     A query is followed from its sink down to the tables. Only where the plan has the same operators in the same order
     all the way, its nodes are linked: nothing is concluded from a part of it.
-
-    Args:
-        plan: The plan of one job of the script.
-        outputs: The queries of the script by their places in the program.
-        tables: The last part of the path of each table, by the name that the script has for it.
-
-    Returns:
-        By its place each node with the operator that it is, or why that is not known.
     """
     found: dict[int, dict[Operator, int]] = defaultdict(dict)
     reason = "the script's own plan has no query of its sink"

@@ -74,15 +74,7 @@ class Annotation:
 
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
-    """Everything that has to be looked at, in the order of the deployments.
-
-    Args:
-        fleet: What is said of them.
-
-    Returns:
-        An annotation for each finding that decides and is not compatible, and for each fault. What has no place in
-        these files is at the beginning of the script.
-    """
+    """Everything that has to be looked at, in the order of the deployments."""
     seen: Counter[str] = Counter()
     found = []
     for review in fleet.deployments:

@@ -155,20 +155,7 @@ class RevisionBaselines:
 def revision_baselines(
     project: ProjectFile, repository: Path, revision: str, description: str = ""
 ) -> Iterator[RevisionBaselines]:
-    """The project at a Git revision; its files lie in a folder of their own meanwhile.
-
-    Args:
-        project: The project of the working tree.
-        repository: The root of the repository.
-        revision: As Git takes it.
-        description: What it is, in words; "": by its name.
-
-    Yields:
-        The baselines.
-
-    Raises:
-        InputError: There is no such revision, or its project file cannot be used.
-    """
+    """The project at a Git revision; its files lie in a folder of their own meanwhile."""
     commit = commit_of(repository, revision)
     files = RevisionFiles.of(repository, commit, commit[:10] if revision == commit else revision)
     try:
@@ -292,14 +279,7 @@ class LedgerBaselines:
 
 
 def require_against(against: str | None) -> None:
-    """Check what is to be compared with, as it was named.
-
-    Args:
-        against: ``ledger``, ``ledger:URI`` or ``git:REF``; None: the default.
-
-    Raises:
-        InputError: It is none of these.
-    """
+    """Check what is to be compared with, as it was named."""
     kind, _, value = (against or "ledger").partition(":")
     if kind not in ("ledger", "git") or (kind == "git" and not value):
         raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
@@ -307,19 +287,7 @@ def require_against(against: str | None) -> None:
 
 @contextmanager
 def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
-    """What the deployments of a project are compared with, as it was named, or by default.
-
-    Args:
-        project: The project of the working tree.
-        against: ``ledger``, ``ledger:URI`` or ``git:REF``; None: the ledger where one is named, else the commit where
-            this branch left the one it goes into.
-
-    Yields:
-        The baselines, to be asked before the end.
-
-    Raises:
-        InputError: It is none of these, or there is no such revision.
-    """
+    """What the deployments of a project are compared with, as it was named, or by default."""
     require_against(against)
     kind, _, value = (against or "").partition(":")
     ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None

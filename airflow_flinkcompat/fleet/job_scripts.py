@@ -24,14 +24,7 @@ SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
 
 
 def may_hold_job(path: Path) -> bool:
-    """Whether a file is worth being read for a job: of Python those that make an environment of tables.
-
-    Args:
-        path: A file.
-
-    Returns:
-        False also where it cannot be opened as a program.
-    """
+    """Whether a file is worth being read for a job: of Python those that make an environment of tables."""
     if path.suffix not in SUFFIXES or not path.is_file():
         return False
     try:
@@ -41,18 +34,7 @@ def may_hold_job(path: Path) -> bool:
 
 
 def holds_job(side: Side) -> bool:
-    """Whether a script or program can be a deployment's: it holds an INSERT, or runs a query, and can be read.
-
-    Args:
-        side: The script or program.
-
-    Returns:
-        False where it holds queries or declarations alone.
-
-    Raises:
-        ScriptError: It has errors of syntax, or it is a program of which no query can be read.
-        DeployError: It changes data in a way that no job does.
-    """
+    """Whether a script or program can be a deployment's: it holds an INSERT, or runs a query, and can be read."""
     if side.language != "sql":
         if not side.program.pipelines and (problem := next(iter(side.program.problems), None)):
             raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_BY_HAND}")
@@ -66,16 +48,7 @@ def holds_job(side: Side) -> bool:
 
 
 def unnamed_scripts(project: ProjectFile, names: Iterable[str]) -> tuple[str, ...]:
-    """The scripts and programs that make a job and that no deployment names, so that nothing judges them.
-
-    Args:
-        project: The project file.
-        names: The files that may be such a script, by their path from the project's folder.
-
-    Returns:
-        Their names. Those below another project file, and scripts that cannot be read, are none of these; where a
-        deployment of the file cannot be used there are none, for one may be its script.
-    """
+    """The scripts and programs that make a job and that no deployment names, so that nothing judges them."""
     return () if project.broken else tuple(name for name in names if _is_unnamed(project, name))
 
 

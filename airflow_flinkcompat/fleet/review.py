@@ -69,19 +69,7 @@ class Request:
 
 
 def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
-    """Every deployment that is asked for, against what it is compared with.
-
-    Args:
-        request: What is asked.
-        baselines: What they are compared with.
-
-    Returns:
-        The reviews: those of the file in its order, then those that it does not name any more. What is wrong with one
-        is said of that one.
-
-    Raises:
-        InputError: A deployment is asked for that there is neither here nor there.
-    """
+    """Every deployment that is asked for, against what it is compared with."""
     project = request.project
     file = name_from(project.path, request.root)
     try:
@@ -134,15 +122,7 @@ def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str
 
 
 def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
-    """The deployments of a project that its file describes in a way that cannot be used.
-
-    Args:
-        project: The project file.
-        file: What it is called.
-
-    Returns:
-        A review for each, with what is wrong.
-    """
+    """The deployments of a project that its file describes in a way that cannot be used."""
     return tuple(
         DeploymentReview(name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file))
         for name, lines in project.broken.items()
@@ -177,19 +157,7 @@ def lone_script(
     deployment: str = "",
     unsaved: Mapping[Path, str] | None = None,
 ) -> LoneScript | None:
-    """A script with its options and its waivers.
-
-    Args:
-        path: The script.
-        options: How it is judged.
-        folder: Where the path of a catalog starts.
-        root: The root of the repository.
-        deployment: The deployment whose script it is; "" where it is of none.
-        unsaved: What an editor holds of files, by their resolved paths.
-
-    Returns:
-        The script, or in its place why it or its waivers cannot be read; None where there is no such file.
-    """
+    """A script with its options and its waivers."""
     name = name_from(path, root)
     try:
         side = side_of_script(path, options, folder, root, unsaved=unsaved)
@@ -214,18 +182,7 @@ def lint_scripts(
     *,
     allow_secrets: bool = False,
 ) -> FleetDiff:
-    """Every script by itself.
-
-    Args:
-        scripts: The scripts.
-        fail_on: The gate.
-        project: The project file, as it is shown; "" where there is none.
-        positions: The positions of its keys.
-        allow_secrets: Whether a script with literal secrets passes, which then are notes.
-
-    Returns:
-        A review for each script.
-    """
+    """Every script by itself."""
     reviews, notes = list[DeploymentReview](), list[str]()
     for script in scripts:
         name, side = script.name, script.side
@@ -277,15 +234,7 @@ def _require_no_planner(side: Side, options: JobOptions) -> None:
 
 
 def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Reasons why a side cannot be deployed.
-
-    Args:
-        side: A script or program.
-
-    Returns:
-        What keeps it from being read, a text that is no script at all among it; and what only keeps it from being
-        deployed, such as literal secrets.
-    """
+    """Reasons why a side cannot be deployed."""
     try:
         found = obstacles(side)
     except ScriptError as error:

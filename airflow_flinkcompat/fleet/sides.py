@@ -21,21 +21,7 @@ def side_of_deployment(
     prefix: str = "",
     unsaved: Mapping[Path, str] | None = None,
 ) -> Side | None:
-    """The script of a deployment, with all that it is judged by.
-
-    Args:
-        deployment: The deployment.
-        folder: Where the paths of the project file start.
-        root: The root of the repository: a script is called by its path from there.
-        prefix: What stands before that path in messages.
-        unsaved: What an editor holds of files, by their resolved paths; it goes before what is stored.
-
-    Returns:
-        The side; None where there is no such file.
-
-    Raises:
-        ScriptError: The script or its catalog cannot be read.
-    """
+    """The script of a deployment, with all that it is judged by."""
     return side_of_script(folder / deployment.script, deployment.options, folder, root, prefix=prefix, unsaved=unsaved)
 
 
@@ -99,19 +85,7 @@ def _catalog(
 
 
 def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
-    """The waivers beside a script.
-
-    Args:
-        path: The script, which need not be there.
-        root: The root of the repository.
-
-    Returns:
-        The waivers; none where there is no such file.
-
-    Raises:
-        ScriptError: The file cannot be read.
-        InputError: It cannot be used.
-    """
+    """The waivers beside a script."""
     place = waivers_path(path)
     name = name_from(place, root)
     text = _text(place, name)
@@ -119,15 +93,7 @@ def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
 
 
 def name_from(path: Path, root: Path) -> str:
-    """A path as it is shown: from the root of the repository, with slashes.
-
-    Args:
-        path: A file.
-        root: The root.
-
-    Returns:
-        The path from there.
-    """
+    """A path as it is shown: from the root of the repository, with slashes."""
     return Path(os.path.relpath(path.parent.resolve() / path.name, root)).as_posix()
 
 

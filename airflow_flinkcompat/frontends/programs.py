@@ -62,14 +62,7 @@ class ProgramStatement(Statement):
     function_kind: str = ""
 
     def steps_of(self, query: exp.Expr) -> tuple[str, ...]:
-        """The operations of the Table API that a query of this statement came through.
-
-        Args:
-            query: The tree of the statement or, where that is a statement set, of one of its INSERTs.
-
-        Returns:
-            The operations, sources first; none where the statement was written as SQL.
-        """
+        """The operations of the Table API that a query of this statement came through."""
         queries = self.tree.expressions if isinstance(self.tree, nodes.StatementSet) else [self.tree]
         return next((steps for tree, steps in zip(queries, self.query_steps, strict=False) if tree is query), ())
 

@@ -42,26 +42,12 @@ class EngineFacts:
     fills_variables: bool
 
     def has_version(self, version: str) -> bool:
-        """Return whether a version may be one of this engine.
-
-        Args:
-            version: Its numbers, with points between them.
-
-        Returns:
-            False where its first number is none of ``majors``; how a version is written is not judged.
-        """
+        """Return whether a version may be one of this engine."""
         first = version.split(".")[0]
         return self.majors is None or first in self.majors or not (first.isascii() and first.isdigit())
 
     def flink_line(self, version: str) -> str | None:
-        """The line of Flink that a version is, or is made of.
-
-        Args:
-            version: A version of this engine, ``major.minor``.
-
-        Returns:
-            ``major.minor``; None where it is not known.
-        """
+        """The line of Flink that a version is, or is made of."""
         return version if self.flink_lines is None else self.flink_lines.get(version.split(".")[0])
 
 

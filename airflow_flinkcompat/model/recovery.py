@@ -18,26 +18,11 @@ _BEFORE_1_20: Mapping[str, str] = {
 
 
 def spelled(option: str, version: str) -> str:
-    """The option as one version of Flink knows it.
-
-    Args:
-        option: One of this module's.
-        version: Such as ``2.3`` or ``1.19.1``.
-
-    Returns:
-        The option's name there.
-    """
+    """The option as one version of Flink knows it."""
     major, minor = (int(part) if part.isdecimal() else 0 for part in (*version.split("."), "0")[:2])
     return _BEFORE_1_20[option] if (major, minor) < (1, 20) else option
 
 
 def in_every_spelling(options: Mapping[str, str]) -> dict[str, str]:
-    """The same options for a Flink of any version; where it knows both spellings, the new one wins.
-
-    Args:
-        options: Values by option of this module.
-
-    Returns:
-        Values by option, in the old spellings too.
-    """
+    """The same options for a Flink of any version; where it knows both spellings, the new one wins."""
     return {**options, **{_BEFORE_1_20[option]: value for option, value in options.items()}}

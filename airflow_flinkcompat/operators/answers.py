@@ -84,17 +84,7 @@ class AskedQuestion:
 
 
 def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[str]]) -> bool | None:
-    """Whether a user made the change.
-
-    Args:
-        person: The user.
-        author: Who made it, as Git has it: ``name <address>``; None where that is not known.
-        known: Address or name of an author → ids or names of the user.
-
-    Returns:
-        None where it is not known: no author is known, or nobody said which user that is, and the user has neither
-        its name nor its address.
-    """
+    """Whether a user made the change."""
     if not author:
         return None
     names = [part for part in parseaddr(author) if part] or [author]

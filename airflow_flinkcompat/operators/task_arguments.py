@@ -19,17 +19,7 @@ _PLAIN = {"int": int, "str": str, "bool": bool, "float": float}
 
 
 def imported(path: str) -> Any:
-    """The object that an import path names.
-
-    Args:
-        path: ``package.module:name`` or ``package.module.name``.
-
-    Returns:
-        What the module has under that name.
-
-    Raises:
-        ValueError: it is no import path, the module cannot be imported, or has no such name.
-    """
+    """The object that an import path names."""
     if not _PATH.fullmatch(path):
         raise ValueError(f"{path!r} is no import path; write package.module:name")
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")

@@ -41,15 +41,7 @@ class Dataset:
 
 
 def datasets_of(table: Table, hints: Iterable[tuple[str, str]] = ()) -> tuple[Dataset, ...]:
-    """The data sets that a table stands for.
-
-    Args:
-        table: A table as declared.
-        hints: The table hints of its use, which may lead to another place.
-
-    Returns:
-        One data set, several for a list of topics, none where the script does not tell.
-    """
+    """The data sets that a table stands for."""
     named = _CONNECTORS.get(table.option("connector") or "")
     unsaid = any(mark in value for key, value in table.options if key in _PLACES for mark in _UNSAID)
     if named is None or unsaid or any(f"{key}=" in text for _, text in hints for key in _PLACES):
@@ -58,14 +50,7 @@ def datasets_of(table: Table, hints: Iterable[tuple[str, str]] = ()) -> tuple[Da
 
 
 def dataset_at(place: str) -> Dataset | None:
-    """The data set of a path or URI of files.
-
-    Args:
-        place: An absolute path, or a URI of a file system.
-
-    Returns:
-        The data set; None for a relative path, another kind of URI, or one that holds a placeholder or a password.
-    """
+    """The data set of a path or URI of files."""
     if any(mark in place for mark in _UNSAID):
         return None
     try:
@@ -84,14 +69,7 @@ def dataset_at(place: str) -> Dataset | None:
 
 
 def written(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
-    """What a script writes.
-
-    Args:
-        program: What the script computes.
-
-    Returns:
-        The data sets of each table that an INSERT writes, by its name; none of one that is not told.
-    """
+    """What a script writes."""
     sinks = (each.sink for each in program.pipelines)
     return _by_name((sink.table, sink.hints) for sink in sinks if sink.table is not None)
 

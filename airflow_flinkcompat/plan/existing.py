@@ -50,17 +50,7 @@ class Existing:
         return any((kind, path, each) in self.objects for kind in _RELATIONS for each in which)
 
     def absences(self, tree: exp.Expr, at: Namespace, span: Span, declared: Collection[str]) -> Iterator[Absence]:
-        """Find the names in a statement that do not exist.
-
-        Args:
-            tree: The statement.
-            at: The catalog and database in which it stands.
-            span: Its place.
-            declared: Functions that are known from elsewhere, in small letters.
-
-        Yields:
-            The absences; none of a statement that tolerates them, such as DROP … IF EXISTS.
-        """
+        """Find the names in a statement that do not exist."""
         for message, catalog, certain in self._faults(tree, at, declared):
             yield Absence(message, span, certain and catalog in self.in_memory and not self.open)
 

@@ -29,18 +29,7 @@ _MOST_DIGITS, _MOST_PLACES = 10, 9
 
 
 def interval(tree: exp.Interval, span: Span) -> Literal:
-    """The value of an interval literal.
-
-    Args:
-        tree: The literal.
-        span: Where it stands.
-
-    Returns:
-        A constant in milliseconds (DAY, HOUR, …) or months (YEAR, MONTH, …).
-
-    Raises:
-        BindError: The text is not one of the forms that are read.
-    """
+    """The value of an interval literal."""
     unit = tree.args["unit"]
     sign, value = (-1, tree.this.this) if isinstance(tree.this, exp.Neg) else (1, tree.this)
     if not isinstance(value, exp.Literal) or not value.is_string:
@@ -81,14 +70,7 @@ def _of_several_fields(text: str, unit: exp.IntervalSpan, sign: int, span: Span)
 
 
 def refused_intervals(statement: Statement) -> Iterator[tuple[str, Span]]:
-    """The interval literals of a statement, wherever they stand, that Flink refuses.
-
-    Args:
-        statement: The statement.
-
-    Yields:
-        Flink's words with what to write instead, and the place.
-    """
+    """The interval literals of a statement, wherever they stand, that Flink refuses."""
     for node in statement.nodes:
         if isinstance(node, exp.Interval) and (words := interval_refusal(node)):
             yield words, span_of(node, statement)

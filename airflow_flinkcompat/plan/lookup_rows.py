@@ -14,15 +14,7 @@ COMPUTED = "what is computed of the row that is found"
 
 
 def computed_in_front(join: JoinOperator, above: Iterable[Expression] = ()) -> frozenset[tuple[Expression, str]]:
-    """The sides of equations that Flink computes of a row before it looks up.
-
-    Args:
-        join: A lookup join.
-        above: Conditions above it, of which Flink makes further keys.
-
-    Returns:
-        Each side that is computed of the row alone, and each column of it that is cast, with the type, or may be.
-    """
+    """The sides of equations that Flink computes of a row before it looks up."""
     equations = list(join.keys)
     for condition in (*join.conditions, *above):
         for part in walk(condition):

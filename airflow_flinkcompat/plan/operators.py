@@ -90,14 +90,7 @@ class StatelessSegment:
     hints: tuple[tuple[str, str], ...] = ()
 
     def prune(self, read: Iterable[Expression]) -> StatelessSegment:
-        """The segment with only those metrics and columns in its operator that somebody reads, and so on below.
-
-        Args:
-            read: What is computed above the segment.
-
-        Returns:
-            The segment as Flink's planner leaves it.
-        """
+        """The segment with only those metrics and columns in its operator that somebody reads, and so on below."""
         if not isinstance(self.origin, Operator):
             return self
         above = (*read, *self.filters, *self.window_filters, *(call for call, _ in self.functions))
@@ -141,25 +134,11 @@ class Operator(ABC):
 
     @abstractmethod
     def prune(self, wanted: Set[object]) -> Self:
-        """The operator without the metrics and columns that nobody reads.
-
-        Args:
-            wanted: Those of its outputs that are read above.
-
-        Returns:
-            The operator as Flink's planner leaves it, and so on below.
-        """
+        """The operator without the metrics and columns that nobody reads."""
 
 
 def appends(segment: StatelessSegment) -> bool:
-    """Whether rows that leave a segment are never taken back, if its tables only append.
-
-    Args:
-        segment: A stateless stretch of a pipeline.
-
-    Returns:
-        True where the segment reads a table, or an operator that only appends.
-    """
+    """Whether rows that leave a segment are never taken back, if its tables only append."""
     return not isinstance(segment.origin, Operator) or segment.origin.appends
 
 
@@ -203,38 +182,17 @@ class Output:
 
 
 def operators(output: Output) -> tuple[Operator, ...]:
-    """All stateful operators below a sink, nearest the sink first.
-
-    Args:
-        output: A sink and the segment that feeds it.
-
-    Returns:
-        The operators, one entry per path to the sink.
-    """
+    """All stateful operators below a sink, nearest the sink first."""
     return output._operators
 
 
 def sources(output: Output) -> tuple[Source, ...]:
-    """The tables a pipeline reads, in order of first use.
-
-    Args:
-        output: A sink and the segment that feeds it.
-
-    Returns:
-        The distinct tables.
-    """
+    """The tables a pipeline reads, in order of first use."""
     return output._sources
 
 
 def segments(output: Output) -> tuple[StatelessSegment, ...]:
-    """All stateless stretches below a sink, nearest the sink first.
-
-    Args:
-        output: A sink and the segment that feeds it.
-
-    Returns:
-        The sink's own segment, then the inputs of each operator.
-    """
+    """All stateless stretches below a sink, nearest the sink first."""
     return (output.segment, *[segment for operator in operators(output) for segment in operator.segments])
 
 

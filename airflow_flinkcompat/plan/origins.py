@@ -135,14 +135,7 @@ def _normalize_call(value: FunctionCall) -> FunctionCall:
 
 
 def retyped(value: Expression) -> Expression:
-    """The types that :func:`normalize` took from an expression, of what says its own: casts and constants.
-
-    Args:
-        value: Normalized; its columns may have types again.
-
-    Returns:
-        The expression, in which other calls are of the type that they had.
-    """
+    """The types that :func:`normalize` took from an expression, of what says its own: casts and constants."""
     if isinstance(value, FunctionCall):
         args = tuple(map(retyped, value.args))
         if value.function in ("CAST", "TRY_CAST") and len(args) > 1 and isinstance(args[1], Literal):

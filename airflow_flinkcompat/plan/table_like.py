@@ -40,16 +40,6 @@ def inherited(base: Table, tree: nodes.CreateTable) -> Table:
     """The base table of a LIKE clause without what the new table does not take over.
 
     Columns that the new table overwrites stay, for their place.
-
-    Args:
-        base: The table after LIKE.
-        tree: The statement, with its ``like``.
-
-    Returns:
-        The parts that are taken over; their expressions still speak of the columns of ``base`` (see :func:`moved`).
-
-    Raises:
-        BindError: Flink refuses the clause, or it is not known what Flink makes of it.
     """
     strategies = _strategies(tree.args["like"])
     own = _own(tree)
@@ -85,11 +75,7 @@ def inherited(base: Table, tree: nodes.CreateTable) -> Table:
 
 
 def moved(expression: Expression, before: Sequence[Column], after: Sequence[Column]) -> Expression:
-    """An expression over the columns of one table as one over those of another, by their names.
-
-    Raises:
-        BindError: One of them is not there any more.
-    """
+    """An expression over the columns of one table as one over those of another, by their names."""
     places = {column.name: i for i, column in enumerate(after)}
 
     def leaf(part: Expression) -> Expression:

@@ -17,12 +17,6 @@ def type_problems(statement: Statement) -> Iterator[Problem]:
 
     Flink 2.3 was seen to refuse each of them. A name behind its database may be a type that somebody declared where
     this does not look, so that it is not known what becomes of it.
-
-    Args:
-        statement: The statement, which was read.
-
-    Yields:
-        A problem for each place.
     """
     for node in statement.nodes:
         if not isinstance(node, nodes.FlinkType) or node.this != USER_TYPE:

@@ -66,17 +66,7 @@ class Daemon:
         _ALL.add(self)
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask what Flink plans for a script.
-
-        Args:
-            question: The request without its id, as ``planner/`` takes it.
-
-        Returns:
-            The answer.
-
-        Raises:
-            PlannerFailure: There is none within the time, the process died of it twice, or it is too large.
-        """
+        """Ask what Flink plans for a script."""
         with self._lock:
             deaths: list[str] = []
             for _ in range(_KILLS):

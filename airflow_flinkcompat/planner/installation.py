@@ -139,17 +139,7 @@ def install(name: str) -> Installation:
 
 
 def home(name: str) -> Path:
-    """The folder whose ``lib/`` holds the jars of a line, fetched from PyPI (330 MB) where no other has them.
-
-    Args:
-        name: The line.
-
-    Returns:
-        The folder.
-
-    Raises:
-        LocalFlinkError: It cannot be fetched.
-    """
+    """The folder whose ``lib/`` holds the jars of a line, fetched from PyPI (330 MB) where no other has them."""
     line = LINES[name]
     if (found := next(_homes(line), None)) is not None:
         return found

@@ -54,30 +54,14 @@ class Isolation:
         return _NO_NETWORK in self.command
 
     def around(self, java: str, arguments: Sequence[str], folder: str) -> list[str]:
-        """The command that runs Java confined.
-
-        Args:
-            java: The ``java``.
-            arguments: Its arguments.
-            folder: A folder for its temporary files, where it has no files of its own.
-
-        Returns:
-            The command.
-        """
+        """The command that runs Java confined."""
         script, folder = (_OWN_FILES, _OWN_FOLDER) if self.own_files else (_SHARED_FILES, folder)
         return [*self.command, "sh", "-c", script, "sh", folder, java, *arguments]
 
 
 @cache
 def strictest(network: bool) -> Isolation:
-    """Find the strictest way that this system allows.
-
-    Args:
-        network: Whether the process may use the network.
-
-    Returns:
-        The way.
-    """
+    """Find the strictest way that this system allows."""
     net = () if network else (_NO_NETWORK,)
     ways = [Isolation((*_UNSHARE, *net, *_NAMESPACES), True), Isolation((*_UNSHARE, *net), False)]
     return next((each for each in ways if each.command != _UNSHARE and _works(each)), Isolation((), False))

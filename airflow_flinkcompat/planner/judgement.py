@@ -186,11 +186,7 @@ def without_notice(report: Report) -> tuple[Report, str]:
 
 
 def refuses_deployed(report: Report) -> bool:
-    """Return whether Flink's planner refuses the deployed script, so that nothing is known of its job.
-
-    Args:
-        report: A report of :func:`judge`.
-    """
+    """Return whether Flink's planner refuses the deployed script, so that nothing is known of its job."""
     return any(_REFUSES_DEPLOYED in each.message for each in report.findings if not each.overruled_by)
 
 

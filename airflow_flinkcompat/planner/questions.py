@@ -115,20 +115,7 @@ def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str])
 
 
 def plan_of_job(side: Side, installation: Installation, operators: Collection[str]) -> PlannedScript | None:
-    """Plan a script so that it has the operators of a job.
-
-    Args:
-        side: The script with its settings and catalog.
-        installation: Who plans it.
-        operators: OperatorIDs that the job has.
-
-    Returns:
-        What is planned; None where no parallelism gives these operators.
-
-    Raises:
-        PlannerFailure: The planner gives no answer.
-        ScriptError: The script holds no statement.
-    """
+    """Plan a script so that it has the operators of a job."""
     widths = ("",) if _sets_parallelism(side) else _UNKNOWN_PARALLELISM
     plans = (plan(side, installation, {"settings": {PARALLELISM: each}} if each else {}) for each in widths)
     return next((each for each in plans if _has_operators(each, frozenset(operators))), None)

@@ -68,27 +68,12 @@ class Rights:
         return tuple(dag_id for dag_id in dags_of(row) if dag_id in self._dags)
 
     def sees(self, ledger: NamedLedger, row: DeploymentRow | LedgerError) -> bool:
-        """Whether the user may see a deployment.
-
-        Args:
-            ledger: The ledger that holds it.
-            row: Its row, or why it cannot be read: then nobody knows which DAG owns it.
-
-        Returns:
-            True where every DAG of this Airflow that owns it may be read; without one, where the ledger may.
-        """
+        """Whether the user may see a deployment."""
         owners = self.known_dags(row)
         return all(map(self.reads_dag, owners)) if owners else self.reads_ledger(ledger)
 
     def reads_entry(self, entry: LedgerEntry) -> bool:
-        """Whether the user may read what an entry of a deployment says that they see.
-
-        Args:
-            entry: The entry.
-
-        Returns:
-            False where a DAG of this Airflow wrote it that the user may not read.
-        """
+        """Whether the user may read what an entry of a deployment says that they see."""
         return self.reads_owner(entry.owner)
 
     def reads_owner(self, owner: str) -> bool:

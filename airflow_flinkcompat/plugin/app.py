@@ -190,11 +190,7 @@ def get_openapi(request: Request) -> JSONResponse:
 
 
 def create_app() -> FastAPI:
-    """The application that Airflow mounts under ``/flinkcompat``.
-
-    Returns:
-        The application. Its own pages of documentation are left out, as they would answer anybody.
-    """
+    """The application that Airflow mounts under ``/flinkcompat``."""
     app = FastAPI(
         title="Flink deployments",
         description="What the ledgers of Flink deployments say, for users of Airflow. Nothing is written.",

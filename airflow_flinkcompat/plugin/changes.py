@@ -46,15 +46,7 @@ class Proposal:
 
     @classmethod
     def at(cls, entries: Sequence[LedgerEntry], number: int) -> Proposal | None:
-        """The proposal that an entry belongs to.
-
-        Args:
-            entries: All entries, oldest first.
-            number: The entry.
-
-        Returns:
-            The proposal; None where there is no such entry, or it is about no version.
-        """
+        """The proposal that an entry belongs to."""
         anchor = next((each for each in entries if each.number == number), None)
         sha256 = version_of(anchor) if anchor else None
         if not sha256:
@@ -101,18 +93,7 @@ class Proposal:
 def change(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
 ) -> models.ChangePage:
-    """A change with its report and both versions, as far as the user may read the entries that tell of them.
-
-    Args:
-        ledger: The ledger.
-        name: The deployment.
-        entries: All its entries, oldest first.
-        proposal: The proposed version.
-        rights: What the user may see.
-
-    Returns:
-        The change. A report that cannot be read is named, and the rest is there.
-    """
+    """A change with its report and both versions, as far as the user may read the entries that tell of them."""
     former = proposal.former if proposal.former and rights.reads_entry(proposal.former) else None
     readable = [each for each in proposal.entries if rights.reads_entry(each)]
     report, proposed, error = _report(ledger, name, proposal.sha256, readable)
@@ -204,17 +185,7 @@ def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, forme
 def proposals_of_run(
     entries: Sequence[LedgerEntry], dag_id: str, run_id: str, task_id: str | None = None
 ) -> tuple[Proposal, ...]:
-    """The proposals that a DAG run wrote of, oldest first.
-
-    Args:
-        entries: All entries of a deployment, oldest first.
-        dag_id: The DAG.
-        run_id: The run.
-        task_id: Only what this task wrote of.
-
-    Returns:
-        A proposal for each version, as of its last check by this run.
-    """
+    """The proposals that a DAG run wrote of, oldest first."""
     found: dict[str, int] = {}
     for entry in entries:
         writer, sha256 = Writer.of(entry.owner), version_of(entry)

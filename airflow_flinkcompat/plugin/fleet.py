@@ -90,16 +90,7 @@ def attention_of(row: DeploymentRow | LedgerError, now: datetime) -> frozenset[A
 
 
 def seen(ledgers: Iterable[NamedLedger], rights: Rights, now: datetime) -> tuple[list[Listed], dict[str, LedgerError]]:
-    """The deployments that a user may see.
-
-    Args:
-        ledgers: Where to look.
-        rights: What the user may see.
-        now: The time.
-
-    Returns:
-        The deployments in order of name, and why a ledger cannot be listed, by its id.
-    """
+    """The deployments that a user may see."""
     found, errors = [], {}
     for ledger in ledgers:
         try:
@@ -116,19 +107,7 @@ def seen(ledgers: Iterable[NamedLedger], rights: Rights, now: datetime) -> tuple
 def deployment_list(
     found: FoundLedgers, rights: Rights, wanted: ListFilter, limit: int, offset: int, now: datetime | None = None
 ) -> models.DeploymentList:
-    """A page of the list.
-
-    Args:
-        found: The ledgers.
-        rights: What the user may see.
-        wanted: Which deployments are asked for.
-        limit: How many at most.
-        offset: How many of them come before.
-        now: The time; None: now.
-
-    Returns:
-        The page, and counts of all that the user may see.
-    """
+    """A page of the list."""
     now = now or datetime.now(UTC)
     all_seen, errors = seen(found.ledgers, rights, now)
     left = [each for each in all_seen if wanted.takes(each)]
@@ -176,18 +155,7 @@ def entries_and_row(
 def changes_of_run(
     found: FoundLedgers, rights: Rights, dag_id: str, run_id: str, task_id: str | None
 ) -> list[models.ChangePage]:
-    """The changes that a DAG run is about, as far as the user may see their deployments.
-
-    Args:
-        found: The ledgers.
-        rights: What the user may see.
-        dag_id: The DAG.
-        run_id: The run.
-        task_id: Only those of this task, where it wrote of any: of a task that waits there is no entry yet.
-
-    Returns:
-        The changes, by deployment.
-    """
+    """The changes that a DAG run is about, as far as the user may see their deployments."""
     everything = seen(found.ledgers, rights, datetime.now(UTC))[0]
     names = deployments_of(dag_id, run_id)
     of_dag = [each for each in everything if each.name in names or dag_id in dags_of(each.row)]

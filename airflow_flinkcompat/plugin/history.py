@@ -87,14 +87,7 @@ class RedeploySteps:
 
 
 def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
-    """The redeploys among a ledger's entries.
-
-    Args:
-        entries: All entries, oldest first.
-
-    Yields:
-        Each redeploy. A run that takes up what another one left goes on with it.
-    """
+    """The redeploys among a ledger's entries."""
     steps: list[StepEntry] = []
     for entry in entries:
         if not isinstance(entry, StepEntry):
@@ -123,14 +116,7 @@ class Lineage:
 
 
 def lineage(entries: Sequence[LedgerEntry]) -> Iterator[Lineage]:
-    """The savepoints that stops left.
-
-    Args:
-        entries: All entries, oldest first.
-
-    Yields:
-        Each savepoint, oldest first.
-    """
+    """The savepoints that stops left."""
     head: HeadEntry | None = None
     for place, entry in enumerate(entries):
         if isinstance(entry, HeadEntry):

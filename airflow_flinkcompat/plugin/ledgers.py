@@ -104,11 +104,7 @@ class FoundLedgers:
 
 
 def find_ledgers() -> FoundLedgers:
-    """All ledgers that are shown.
-
-    Returns:
-        The ledgers. A connection that cannot be read, or is not there, is a problem and hides no other.
-    """
+    """All ledgers that are shown."""
     from airflow.configuration import conf
 
     by_uri: dict[str, list[LedgerConnection]] = {}

@@ -20,14 +20,7 @@ BUNDLE = "main.umd.js"
 
 
 def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
-    """Where the bundle is shown.
-
-    Args:
-        path_of_airflow: The path before the plugin's.
-
-    Returns:
-        One app for each place. All of them load one bundle, and have an ``url_route`` of their own.
-    """
+    """Where the bundle is shown."""
     bundle_url = f"{path_of_airflow}{PREFIX}/static/{BUNDLE}"
     places = [
         ("Flink", "nav", PAGE_ROUTE),

@@ -18,14 +18,7 @@ class Writer:
 
     @classmethod
     def of(cls, owner: str) -> Self | None:
-        """The task that an entry's ``owner`` names.
-
-        Args:
-            owner: ``airflow:<dag>/<run>/<task>``, or another writer. A run's id may hold slashes, the others cannot.
-
-        Returns:
-            The task; None for a writer that is no task.
-        """
+        """The task that an entry's ``owner`` names."""
         if not owner.startswith(_AIRFLOW):
             return None
         dag_id, _, rest = owner.removeprefix(_AIRFLOW).partition("/")
@@ -34,15 +27,7 @@ class Writer:
 
 
 def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
-    """The deployments that tasks of a run name, whatever their ledgers say by now.
-
-    Args:
-        dag_id: The DAG.
-        run_id: The run.
-
-    Returns:
-        The names in the DAG as it is, and what was rendered for the run, so far as Airflow keeps that.
-    """
+    """The deployments that tasks of a run name, whatever their ledgers say by now."""
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.serialized_dag import SerializedDagModel
     from airflow.utils.session import create_session

@@ -33,15 +33,7 @@ _HISTORY = tuple(
 
 
 def unfinished_state(row: DeploymentRow, now: datetime) -> Literal["in flight", "interrupted"] | None:
-    """How an unfinished redeploy stands.
-
-    Args:
-        row: The deployment.
-        now: The time.
-
-    Returns:
-        ``in flight`` for as long as its run said that it may be silent, by which another run would be kept out, too.
-    """
+    """How an unfinished redeploy stands."""
     if row.unfinished is None:
         return None
     silent_until = datetime.fromisoformat(row.unfinished.at) + timedelta(seconds=Options().claimed(row.unfinished))
@@ -115,16 +107,7 @@ def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
 
 
 def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None = None) -> models.VersionTexts:
-    """A version of a job, its secrets masked.
-
-    Args:
-        job: The job.
-        number: The entry that holds it.
-        sha256: Its digest where the job is masked already, and has another.
-
-    Returns:
-        The version.
-    """
+    """A version of a job, its secrets masked."""
     told = masked_job(JobSpec.from_dict(job.to_dict())).to_dict()
     fields = {name: told[name] for name in models.VersionTexts.model_fields if name in told}
     return models.VersionTexts(number=number, **{**fields, "sha256": sha256 or job.digest()})

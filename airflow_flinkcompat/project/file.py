@@ -131,19 +131,7 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
 
 
 def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
-    """Read the tables of a file's text; see :func:`read_tables`.
-
-    Args:
-        text: The text of the file.
-        file: Its path.
-        called: Its name in messages; "": its path.
-
-    Returns:
-        The tables; None of a ``pyproject.toml`` without one for this package.
-
-    Raises:
-        InputError: The text is not valid TOML, or ``defaults``, ``deployments`` or ``stopped`` is no table.
-    """
+    """Read the tables of a file's text; see :func:`read_tables`."""
     folder, is_pyproject = file.absolute().parent, file.name == _PYPROJECT
     file = Path(called) if called else file
     read = content_of(text, str(file))

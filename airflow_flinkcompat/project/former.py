@@ -32,18 +32,7 @@ class FormerProject:
 
 
 def former_project(project: ProjectFile, files: RevisionFiles) -> FormerProject:
-    """The project file as it was at a commit.
-
-    Args:
-        project: The project of the working tree.
-        files: The files of the commit.
-
-    Returns:
-        The file under today's path; where the commit has none there, the one that is no project file any more today.
-
-    Raises:
-        InputError: The file of that commit cannot be used, or several may have become this one.
-    """
+    """The project file as it was at a commit."""
     place = (project.path.absolute().parent.resolve() / project.path.name).relative_to(files.repository).as_posix()
     found = _project_at(place, files)
     if found is not None:

@@ -36,19 +36,7 @@ class FileChange:
 
 
 def file_changes(repository: Path, revisions: str, paths: Sequence[str]) -> Iterator[FileChange]:
-    """Every change of files in a history, oldest commit first; a merge is no change of its own.
-
-    Args:
-        repository: The root of the repository.
-        revisions: A revision, for all that led to it, or a range such as ``v1..main``.
-        paths: Files and folders from the root; none: all.
-
-    Yields:
-        The changes, commit by commit.
-
-    Raises:
-        InputError: Git is not installed, or has no such revision.
-    """
+    """Every change of files in a history, oldest commit first; a merge is no change of its own."""
     if revisions.startswith("-"):
         raise InputError(f"{revisions}: no name of a revision begins with '-'")
     places = ["--", *paths] if paths else ["--"]
@@ -98,17 +86,7 @@ class Blobs:
 
 @contextmanager
 def blobs(repository: Path) -> Iterator[Blobs]:
-    """A reader of blobs.
-
-    Args:
-        repository: The root of the repository.
-
-    Yields:
-        The reader.
-
-    Raises:
-        InputError: Git is not installed.
-    """
+    """A reader of blobs."""
     with _git(repository, "cat-file", "--batch", stdin=subprocess.PIPE) as process:
         yield Blobs(process)
 

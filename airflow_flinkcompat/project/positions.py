@@ -34,15 +34,7 @@ class TomlPositions:
     root: str = ""
 
     def place(self, key: str, deployment: str | None = None) -> str:
-        """Return the place of a key as messages begin with it.
-
-        Args:
-            key: The key, with dots; elements of lists count from 1.
-            deployment: The deployment that the key belongs to; None for a key of all deployments.
-
-        Returns:
-            File, line and column: of the key, else of the innermost table that lacks it, else the file alone.
-        """
+        """Return the place of a key as messages begin with it."""
         at = self.find(key, deployment)
         return self.name if at is None else f"{self.name}:{at[0]}:{at[1]}"
 

@@ -38,20 +38,7 @@ def git_environment() -> dict[str, str]:
 def run_git(
     *arguments: str, cwd: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """What Git answers, in English, whatever it says.
-
-    Args:
-        *arguments: The command behind ``git``.
-        cwd: Where it is asked; None: here.
-        stdin: What it reads.
-        environment: Variables beside those of :func:`git_environment`.
-
-    Returns:
-        The finished process.
-
-    Raises:
-        FileNotFoundError: Git is not installed.
-    """
+    """What Git answers, in English, whatever it says."""
     variables = git_environment() | dict(environment or {})
     return subprocess.run(["git", *arguments], cwd=cwd, input=stdin, capture_output=True, check=False, env=variables)
 
@@ -62,17 +49,7 @@ def words_of(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def repository_of(folder: Path) -> Path | None:
-    """The root of the Git repository that a folder lies in.
-
-    Args:
-        folder: A folder.
-
-    Returns:
-        The root, with links resolved; None where there is no repository, or no Git.
-
-    Raises:
-        InputError: Git does not open the repository, as one that belongs to another user.
-    """
+    """The root of the Git repository that a folder lies in."""
     try:
         done = run_git("rev-parse", "--show-toplevel", cwd=folder)
     except FileNotFoundError:
@@ -92,14 +69,7 @@ def root_of(folder: Path) -> Path:
 
 
 def committer(folder: Path) -> str:
-    """Who commits in a folder, by Git's settings.
-
-    Args:
-        folder: A folder.
-
-    Returns:
-        Name and address, or what there is of both; "" where Git does not know, or is not installed.
-    """
+    """Who commits in a folder, by Git's settings."""
     try:
         name, address = (run_git("config", "--get", key, cwd=folder) for key in ("user.name", "user.email"))
     except FileNotFoundError:
@@ -109,18 +79,7 @@ def committer(folder: Path) -> str:
 
 
 def commit_of(repository: Path, revision: str) -> str:
-    """The commit that a revision is.
-
-    Args:
-        repository: The root of the repository.
-        revision: As Git takes it: a branch, a tag, a commit.
-
-    Returns:
-        Its hash.
-
-    Raises:
-        InputError: There is no such revision.
-    """
+    """The commit that a revision is."""
     found = _verified(repository, revision)
     if found is None:
         raise InputError(
@@ -130,18 +89,7 @@ def commit_of(repository: Path, revision: str) -> str:
 
 
 def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The commit on which a change was begun: where it left the branch that it goes into.
-
-    Args:
-        repository: The root of the repository.
-        environment: The variables of the process, by which CI says which branch that is.
-
-    Returns:
-        The branch and the commit.
-
-    Raises:
-        InputError: Neither CI nor the clone says which branch it is, or both have no common history here.
-    """
+    """The commit on which a change was begun: where it left the branch that it goes into."""
     target = next((environment[name] for name in _TARGET_BRANCHES if environment.get(name)), None)
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
@@ -182,17 +130,7 @@ class RevisionFiles:
         return cls(repository, commit, label or commit[:10], {path: head.split(" ")[0] for head, _, path in rows})
 
     def followed(self, path: str) -> str:
-        """Where a path leads by the links of the commit.
-
-        Args:
-            path: A path from the root, which need not be there.
-
-        Returns:
-            The path without links.
-
-        Raises:
-            InputError: It leads out of the commit, where another revision, or none, would be read in its place.
-        """
+        """Where a path leads by the links of the commit."""
         pending, done, links = deque(path.split("/")), list[str](), 0
         while pending:
             part = pending.popleft()
@@ -238,18 +176,7 @@ class RevisionFiles:
             raise InputError(f"{self.label}:{path}: is not UTF-8 text") from None
 
     def new_files(self, folder: Path, suffix: str) -> tuple[str, ...]:
-        """The files of the working tree that the commit has not, without those that Git ignores.
-
-        Args:
-            folder: A folder of the repository.
-            suffix: How their names end.
-
-        Returns:
-            Their paths from that folder, in order.
-
-        Raises:
-            InputError: Git cannot list them.
-        """
+        """The files of the working tree that the commit has not, without those that Git ignores."""
         listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f"*{suffix}")
         done = run_git(*listed, cwd=folder)
         _done(done, self.commit)
@@ -258,16 +185,7 @@ class RevisionFiles:
         return tuple(name for name in names if (place / name).as_posix() not in self.modes)
 
     def check_out(self, paths: Iterable[str] | None, into: Path) -> None:
-        """Write files into a folder; neither the working tree nor the index of the repository is touched.
-
-        Args:
-            paths: The files from the root, those that are not there are left out; None: all. Links come with them,
-                but for those that lead out of the commit.
-            into: An empty folder.
-
-        Raises:
-            InputError: Git cannot write them.
-        """
+        """Write files into a folder; neither the working tree nor the index of the repository is touched."""
         wanted = {*self.modes} if paths is None else {*paths}
         files = [name for name, mode in self.modes.items() if mode in FILE_MODES and name in wanted]
         names = [*files, *(name for name, mode in self.modes.items() if mode == _LINK and self._is_inside(name))]

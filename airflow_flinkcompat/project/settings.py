@@ -187,18 +187,7 @@ def load_project(path: str | os.PathLike[str]) -> ProjectFile:
 
 
 def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile:
-    """Read a project from the tables of its file; see :func:`load_project`.
-
-    Args:
-        tables: The tables.
-        is_former: Whether the file is that of a former commit, whose jars are not looked for.
-
-    Returns:
-        The project.
-
-    Raises:
-        InputError: What the file says for all deployments cannot be used.
-    """
+    """Read a project from the tables of its file; see :func:`load_project`."""
     place = tables.positions.place
     reader = _TableReader(tables.common, tables.positions, is_former=is_former)
     common = reader.options()

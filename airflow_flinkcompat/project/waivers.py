@@ -33,19 +33,7 @@ def waivers_path(script: Path) -> Path:
 
 
 def read_waivers(text: str, name: str) -> tuple[Waiver, ...]:
-    """The waivers of a file.
-
-    Args:
-        text: What the file holds.
-        name: The file in messages.
-
-    Returns:
-        The waivers, in the order of the file.
-
-    Raises:
-        InputError: The file is not valid TOML, or an entry lacks something, or says what nobody knows. Nothing is
-            passed over: what is waived by mistake is worse than a gate that stops.
-    """
+    """The waivers of a file."""
     content, place = content_of(text, name), TomlPositions(name, text).place
     problems = [f"{place(key)}: {key}: {unknown_key(key, (_TABLE,))}" for key in content if key != _TABLE]
     tables = content.get(_TABLE, [])
@@ -83,19 +71,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def with_waiver(text: str, waiver: Waiver, name: str) -> str:
-    """A file with one waiver more, in place of those of the same finding on the same change.
-
-    Args:
-        text: What the file holds; "" where there is none yet.
-        waiver: The waiver.
-        name: The file in messages.
-
-    Returns:
-        What is to be written; comments and the other waivers stay as they are.
-
-    Raises:
-        InputError: The file cannot be used, or is laid out so that only a person can change it.
-    """
+    """A file with one waiver more, in place of those of the same finding on the same change."""
     kept, _ = without_waivers(text, lambda each: _identity(each) == _identity(waiver), name)
     if not kept.strip():
         kept = _FIRST_LINE.format(_commented(Path(name).name.removesuffix(WAIVERS_SUFFIX)))
@@ -105,19 +81,7 @@ def with_waiver(text: str, waiver: Waiver, name: str) -> str:
 
 
 def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tuple[str, tuple[Waiver, ...]]:
-    """A file without some of its waivers.
-
-    Args:
-        text: What the file holds.
-        goes: Whether a waiver is taken out.
-        name: The file in messages.
-
-    Returns:
-        What is to be written, comments and the other waivers as they are, and the waivers that were taken out.
-
-    Raises:
-        InputError: The file cannot be used, or is laid out so that only a person can change it.
-    """
+    """A file without some of its waivers."""
     every = read_waivers(text, name)
     gone = tuple(each for each in every if goes(each))
     if not gone:

@@ -31,19 +31,7 @@ def normal_form(
     path: Callable[[exp.Table], Path] | None = None,
     column: Callable[[exp.Column], str | None] | None = None,
 ) -> NormalForm:
-    """The normal form of a statement, a query, an expression or a list of these.
-
-    Args:
-        tree: What the parser made.
-        path: Says which table a name stands for; by default a name stands for itself.
-        column: Says what stands in the form for a column; None for the column's own name.
-
-    Returns:
-        The form, with the SQL as the generator prints it for the reader.
-
-    Raises:
-        RecursionError: The tree is nested too deeply.
-    """
+    """The normal form of a statement, a query, an expression or a list of these."""
     trees = tree if isinstance(tree, Sequence) else (tree,)
     writer = _Writer(path, column)
     text = ", ".join(each.sql(dialect="flink", comments=False) for each in trees)
@@ -112,16 +100,7 @@ def _visible(relation: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The options of a hint, sorted: their order says nothing, and of two with one key the last one counts.
-
-    Args:
-        hint: A hint of a query or of a table.
-        called: What the relations that a hint may name are called instead: STATE_TTL names them by its keys, LOOKUP
-            by the value of ``table``.
-
-    Returns:
-        Keys and values.
-    """
+    """The options of a hint, sorted: their order says nothing, and of two with one key the last one counts."""
     found = {}
     for option in (part for part in hint.expressions if isinstance(part, nodes.Option)):
         key, value = option.this.name, option.expression.name

@@ -44,15 +44,7 @@ _CALLS_WITH_UNIT = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF", "FLOOR
 
 
 def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
-    """Find what the grammar reads and Flink's parser or validator refuses, whatever the tables are.
-
-    Args:
-        statement: A statement in Flink's own dialect.
-        line: The line of Flink that is to read it; of a line whose parser was not asked nothing is known.
-
-    Yields:
-        The place, and the fault with its remedy.
-    """
+    """Find what the grammar reads and Flink's parser or validator refuses, whatever the tables are."""
     if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
         return
     yield from _reserved_names(statement, line)

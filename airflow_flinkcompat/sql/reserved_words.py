@@ -13,13 +13,6 @@ EVERY_LINE = "every line"
 
 @lru_cache
 def reserved_words(line: str = EVERY_LINE) -> frozenset[str]:
-    """Return the words, in upper case, that one line of Flink refuses as a name without backticks.
-
-    Args:
-        line: A line of Flink, such as ``2.3``; by default what all of them refuse.
-
-    Returns:
-        The words of that line; none if its parser was not asked.
-    """
+    """Return the words, in upper case, that one line of Flink refuses as a name without backticks."""
     by_line = json.loads(DATA.read_text())
     return frozenset(by_line[EVERY_LINE]).union(by_line[line]) if line in by_line else frozenset()

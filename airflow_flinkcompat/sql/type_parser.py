@@ -49,14 +49,7 @@ INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "
 
 
 def meant_type(name: str) -> str:
-    """The type that somebody may mean who writes a name that is none.
-
-    Args:
-        name: The name.
-
-    Returns:
-        Words that name it; without one near enough, what to write.
-    """
+    """The type that somebody may mean who writes a name that is none."""
     meant = get_close_matches(name.upper(), [" ".join(words) for words, _ in TYPE_NAMES], 1)
     return f"{meant[0]} may be meant" if meant else "write one that is"
 

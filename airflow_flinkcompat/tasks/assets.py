@@ -25,15 +25,7 @@ _DEFAULT_CONNECTION = "flink_default"
 
 
 def deployment_uri(deployment: str, flink_conn_id: str = _DEFAULT_CONNECTION) -> str:
-    """The URI of a deployment's asset.
-
-    Args:
-        deployment: Name of the Flink job.
-        flink_conn_id: Its connection.
-
-    Returns:
-        ``flink://<connection>/<deployment>``, also the asset's name.
-    """
+    """The URI of a deployment's asset."""
     return f"{SCHEME}://{quote(flink_conn_id, safe='')}/{quote(deployment, safe='')}"
 
 
@@ -51,15 +43,7 @@ def deployment_asset(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTIO
 
 
 def deployment_alias(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTION) -> AssetAlias:
-    """The alias through which a deploy emits the event of its deployment.
-
-    Args:
-        deployment: Name of the Flink job.
-        flink_conn_id: Its connection.
-
-    Returns:
-        The alias.
-    """
+    """The alias through which a deploy emits the event of its deployment."""
     return AssetAlias(f"{SCHEME}-deployment:{flink_conn_id}/{deployment}")
 
 
@@ -77,14 +61,7 @@ def tables_alias(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTION) -
 
 
 def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapping[str, Any]]) -> None:
-    """Add an event to each asset, through an alias that is among the outlets of ``task``.
-
-    Args:
-        task: The task, for its log.
-        context: Airflow's context of it.
-        alias: The alias.
-        uris: The URI of each asset, with what its event says.
-    """
+    """Add an event to each asset, through an alias that is among the outlets of ``task``."""
     accessor = context["outlet_events"][alias]
     for uri, extra in uris.items():
         try:
@@ -99,15 +76,7 @@ def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapp
 def emit_tables(
     task: Any, context: Context, alias: AssetAlias, tables: Mapping[str, Sequence[Dataset]], extra: Mapping[str, Any]
 ) -> None:
-    """Add an event to the asset of each table; those whose place is not told are named in the log.
-
-    Args:
-        task: The task, for its log.
-        context: Airflow's context of it.
-        alias: The alias.
-        tables: The data sets of each table.
-        extra: What each event says, beside the name of its table.
-    """
+    """Add an event to the asset of each table; those whose place is not told are named in the log."""
     emit(task, context, alias, {each.uri: {**extra, "table": name} for name, sets in tables.items() for each in sets})
     if unnamed := [name for name, sets in tables.items() if not sets]:
         task.log.info("No asset event on %s: the script does not tell where the data lies", ", ".join(unnamed))

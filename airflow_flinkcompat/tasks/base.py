@@ -368,17 +368,7 @@ def task_ids(value: str | Sequence[str] | None) -> list[str]:
 
 
 def known_tables(history: object) -> dict[str, str]:
-    """Tables of which history is known.
-
-    Args:
-        history: By the name of each the place of its rows, "" for where the script says it lies; None: of none.
-
-    Returns:
-        The same.
-
-    Raises:
-        ValueError: It is no such mapping.
-    """
+    """Tables of which history is known."""
     given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
     if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
         raise ValueError(f"history: {history!r} is no mapping from the name of a table to the place of its rows")

@@ -18,14 +18,7 @@ Place = tuple[str, str]
 
 
 def place_of(path: str | Path) -> Place:
-    """Where a file or folder is.
-
-    Args:
-        path: An absolute path, as a DAG file knows it while it is parsed.
-
-    Returns:
-        The bundle and the path in it where it lies where Airflow keeps its copies of bundles; else the path itself.
-    """
+    """Where a file or folder is."""
     from airflow.dag_processing.bundles.base import get_bundle_storage_root_path
 
     given, root = Path(path), get_bundle_storage_root_path()
@@ -87,14 +80,7 @@ BUNDLES = Bundles()
 
 
 def repository_of(bundle: Any) -> Path:
-    """The folder that :func:`place_of` counts from.
-
-    Args:
-        bundle: A bundle, of the newest version or of a pinned one.
-
-    Returns:
-        The repository's, also of a bundle that is a folder of it; of a bundle that lies elsewhere its own.
-    """
+    """The folder that :func:`place_of` counts from."""
     root = Path(bundle.path)
     name, inside = place_of(root)
     for _ in Path(inside).parts if name else ():

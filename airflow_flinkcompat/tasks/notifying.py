@@ -22,14 +22,7 @@ def each(name: str, given: Notify | Sequence[Notify] | None) -> tuple[Notify, ..
 
 
 def tell(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
-    """Call notifiers with what they tell of in the context. One that fails is a warning, and undoes nothing.
-
-    Args:
-        task: The task, for its log.
-        context: Airflow's context of it.
-        notifiers: What is called with it, in this order.
-        facts: What happened: ``event``, ``deployment`` and what belongs to the event.
-    """
+    """Call notifiers with what they tell of in the context. One that fails is a warning, and undoes nothing."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     for notifier in notifiers:

@@ -31,15 +31,7 @@ class RunLineage:
 
 
 def operator_lineage(known: RunLineage | None, **more: Any) -> Any:
-    """The lineage of a task.
-
-    Args:
-        known: What the task has done by now; None where it did not come so far.
-        more: Further facts of the run.
-
-    Returns:
-        OpenLineage's ``OperatorLineage``; None where its provider is not installed, or nothing is known.
-    """
+    """The lineage of a task."""
     try:
         from airflow.providers.common.compat.openlineage.facet import Dataset as NamedDataset
         from airflow.providers.common.compat.openlineage.facet import SQLJobFacet

@@ -27,18 +27,7 @@ class GitOrigin:
 
 
 def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
-    """The commit of a version.
-
-    Args:
-        files: Paths of the files that were read for it; none where its text stands in the DAG.
-        bundle: The DAG bundle that the task runs from, where Airflow names one. A versioned bundle of Git may be
-            without a repository: then the commit is its version, whichever one changed the files, and no author is
-            known.
-
-    Returns:
-        The newest commit that changed one of the files. Nothing where they are in no repository, where they have edits
-        that are in no commit, and where the clone is too shallow to tell.
-    """
+    """The commit of a version."""
     places = [Path(file).resolve() for file in files]
     found = _of_work_tree(places) if places else None
     if found is not None:

@@ -42,16 +42,7 @@ def level(name: str, value: float, deployment: str) -> None:
 def span(
     name: str, attributes: Mapping[str, Any], waits: tuple[type[BaseException], ...] = ()
 ) -> Iterator[Callable[..., None]]:
-    """A span ``flinkcompat.<name>`` below that of the task. Of an error it holds the type: a text may hold a secret.
-
-    Args:
-        name: What is done.
-        attributes: What is known before, without ``flinkcompat.``; None is left out.
-        waits: What is raised where the work goes on later, which is no error.
-
-    Yields:
-        A function that adds attributes while the span lasts.
-    """
+    """A span ``flinkcompat.<name>`` below that of the task. Of an error it holds the type: a text may hold a secret."""
     try:
         from opentelemetry import trace
     except ImportError:  # an Airflow without traces
@@ -76,15 +67,7 @@ def span(
 
 
 def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelta | None]:
-    """How long no job ran in the deployment that the entries end with.
-
-    Args:
-        entries: Those of the ledger, oldest first; the last head is the deployment.
-
-    Returns:
-        From the former job's end until the new one was accepted, and until it was verified; None where none was
-        stopped.
-    """
+    """How long no job ran in the deployment that the entries end with."""
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StartedEntry, StoppedEntry
 
     places = [place for place, entry in enumerate(entries) if entry.is_head]

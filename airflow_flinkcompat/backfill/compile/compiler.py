@@ -74,14 +74,7 @@ class CompiledProgram:
     writes: tuple[Write, ...]
 
     def work(self, bounds: Range) -> Work:
-        """The steps that publish a range.
-
-        Args:
-            bounds: The range the program was compiled for, or a part of it.
-
-        Returns:
-            Steps whose sources need not give rows that lie in no window asked for.
-        """
+        """The steps that publish a range."""
         published = published_windows(bounds)
         return Work(
             tuple(
@@ -92,17 +85,7 @@ class CompiledProgram:
 
 
 def compile_program(program: Program, locations: Locations, bounds: Range, drop_late: bool = False) -> CompiledProgram:
-    """Compile a program once, for a range and all its parts.
-
-    Args:
-        program: The plan of the script.
-        locations: Where its tables lie.
-        bounds: The whole range that is published.
-        drop_late: Whether rows are left out that came too late for their window.
-
-    Raises:
-        BackfillError: Something cannot be done exactly; every such construct is named.
-    """
+    """Compile a program once, for a range and all its parts."""
     _check_program(program)
     sinks = [pipeline.sink.table for pipeline in program.pipelines if pipeline.sink.table is not None]
     scans = [node for pipeline in program.pipelines for node in walk_nodes(pipeline.sink) if isinstance(node, Scan)]

@@ -146,16 +146,7 @@ class CompileContext:
         return replace(self, arriving=arriving)
 
     def compile(self, node: Node, needed: frozenset[int], above: FiltersAbove | None = None) -> Step:
-        """The steps of a relation.
-
-        Args:
-            node: The relation.
-            needed: The positions of the columns that its reader needs.
-            above: What stands above it where that is filters and projections.
-
-        Raises:
-            Untranslatable: Something in or below it is not recomputed exactly.
-        """
+        """The steps of a relation."""
         above = above if is_ranking_input(node) else None
         asked = None if self.asked is None else {i: each.within(self.own) for i, each in self.asked.items()}
         needed = self.columns.of_all(node, needed, asked, (above, self.arriving))

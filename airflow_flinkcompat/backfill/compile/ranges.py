@@ -26,15 +26,7 @@ def published_windows(bounds: Range) -> WindowRange:
 
 
 def for_range(step: Step, published: WindowRange) -> Step:
-    """The same step for another range.
-
-    Args:
-        step: A step as it is compiled, of which no source was told which times are asked for.
-        published: The windows that are published now.
-
-    Returns:
-        The step that compiling the program for that range would give.
-    """
+    """The same step for another range."""
     if isinstance(step, Read):
         return step
     if isinstance(step, UnionAll | Joined):

@@ -72,43 +72,18 @@ def _known(folders: tuple[str, ...]) -> tuple[Connector, ...]:
 
 
 def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]:
-    """One of the mappings of :class:`Connector`, over all connectors.
-
-    Args:
-        part: Which one, as in ``merged(lambda each: each.sources)``.
-
-    Returns:
-        What all of them hold, by name, in the order in which messages name them.
-    """
+    """One of the mappings of :class:`Connector`, over all connectors."""
     return {name: made for connector in known_connectors() for name, made in part(connector).items()}
 
 
 def reader(session: SparkSession, source: BackfillSource) -> SourceReader:
-    """What reads a source.
-
-    Args:
-        session: The session of the run.
-        source: A source that a connector's ``spec`` has made.
-
-    Returns:
-        The reader of the ``read.py`` beside that ``spec``.
-    """
+    """What reads a source."""
     found: SourceReader = _beside(source, "read").reader(session, source)
     return found
 
 
 def publication(session: SparkSession, sink: BackfillSink, rows: PublishedRows, bounds: Range) -> Publication:
-    """What publishes one run's rows into a sink.
-
-    Args:
-        session: The session of the run.
-        sink: A sink that a connector's ``spec`` has made.
-        rows: What is published.
-        bounds: The range of the published windows.
-
-    Returns:
-        The publication of the ``write.py`` beside that ``spec``.
-    """
+    """What publishes one run's rows into a sink."""
     found: Publication = _beside(sink, "write").publication(session, sink, rows, bounds)
     return found
 

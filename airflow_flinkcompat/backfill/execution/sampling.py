@@ -20,14 +20,7 @@ _BYTES = 8  # of a field as it is stored, about
 def rows_per_slice(
     frame: Callable[[Step], DataFrame], read: Sequence[DataFrame], step: Assign, slices: Slices
 ) -> float:
-    """Estimated rows per key and slice; 0 where the rows cannot be read, which the work itself will say.
-
-    Args:
-        frame: Makes frames of steps over the first rows of each source.
-        read: The whole sources that ``frame`` has read so far.
-        step: The windows.
-        slices: How they are aggregated.
-    """
+    """Estimated rows per key and slice; 0 where the rows cannot be read, which the work itself will say."""
     try:
         rows = keys_and_times(frame(step.input), step, slices)
         total = sum(_total(raw) for raw in read)

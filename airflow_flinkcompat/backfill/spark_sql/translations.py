@@ -532,13 +532,6 @@ AGGREGATES: dict[str, tuple[Translation, ...]] = {
 
 
 def translations_of(spec: FunctionSpec) -> tuple[Translation, ...]:
-    """The exact equivalents of a function in Spark SQL, one for each combination of argument types.
-
-    Args:
-        spec: A function of the catalogue.
-
-    Returns:
-        Its templates, of which the first that fits counts; none where no exact translation is known.
-    """
+    """The exact equivalents of a function in Spark SQL, one for each combination of argument types."""
     table = AGGREGATES if spec.kind is FunctionKind.AGGREGATE else SCALARS
     return table.get(spec.name, ())

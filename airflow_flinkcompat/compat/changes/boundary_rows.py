@@ -75,31 +75,14 @@ Side = tuple[Sequence[Expression], Resolve]
 
 
 def equal_values(old: Side, new: Side) -> bool:
-    """Compare what two lists of expressions compute, one by one.
-
-    Args:
-        old: The expressions of the deployed side, and what finds the variable of a leaf.
-        new: Those of the new side.
-
-    Returns:
-        False where a row shows a difference, or where a value or its type is not known.
-    """
+    """Compare what two lists of expressions compute, one by one."""
     if len(old[0]) != len(new[0]) or any(_changes_type(each, side[1]) for side in (old, new) for each in side[0]):
         return False  # another type is another key or metric, whatever its value is
     return _equal(old, new, lambda values: [(type(value), value) for value in values])
 
 
 def equal_contributions(old: AggregateCall, new: AggregateCall, resolves: tuple[Resolve, Resolve]) -> bool:
-    """Compare what each row adds to an aggregation.
-
-    Args:
-        old: The aggregation of the deployed side.
-        new: That of the new side.
-        resolves: What finds the variable of a leaf, on each side.
-
-    Returns:
-        False where a row shows a difference, or where a value or its type is not known.
-    """
+    """Compare what each row adds to an aggregation."""
     calls = (old, new)
     kinds = {(each.function, each.distinct, each.language, each.order_by, each.function not in _PASS_OVER_NULL)
              for each in calls}  # fmt: skip
@@ -120,15 +103,7 @@ def equal_contributions(old: AggregateCall, new: AggregateCall, resolves: tuple[
 
 
 def equal_conditions(old: Side, new: Side) -> bool:
-    """Compare which rows pass all conditions of a list.
-
-    Args:
-        old: The conditions of the deployed side, and what finds the variable of a leaf.
-        new: Those of the new side.
-
-    Returns:
-        False where a row passes one side alone, or where a value is not known.
-    """
+    """Compare which rows pass all conditions of a list."""
     return _equal(old, new, lambda values: all(value is True for value in values))
 
 

@@ -11,28 +11,14 @@ from airflow_flinkcompat.model import Span
 
 
 def clause_spans(differences: Iterable[Difference]) -> tuple[Span | None, Span | None]:
-    """The places of some differences in both scripts.
-
-    Args:
-        differences: Of one operator or output.
-
-    Returns:
-        The old one and the new one; None where no expression tells it, as of one that is gone, or of a number.
-    """
+    """The places of some differences in both scripts."""
     pairs = [(each.before, each.after) for each in differences]
     old = place_of(each for before, after in pairs for each in _own(before, after))
     return old, place_of(each for before, after in pairs for each in _own(after, before))
 
 
 def place_of(values: Iterable[Any]) -> Span | None:
-    """From the first to the last place of some values.
-
-    Args:
-        values: Expressions, calls, or what is made of them.
-
-    Returns:
-        The place; None where they have none, or stand in several scripts.
-    """
+    """From the first to the last place of some values."""
     found = [span for value in values for span in _spans(value)]
     if len({span.source for span in found}) != 1:
         return None

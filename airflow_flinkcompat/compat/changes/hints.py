@@ -10,15 +10,7 @@ OPTIONS = "OPTIONS"
 
 
 def hinted(hints: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, str]]:
-    """The keys and values in hints of one name.
-
-    Args:
-        hints: Names and texts, as the plan holds them.
-        name: ``OPTIONS``, ``LOOKUP`` and their like.
-
-    Yields:
-        Key and value, in their order.
-    """
+    """The keys and values in hints of one name."""
     for hint, text in hints:
         if hint == name:
             yield from ((found["key"], found["value"]) for found in _PAIR.finditer(text))

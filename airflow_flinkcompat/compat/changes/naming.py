@@ -34,15 +34,7 @@ _WHOLE = {
 
 
 def name_difference(difference: Difference, change: Change) -> str:
-    """What a difference is, as a clause: ``the key of table t changed``.
-
-    Args:
-        difference: One of the change.
-        change: What it is a difference of.
-
-    Returns:
-        The clause; it holds no secret.
-    """
+    """What a difference is, as a clause: ``the key of table t changed``."""
     place, _, rest = difference.key.partition("/")
     if place == "statement":
         return _statement(difference)

@@ -122,13 +122,6 @@ def nested_alike(old: Node, new: Node) -> bool:
     """Return whether two queries of one meaning are nested alike, where nesting may decide about operators.
 
     Projections and conditions are left out where Flink's planner merges them, whatever is nested in what.
-
-    Args:
-        old: A query.
-        new: The query of the other side.
-
-    Returns:
-        False where Flink may plan other operators for one of them.
     """
     numbers: dict[tuple[object, ...], int] = {}
     return _nesting(old, numbers, {}) == _nesting(new, numbers, {})

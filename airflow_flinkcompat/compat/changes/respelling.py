@@ -65,14 +65,7 @@ _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND
 
 
 def may_be_same_operator(pair: OperatorPair) -> bool:
-    """Return whether an operator differs only in expressions that Flink may take for one.
-
-    Args:
-        pair: The operator.
-
-    Returns:
-        False of one that does not differ.
-    """
+    """Return whether an operator differs only in expressions that Flink may take for one."""
     pipeline = pair.pipeline
     if any(pipeline.steps):
         return False  # the Table API leaves below an operator what SQL drops
@@ -90,14 +83,7 @@ def may_be_same_operator(pair: OperatorPair) -> bool:
 
 
 def may_be_same_query(pair: PipelinePair) -> bool:
-    """Return whether a query differs only in spellings of expressions and in a DISTINCT of distinct rows.
-
-    Args:
-        pair: The query.
-
-    Returns:
-        False of one that does not differ.
-    """
+    """Return whether a query differs only in spellings of expressions and in a DISTINCT of distinct rows."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     (old, before), (new, after) = ((output, _Forms.of(output, program)) for output, program in sides)
     kept = [[_operator(each, forms) for each in operators(output) if not _distinct_already(each)]

@@ -46,14 +46,7 @@ _OF_QUERIES: Mapping[str, Shown] = {
 
 
 def where_shown(key: str) -> Shown:
-    """Where a difference shows.
-
-    Args:
-        key: The key of the difference.
-
-    Returns:
-        The first place in which the exec graph shows it.
-    """
+    """Where a difference shows."""
     place, _, name = key.partition("/")
     part = key.rpartition("/")[2]
     match place:

@@ -22,15 +22,7 @@ class UsedTable:
 
 
 def uses_of(change: Change, table: str) -> tuple[UsedTable, ...]:
-    """Every use that the paired queries make of a table, on either side.
-
-    Args:
-        change: The change.
-        table: The table's name.
-
-    Returns:
-        The uses; a join that may be a lookup counts as a read and a lookup.
-    """
+    """Every use that the paired queries make of a table, on either side."""
     found = (
         UsedTable(use, pair)
         for pair in change.pipelines
@@ -40,15 +32,7 @@ def uses_of(change: Change, table: str) -> tuple[UsedTable, ...]:
 
 
 def uses_in(output: Output, table: str) -> Iterator[TableUse]:
-    """Every use that one query makes of a table.
-
-    Args:
-        output: The query.
-        table: The table's name.
-
-    Yields:
-        The uses; a join that may be a lookup counts as a read and a lookup.
-    """
+    """Every use that one query makes of a table."""
     if output.sink == table:
         yield TableUse.SINK
     if _reads(output.segment.origin, table):

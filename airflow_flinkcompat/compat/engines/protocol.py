@@ -73,15 +73,7 @@ MOVED = "no measurement says that a query keeps its state when it is written thr
 
 
 def lowered_to_unknown(finding: Finding, why: str) -> Finding:
-    """A finding that says too much.
-
-    Args:
-        finding: What was found.
-        why: The reason for the doubt.
-
-    Returns:
-        ``unknown`` in place of a safe finding; any other as it is.
-    """
+    """A finding that says too much."""
     if finding.outcome not in SAFE:
         return finding
     message = f"{finding.message} ({why})"

@@ -137,15 +137,7 @@ NO_CONTEXT = ReportContext()
 
 
 def steps(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[Step, ...]:
-    """What to do next.
-
-    Args:
-        report: the verdict on a change.
-        known: what is known beside the change.
-
-    Returns:
-        The steps in order.
-    """
+    """What to do next."""
     return tuple(_with_ids(step, known) for step in _steps(report, known))
 
 
@@ -157,15 +149,7 @@ def _with_ids(step: Step, known: ReportContext) -> Step:
 
 
 def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[PossibleAnswer, ...]:
-    """What comes of each answer of the person who decides.
-
-    Args:
-        report: the verdict on a change.
-        known: what is known beside the change.
-
-    Returns:
-        One for each that there may be; none where nobody is asked, as of a first start.
-    """
+    """What comes of each answer of the person who decides."""
     if report.findings[0].rule in _ONE_SIDED:
         return ()
     told = {
@@ -331,14 +315,7 @@ def _by_client(report: Report, options: str) -> tuple[str, ...]:
 
 
 def metrics_from_zero(report: Report) -> tuple[str, ...]:
-    """The metrics that start from zero.
-
-    Args:
-        report: The report of a change.
-
-    Returns:
-        Each of them once, in the order of the report.
-    """
+    """The metrics that start from zero."""
     metrics = (metric for operator in report.operators for metric in operator.metrics)
     return tuple(dict.fromkeys(name for name, fate in metrics if fate is Fate.FROM_ZERO))
 

@@ -14,15 +14,7 @@ _FOLDERS = (_PACKAGE / "rule_pages", _PACKAGE.parent / "docs" / "rules")
 
 
 def page_url(code: str) -> str | None:
-    """The published page of a rule.
-
-    Args:
-        code: The rule's code.
-
-    Returns:
-        An address, made of ``FLINKCOMPAT_RULES_URL``: ``{code}`` in it is replaced, else ``/CODE.md`` is added. None
-        where the variable is not set, or is no address.
-    """
+    """The published page of a rule."""
     base = os.environ.get(URL_VARIABLE, "").strip()
     if "://" not in base:
         return None
@@ -33,37 +25,17 @@ def page_address(code: str) -> str:
     """What a reader of a report follows to the page of a rule: its URL, else the command that shows it.
 
     A report is read on other machines than the one that wrote it, so no path of a file is given.
-
-    Args:
-        code: The rule's code.
-
-    Returns:
-        An address, or a command line.
     """
     return page_url(code) or f"flinkcompat rules {code}"
 
 
 def page_file(code: str) -> Path:
-    """The page of a rule in the installed package, or in the checkout.
-
-    Args:
-        code: The rule's code.
-
-    Returns:
-        A Markdown file; of the package where neither has it.
-    """
+    """The page of a rule in the installed package, or in the checkout."""
     places = [folder / f"{code}.md" for folder in _FOLDERS]
     return next((place for place in places if place.is_file()), places[0])
 
 
 def page_text(code: str) -> str:
-    """The page of a rule, to be shown in another document.
-
-    Args:
-        code: The rule's code.
-
-    Returns:
-        Markdown, without the line that says how it was made and the link to the other pages.
-    """
+    """The page of a rule, to be shown in another document."""
     lines = page_file(code).read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()

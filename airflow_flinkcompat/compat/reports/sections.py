@@ -49,14 +49,7 @@ class Section:
 
 
 def headline(report: Report) -> str:
-    """The verdict in a line: its word in capitals, a colon, and what it means.
-
-    Args:
-        report: A verdict on a change, or on a deployment of which only one side is there.
-
-    Returns:
-        The line, without the engine.
-    """
+    """The verdict in a line: its word in capitals, a colon, and what it means."""
     if report.findings[0].rule == one_sided.ADDED.code and report.outcome in _FIRST_START:
         engine = engine_label(report).removeprefix("open-source ")
         return _FIRST_START[report.outcome].format(engine=engine, script=format_inline(report.new_source))
@@ -68,14 +61,7 @@ def headline(report: Report) -> str:
 
 
 def notice(report: Report) -> str:
-    """Notice next to the verdict that a reader needs first; "" if there is none.
-
-    Args:
-        report: A verdict on a change.
-
-    Returns:
-        Sentences for the lines right below the verdict.
-    """
+    """Notice next to the verdict that a reader needs first; "" if there is none."""
     if not report.sinks_begin_empty:
         return ""
     fits = "The state fits, but the" if report.outcome is Outcome.COMPATIBLE else "The"
@@ -208,14 +194,7 @@ def _says_why(finding: Finding) -> bool:
 
 
 def verdicts(reports: Reports) -> tuple[str, ...]:
-    """The headline of each outcome with the engines that it holds for, worst first.
-
-    Args:
-        reports: The verdicts on one change.
-
-    Returns:
-        A headline for each engine; one for both where they agree.
-    """
+    """The headline of each outcome with the engines that it holds for, worst first."""
     found = []
     for line, agreeing in groupby(reports.each, key=headline):
         word, _, meaning = line.partition(": ")
@@ -224,14 +203,7 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
 
 
 def ground(report: Report) -> str:
-    """Who read the scripts, and the outcome by the rules alone where that is another one.
-
-    Args:
-        report: The verdict on one change.
-
-    Returns:
-        A line without a full stop; "" where Flink's planner was not asked.
-    """
+    """Who read the scripts, and the outcome by the rules alone where that is another one."""
     words = report.ground[:1].upper() + report.ground[1:]
     if report.read_outcome is None:
         return words

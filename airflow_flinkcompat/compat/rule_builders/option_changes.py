@@ -171,15 +171,7 @@ _COMES_OR_GOES: Mapping[str, str] = {
 
 
 def doubt(change: OptionChange, fact: OptionFact | None) -> str:
-    """Why restores across which an option changed do not speak of this change.
-
-    Args:
-        change: The option.
-        fact: What the catalogue says of it, None where it does not list it.
-
-    Returns:
-        The reason; "" where there is none.
-    """
+    """Why restores across which an option changed do not speak of this change."""
     key, after = change.key, change.after
     if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
         return "files that are being written were begun in another file system, which may not take them over"

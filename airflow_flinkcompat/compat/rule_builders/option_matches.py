@@ -46,14 +46,7 @@ _JUDGES: Mapping[TableUse, Callable[[OptionChange, OptionFact, PipelinePair], Op
 
 
 def judged(change: OptionChange) -> OptionVerdict:
-    """What another value of an option comes to, over all uses of the table.
-
-    Args:
-        change: The option.
-
-    Returns:
-        The worst use's sentence and verdict.
-    """
+    """What another value of an option comes to, over all uses of the table."""
     found = [_judged_use(change, used) for used in change.uses]
     if not found:
         return OptionVerdict("no query that stays uses the table", unmeasured("the table's queries come or go"))
@@ -63,15 +56,7 @@ def judged(change: OptionChange) -> OptionVerdict:
 
 
 def changed_keys(before: Options, after: Options) -> tuple[str, ...]:
-    """The options that differ, in the order of their names.
-
-    Args:
-        before: The options of one side.
-        after: Those of the other.
-
-    Returns:
-        Their names.
-    """
+    """The options that differ, in the order of their names."""
     return tuple(sorted(key for key in {*before, *after} if before.get(key) != after.get(key)))
 
 
@@ -126,19 +111,7 @@ OnVvr = Callable[[str, Options, Options], Verdict]
 def option_matches(
     table: str, what: str, connector: str | None, difference: Difference, uses: Sequence[UsedTable], on_vvr: OnVvr
 ) -> Iterator[RuleMatch]:
-    """One match for each thing that is to be said of a table's changed options.
-
-    Args:
-        table: The table's name.
-        what: How a reader knows it, ``source table orders``.
-        connector: Its connector, the same on both sides.
-        difference: Where the options of both sides differ.
-        uses: What queries do with it.
-        on_vvr: What the vendor's documents say.
-
-    Yields:
-        The matches, each with the options that it speaks of.
-    """
+    """One match for each thing that is to be said of a table's changed options."""
     before, after = difference.before or {}, difference.after or {}
     groups: dict[tuple[str, Verdict, Verdict], list[str]] = {}
     for key in changed_keys(before, after):
@@ -162,18 +135,7 @@ def option_matches(
 def options_judged(
     table: str, connector: str | None, before: Options, after: Options, uses: Iterable[UsedTable]
 ) -> OptionVerdict | None:
-    """What all changed options of a table come to: the worst of them; None where none differs.
-
-    Args:
-        table: The table's name.
-        connector: Its connector, the same on both sides.
-        before: The options of one side.
-        after: Those of the other.
-        uses: What queries do with it.
-
-    Returns:
-        Its sentence with the options it speaks of, and the verdict over all of them.
-    """
+    """What all changed options of a table come to: the worst of them; None where none differs."""
     used = tuple(uses)
     found = {
         key: judged(OptionChange(table, connector, key, before, after, used)) for key in changed_keys(before, after)

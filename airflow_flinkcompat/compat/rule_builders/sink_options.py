@@ -159,14 +159,7 @@ _MAY_SAY_HOW = frozenset(
 
 
 def unlisted(change: OptionChange) -> OptionFact | None:
-    """What an option of a lookup is for by its name, where nobody lists the connector's options.
-
-    Args:
-        change: The option.
-
-    Returns:
-        None where its name does not tell, or may say that rows wait for their answers.
-    """
+    """What an option of a lookup is for by its name, where nobody lists the connector's options."""
     words = frozenset(re.split(r"[^a-z0-9]+", change.key.lower()))
     found = [effect for effect, names in _PURPOSES.items() if words & names]
     facts = connectors.catalogue().get(change.connector or "")

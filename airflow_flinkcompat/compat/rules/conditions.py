@@ -70,13 +70,6 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
 
     It decides single ones over constants, and several that ask about one column, wherever these stand: in nested
     queries, in views, in joins. Of several nothing is worked out here but that they ask about one column.
-
-    Args:
-        output: A query.
-        program: What declares its tables.
-
-    Returns:
-        Each such condition, with all those that it meets in a column.
     """
     filled = never_null(output, program)
     alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, filled)]

@@ -50,12 +50,6 @@ def unread_alike(change: Change) -> frozenset[str]:
     It is a query, a declaration or no SQL at all. A query outside of any set is a job of its own; neither it nor a
     declaration means anything else than before unless it names something that changed, and where a query that changed
     names what was declared, this is in doubt.
-
-    Args:
-        change: What is judged.
-
-    Returns:
-        The messages of both sides; none where anything of this is in doubt.
     """
     a, b = ([(problem.reason, problem.text) for problem in program.problems] for program in change.programs)
     texts = [problem for problem in change.programs[0].problems if problem.reason == "statement"]
@@ -251,14 +245,7 @@ def _added(change: Change) -> Iterator[Refusal]:
 
 
 def program_verdicts(refusal: Refusal) -> Mapping[str, Verdict]:
-    """Return the verdicts on a refusal where they are not those of the rule.
-
-    Args:
-        refusal: What Flink refuses, or may refuse.
-
-    Returns:
-        A verdict for each engine that has one of its own.
-    """
+    """Return the verdicts on a refusal where they are not those of the rule."""
     if not refusal.certain:
         return {"flink": SCRIPT_MAY_BE_REFUSED}
     found = {"flink": OF_SQL} if refusal.what in ("script", "statement") else {}
@@ -340,14 +327,7 @@ def _find_statement_refused(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
-    """Return the verdicts on a fault where they are not those of the rule.
-
-    Args:
-        fault: What Flink refuses, or may refuse.
-
-    Returns:
-        A verdict for each engine that has one of its own.
-    """
+    """Return the verdicts on a fault where they are not those of the rule."""
     if not fault.certain:
         return {"flink": STATEMENT_MAY_BE_REFUSED}
     own = {"vvr": NAME_ON_VVR} if fault.of_name else {}

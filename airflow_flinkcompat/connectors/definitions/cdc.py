@@ -103,14 +103,7 @@ _MYSQL_STARTUP = OptionFact(
 
 
 def _incremental(default: str) -> tuple[OptionFact, ...]:
-    """The options of a connector that can read the tables in chunks, beside their changes.
-
-    Args:
-        default: Whether it does where its table does not say so.
-
-    Returns:
-        Their facts.
-    """
+    """The options of a connector that can read the tables in chunks, beside their changes."""
     return (
         *(
             OptionFact(

@@ -61,15 +61,7 @@ def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint
 
 
 def settings_from_environment(keys: Iterable[str], prefix: str = VARIABLE) -> dict[str, str | None]:
-    """What the environment says in place of a connection.
-
-    Args:
-        keys: As a connection has them.
-        prefix: Of the variables, whose names go on with a key in capitals.
-
-    Returns:
-        The value of each key; None where its variable is not set.
-    """
+    """What the environment says in place of a connection."""
     return {key: os.environ.get(f"{prefix}{key.upper()}") for key in keys}
 
 

@@ -10,15 +10,7 @@ from airflow_flinkcompat.secrets import mask_option, mask_secrets
 
 
 def part_lines(part: str, row: Mapping[str, Any]) -> list[str]:
-    """One part of a version as lines, secrets masked.
-
-    Args:
-        part: ``script``, ``settings``, ``variables``, ``functions``, ``catalog``, ``files`` or ``engine``.
-        row: The version as JSON values, as ``JobSpec.to_dict`` or an entry of the ledger has them.
-
-    Returns:
-        The lines.
-    """
+    """One part of a version as lines, secrets masked."""
     if part == "engine":
         return [f"{row['engine']} {row['engine_version'] or ''}".strip()]
     if part in ("settings", "variables"):
@@ -37,17 +29,7 @@ def part_lines(part: str, row: Mapping[str, Any]) -> list[str]:
 
 
 def part_diff(part: str, old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
-    """A unified diff of one part.
-
-    Args:
-        part: As in :func:`part_lines`.
-        old: The version before.
-        new: The version after.
-        names: What both are called.
-
-    Returns:
-        The lines; none where the part is the same in both, or differs in what is masked alone.
-    """
+    """A unified diff of one part."""
     before, after = (f"{part} of {name}" for name in names)
     return list(difflib.unified_diff(part_lines(part, old), part_lines(part, new), before, after, lineterm=""))
 

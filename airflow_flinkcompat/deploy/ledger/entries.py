@@ -608,11 +608,7 @@ class InterruptedEntry(LedgerEntry):
     request_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as it is stored, the request by the key that a stop has.
-
-        Returns:
-            JSON values, by every key of the schema.
-        """
+        """The entry as it is stored, the request by the key that a stop has."""
         row = super().to_dict()
         return {**row, _STOP_REQUEST: row["request_id"], "request_id": None}
 
@@ -644,11 +640,7 @@ class OtherEntry(LedgerEntry):
         return str(self.row["kind"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as it was stored.
-
-        Returns:
-            JSON values, also by keys that this version does not know.
-        """
+        """The entry as it was stored."""
         return {**_absent(), **self.row, **{each.name: getattr(self, each.name) for each in fields(LedgerEntry)}}
 
     @classmethod
@@ -657,17 +649,7 @@ class OtherEntry(LedgerEntry):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """The entry as it was stored, of whatever kind.
-
-        Args:
-            row: The entry as JSON values.
-
-        Returns:
-            The entry.
-
-        Raises:
-            ValueError: The row lacks the kind or the number.
-        """
+        """The entry as it was stored, of whatever kind."""
         _require_kind_and_number(row)
         return cls._read(row)
 

@@ -22,17 +22,6 @@ def deployment_rows(
 
     The ledger of a deployment is read where the index says that an entry may be there which it lacks, and where it has
     no row at all, as of deployments of earlier releases. Damage in a ledger that the index spares is not noticed.
-
-    Args:
-        root: A local folder or any address that universal-pathlib knows.
-        by_index: False: every ledger is read.
-        **options: What goes to the file system, such as credentials of an object store.
-
-    Returns:
-        By deployment, in order: its row, or why its ledger cannot be read. Folders without an entry are left out.
-
-    Raises:
-        LedgerError: The root cannot be listed.
     """
     view = _view(root, options) if by_index else IndexView()
     # After the index: a deployment without a folder now was deleted, and is not just beginning.
@@ -62,16 +51,6 @@ def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, Dep
     """Make the index anew from the ledgers.
 
     A ledger that cannot be read gets no row, so that every reader meets the error.
-
-    Args:
-        root: A local folder or any address that universal-pathlib knows.
-        **options: What goes to the file system.
-
-    Returns:
-        What :func:`deployment_rows` returns, by the ledgers.
-
-    Raises:
-        LedgerError: The root cannot be listed, or the index not be written.
     """
     found: dict[str, DeploymentRow | LedgerError] = {}
 

@@ -357,42 +357,17 @@ class Ledger:
 
 
 def ledger_id(root: str | os.PathLike[str]) -> str:
-    """What names a ledger in the address of a page.
-
-    Args:
-        root: Path or URI of the folder that holds the ledgers of all deployments.
-
-    Returns:
-        Twelve characters, the same for as long as the path or URI is.
-    """
+    """What names a ledger in the address of a page."""
     return hashlib.sha256(os.fspath(root).rstrip("/").encode()).hexdigest()[:12]
 
 
 def can_name(text: str) -> bool:
-    """Whether a text can be the name of a deployment.
-
-    Args:
-        text: The text.
-
-    Returns:
-        True for 1 to 128 letters, digits, ".", "_" or "-", a letter or digit first, that name no folder of a ledger.
-    """
+    """Whether a text can be the name of a deployment."""
     return _NAME.fullmatch(text) is not None and text != _REPORTS
 
 
 def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]:
-    """The names of all deployments whose ledgers may lie under a root.
-
-    Args:
-        root: A local folder or any address that universal-pathlib knows.
-        **options: What goes to the file system, such as credentials of an object store.
-
-    Returns:
-        Names of folders that can be names of deployments, in order. A folder may hold no entry.
-
-    Raises:
-        LedgerError: The root cannot be listed.
-    """
+    """The names of all deployments whose ledgers may lie under a root."""
     return tuple(name for name in Store(root, "", **options).folders() if can_name(name))
 
 

@@ -168,12 +168,7 @@ class Index:
 
     # ------------------------------------------------------------------------------------------------ snapshots
     def compact(self, read_ledger: Callable[[str, DeploymentRow | None], DeploymentRow]) -> None:
-        """Make a snapshot where many markers are newer than the last one. Never raises.
-
-        Args:
-            read_ledger: Reads the row of a deployment from its ledger, going on from a row where one is given. It may
-                raise LedgerError.
-        """
+        """Make a snapshot where many markers are newer than the last one. Never raises."""
         try:
             if not self._may_be_due():
                 return
@@ -199,14 +194,7 @@ class Index:
         return markers > MOST_MARKERS and (markers > 2 * MOST_MARKERS or not self._snapshots())
 
     def rebuild(self, read_ledgers: Callable[[], Mapping[str, DeploymentRow]]) -> None:
-        """Make a snapshot of what the ledgers say, whatever the index says.
-
-        Args:
-            read_ledgers: Reads the rows of all deployments from their ledgers.
-
-        Raises:
-            LedgerError: A ledger cannot be read, or the index not written.
-        """
+        """Make a snapshot of what the ledgers say, whatever the index says."""
         for _ in range(_TRIES):
             listed = self._listed()
             rows = dict(read_ledgers())

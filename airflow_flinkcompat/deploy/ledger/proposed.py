@@ -15,14 +15,7 @@ _SCHEMA = "flinkcompat-proposed/1"
 
 
 def masked_job(job: JobSpec) -> JobSpec:
-    """A job without its secrets.
-
-    Args:
-        job: The job.
-
-    Returns:
-        The same job; every secret in its texts and in the values of its options is masked.
-    """
+    """A job without its secrets."""
     from airflow_flinkcompat.secrets import mask_option, mask_program, mask_secrets
 
     def options(given: Mapping[str, str]) -> dict[str, str]:

@@ -97,14 +97,7 @@ class SavepointRow:
 
 
 def last_savepoint(entries: Iterable[LedgerEntry]) -> SavepointRow | None:
-    """The last savepoint (or checkpoint) that a stop left, by a ledger's entries.
-
-    Args:
-        entries: Entries of one deployment, oldest first.
-
-    Returns:
-        The savepoint; None where no stop left one, or where the last one was deleted.
-    """
+    """The last savepoint (or checkpoint) that a stop left, by a ledger's entries."""
     none: SavepointRow | None = None
     return reduce(_savepoint_after, entries, none)
 
@@ -151,14 +144,7 @@ class DeploymentRow:
     failed: EntryRow | None = None
 
     def after(self, entry: LedgerEntry) -> DeploymentRow:
-        """The row after one more entry.
-
-        Args:
-            entry: The entry that follows the last one.
-
-        Returns:
-            The row.
-        """
+        """The row after one more entry."""
         row = replace(self, last=entry.number, savepoint=_savepoint_after(self.savepoint, entry))
         row = replace(row, failed=self._failed_after(entry))
         match entry:
@@ -192,27 +178,12 @@ class DeploymentRow:
         return reduce(DeploymentRow.after, entries, self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON values; :meth:`from_dict` reads it back.
-
-        Returns:
-            One key per field, and the schema.
-        """
+        """The row as JSON values; :meth:`from_dict` reads it back."""
         return {"schema": SCHEMA, **asdict(self)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> DeploymentRow:
-        """The row that :meth:`to_dict` wrote; keys of a later release are passed over.
-
-        Args:
-            row: The row as JSON values.
-
-        Returns:
-            The row.
-
-        Raises:
-            ValueError: It is of another schema.
-            KeyError: A key is missing.
-        """
+        """The row that :meth:`to_dict` wrote; keys of a later release are passed over."""
         if row["schema"] != SCHEMA:
             raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
         shown = {name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked", "failed")}

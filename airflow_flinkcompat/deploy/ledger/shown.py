@@ -16,26 +16,12 @@ _SHOWN = {"entry": "head", **{name: name for name in ("unfinished", "pending", "
 
 
 def masked_entry(entry: LedgerEntry) -> dict[str, Any]:
-    """An entry for readers.
-
-    Args:
-        entry: The entry.
-
-    Returns:
-        What ``entry.to_dict()`` says, by every key of the schema.
-    """
+    """An entry for readers."""
     return masked_values(entry.to_dict())
 
 
 def masked_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON values for readers.
-
-    Args:
-        row: The values; under ``settings``, ``variables`` and ``effective_settings`` the keys are names of options.
-
-    Returns:
-        The same, masked.
-    """
+    """JSON values for readers."""
     return {key: _masked(key, value, key in _OPTIONS) for key, value in row.items()}
 
 
@@ -50,16 +36,7 @@ def _masked(key: str, value: Any, option: bool) -> Any:
 
 
 def listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
-    """One deployment of a list, its entries without their texts.
-
-    Args:
-        deployment: Its name.
-        row: Its row, or why its ledger cannot be read.
-
-    Returns:
-        The keys ``deployment``, ``entry`` (what is in force), ``unfinished``, ``pending``, ``checked``, ``savepoint``,
-        ``failed`` and ``error``.
-    """
+    """One deployment of a list, its entries without their texts."""
     if isinstance(row, Exception):
         return {"deployment": deployment, **dict.fromkeys(_SHOWN), "error": mask_secrets(str(row))}
     told = row.to_dict()

@@ -77,15 +77,7 @@ class Progress:
 
 
 def begun_mode(progress: Progress, sha256: str) -> str | None:
-    """The start mode of a run that has begun to deploy a version and has not come to its end: a retry goes on in it.
-
-    Args:
-        progress: Of the ledger.
-        sha256: The digest of the version.
-
-    Returns:
-        None where there is none, or it has done nothing yet.
-    """
+    """The start mode of a run that has begun to deploy a version and has not come to its end: a retry goes on in it."""
     claim = progress.latest(DeployingEntry)
     if progress.unfinished is None or progress.reached is None or claim is None or claim.sha256 != sha256:
         return None

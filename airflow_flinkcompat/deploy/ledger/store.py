@@ -129,14 +129,7 @@ class Store:
             raise LedgerError(f"the ledger {place} cannot be listed: {self._reason(error)}") from error
 
     def folders(self) -> list[str]:
-        """Names of the folders in this one, in order, as they are now.
-
-        Returns:
-            None where there is no such folder; an object store has no folders but the startup_offsets of names.
-
-        Raises:
-            LedgerError: The folder cannot be listed.
-        """
+        """Names of the folders in this one, in order, as they are now."""
         try:
             if self._local:
                 return sorted(path.name for path in Path(self.directory.path).iterdir() if path.is_dir())

@@ -82,24 +82,6 @@ def plan_change(
     """Say what is to be written so that ``side`` runs, and touch nothing.
 
     The same version planned again, as long as nothing else was deployed, is the same plan under the same entry.
-
-    Args:
-        target: Where the job is to run.
-        ledger: The ledger of the deployment.
-        side: The job.
-        start_mode: ``savepoint``, ``stateless``, or ``auto-first``: with state where anything is deployed.
-        checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed.
-        review: What let the version run.
-        origin: Where the version comes from and whose the deployment is, for the ledger.
-        owner: The name of this run.
-        log: Is told what happens, a line each.
-
-    Returns:
-        The plan and its entry.
-
-    Raises:
-        DeployRefused: It cannot be planned, or what runs is not what was checked.
-        DeployError: The target refused the script or what is to be written, or cannot be asked.
     """
     run = _run(target, ledger, side, StartMode(start_mode), review or Review(), origin or Origin(), owner, log)
     entries = ledger.entries()
@@ -147,14 +129,7 @@ def plan_change(
 
 
 def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
-    """The plans that nobody is known to have carried out, the latest first.
-
-    Args:
-        entries: The ledger's entries, oldest first.
-
-    Returns:
-        Those since the last deployment whose version was not found to be at fault after it.
-    """
+    """The plans that nobody is known to have carried out, the latest first."""
     steps = Progress.of(entries).steps
     failed = [entry for entry in entries if isinstance(entry, FailedVersionEntry)]
     return tuple(
@@ -166,19 +141,7 @@ def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
 
 
 def carried_out(target: Target, ledger: Ledger, plan: PlannedEntry) -> JobStatus | None:
-    """What became of a plan.
-
-    Args:
-        target: Where the job is to run.
-        ledger: The ledger of the deployment.
-        plan: The plan.
-
-    Returns:
-        The job that runs it; None while there is none.
-
-    Raises:
-        DeployError: The target cannot be asked.
-    """
+    """What became of a plan."""
     entries = ledger.entries()
     found = _find(target, ledger, Progress.of(entries).head, pending_plans(entries), "", _log.info)
     if found is None or found[1].number != plan.number:
@@ -194,23 +157,7 @@ def record_carried_out(
     options: Options | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> DeployedEntry | None:
-    """Record the plan that runs by now, if any does and proves itself.
-
-    Args:
-        target: Where the job runs.
-        ledger: The ledger of the deployment.
-        owner: The name of this run.
-        options: Time-outs; the defaults where None.
-        log: Is told what happens, a line each.
-
-    Returns:
-        The ``deployed`` entry; None where no plan was carried out, or the target plans none.
-
-    Raises:
-        DeployRefused: A plan was carried out, and its job does not run from the state that it had to. The version is
-            noted as failed.
-        DeployError: It has not proved itself yet, or the target cannot be asked.
-    """
+    """Record the plan that runs by now, if any does and proves itself."""
     entries = ledger.entries()
     progress = Progress.of(entries)
     if progress.unfinished is not None or not isinstance(target, PlansChanges):

@@ -68,17 +68,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
 def carried_out_by(
     run: Run, head: HeadEntry | None, plans: Sequence[PlannedEntry], found: Deployed
 ) -> PlannedEntry | None:
-    """The plan of what a platform keeps: by its request, else by script and settings, where those are of one plan.
-
-    Args:
-        run: Who asks.
-        head: What is in force.
-        plans: The plans.
-        found: What the platform keeps.
-
-    Returns:
-        The plan; None where there is none, nobody can say which of several, or it is still the job of ``head``.
-    """
+    """The plan of what a platform keeps: by its request, else by script and settings, where those are of one plan."""
     if found.job is None or (head is not None and found.job == head.job_id):
         return None
     if asked := next((plan for plan in plans if run.job_of(plan) == found.job), None):
@@ -108,16 +98,7 @@ def difference(found: Deployed, job: JobSpec) -> str:
 
 
 def shown(found: Deployed, job: JobSpec, name: str) -> str:
-    """What differs between what a platform keeps and a job, to be put after a message: secrets masked, and not all.
-
-    Args:
-        found: What the platform keeps.
-        job: The job.
-        name: What the job is called.
-
-    Returns:
-        Lines, each after a line break; a word in their place where nothing that is kept shows the difference.
-    """
+    """What differs between what a platform keeps and a job, to be put after a message: secrets masked, and not all."""
     if job.language != "sql" or (found.script is None and found.settings is None):
         return ""
     rows = job.to_dict(), job.to_dict()

@@ -264,14 +264,7 @@ def no_connections(placeholder: AnyPlaceholder) -> str:
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
-    """The complete savepoint in a folder that one stop had for itself.
-
-    Args:
-        directory: Path or URI of that folder; None: there was none.
-
-    Returns:
-        Its path, or None; and what to say where nobody could look.
-    """
+    """The complete savepoint in a folder that one stop had for itself."""
     if directory is None:
         return None, ""
     try:

@@ -57,18 +57,7 @@ class _Declaration:
 
 
 def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
-    """The tables of a file of DDL.
-
-    Args:
-        file: The file: ``CREATE TABLE`` and ``CREATE VIEW`` statements, and nothing else.
-
-    Returns:
-        The tables, in order.
-
-    Raises:
-        ScriptError: The file cannot be read, or holds no statement.
-        InputError: A statement is none of these, cannot be read, or declares a table twice.
-    """
+    """The tables of a file of DDL."""
     found: dict[Path, ReplacementTable] = {}
     for statement in read_script(file).statements:
         if statement.error is not None:
@@ -90,17 +79,6 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
 
     What its script or its catalog declares by the name of one is replaced where it stands. A table that the script or
     program only uses, and that nobody declares, is added to the catalog.
-
-    Args:
-        job: The job.
-        tables: The tables.
-
-    Returns:
-        The job, and the names of those tables that it declares or uses.
-
-    Raises:
-        ScriptError: The script or the catalog holds no statement.
-        NotReplacedError: A program in Python declares one of them itself.
     """
     if not tables:
         return job, ()

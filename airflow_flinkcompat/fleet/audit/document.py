@@ -35,11 +35,7 @@ class AuditDocument:
         self._separator = ",\n  "
 
     def end(self, summary: AuditSummary) -> None:
-        """Write what all rows come to.
-
-        Args:
-            summary: The rows that were written, counted.
-        """
+        """Write what all rows come to."""
         subject = summary.subject
         rest = {
             "source": mask_secrets(subject.source),

@@ -41,13 +41,5 @@ class _Rendered:
 
 
 def writer(name: str, file: IO[str]) -> AuditWriter:
-    """What writes a format.
-
-    Args:
-        name: ``text``, ``markdown``, ``json`` or ``html``.
-        file: Where to.
-
-    Returns:
-        The writer.
-    """
+    """What writes a format."""
     return AuditDocument(file) if name == "json" else _Rendered(_RENDERERS[name], file)

@@ -36,15 +36,7 @@ class _NoVerdictError(Exception):
 
 
 def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> AuditRow:
-    """Judge a pair; whatever is wrong with it is said in its row.
-
-    Args:
-        pair: The pair.
-        tables: The tables that would change beside.
-
-    Returns:
-        The row, which for a pair whose scripts can be judged says what ``flinkcompat check`` says of them.
-    """
+    """Judge a pair; whatever is wrong with it is said in its row."""
     try:
         return _judged(pair, tables)
     except _NoVerdictError as error:

@@ -36,15 +36,7 @@ _TABLE = '<div class="scroll" tabindex="0"><table>'
 
 
 def render_audit_page(summary: AuditSummary) -> str:
-    """The audit as a page.
-
-    Args:
-        summary: All rows, counted.
-
-    Returns:
-        A whole HTML document: what asks for attention first, a choice of results that works without scripts, and
-        colours that follow the reader's. Of each group as many rows as are kept.
-    """
+    """The audit as a page."""
     title = _shown(heading(summary))
     results = [result for result in AuditResult if summary.results[result]]
     lines = [

@@ -48,16 +48,7 @@ class Versions:
         return self.old is not None or self.new is not None
 
     def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
-        """A job against itself, on the version that would run it.
-
-        Args:
-            name: The name of the pair.
-            job: The job with the version that runs it, as far as that is known.
-            options: How it is judged; where they name no engine, each engine is asked.
-
-        Returns:
-            The pair.
-        """
+        """A job against itself, on the version that would run it."""
         if self.new is not None and self.old is None and job.engine_version is None:
             why = "which version runs it now is not known: name it with --old-engine-version"
             return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
@@ -87,21 +78,7 @@ class Jobs:
 
 
 def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, versions: Versions) -> Jobs:
-    """Every script below some paths against itself.
-
-    Args:
-        paths: Folders, of which every ``*.sql`` and ``*.table`` counts, and files, which count whatever their name.
-            Programs of PyFlink in folders are counted in a note.
-        root: From where files are called.
-        options_of: How a script is judged.
-        versions: The upgrade that is asked for.
-
-    Returns:
-        The jobs in the order of the paths, those of a folder by name.
-
-    Raises:
-        InputError: A path is not there.
-    """
+    """Every script below some paths against itself."""
     if missing := [path for path in paths if not path.exists()]:
         raise InputError(f"{missing[0]}: cannot be read: there is no such file or folder")
     left_out: dict[str, int] = {}
@@ -135,19 +112,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
 def jobs_of_history(
     repository: Path, revisions: str, paths: Sequence[str], options_of: OptionsOf, versions: Versions
 ) -> Jobs:
-    """Every change of a script in a Git history: the script before the commit against that after it.
-
-    Args:
-        repository: The root of the repository.
-        revisions: As :func:`~airflow_flinkcompat.project.history.file_changes` takes them.
-        paths: Files and folders from the root; none: all.
-        options_of: How a script is judged, by what the project file says of its path today.
-        versions: The versions of both sides.
-
-    Returns:
-        The jobs in the order of the commits. Commits that added or deleted a script are counted in a note, and so are
-        changes of programs of PyFlink: what they compute depends on the files beside them.
-    """
+    """Every change of a script in a Git history: the script before the commit against that after it."""
     left_out: dict[str, int] = {}
     notes: list[str] = []
 
@@ -213,17 +178,7 @@ def _of_commit(
 
 
 def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment, versions: Versions) -> Jobs:
-    """The scripts of a project's deployments, each against itself.
-
-    Args:
-        project: The project.
-        root: The root of the repository, from which files are called.
-        laid_over: What the command says over the options of a deployment.
-        versions: The upgrade that is asked for.
-
-    Returns:
-        The jobs in the order of the file.
-    """
+    """The scripts of a project's deployments, each against itself."""
     left_out: dict[str, int] = {}
 
     def pairs() -> Iterator[AuditPair]:
@@ -248,19 +203,7 @@ def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment,
 
 
 def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOptions) -> Jobs:
-    """What ledgers say is deployed, each against itself.
-
-    Args:
-        roots: Where the ledgers lie.
-        versions: The upgrade that is asked for; the version that runs a job is the ledger's where none is named.
-        options: When Flink's planner is asked, and with which jars.
-
-    Returns:
-        The jobs by root and name.
-
-    Raises:
-        OutOfReachError: A root cannot be listed, or holds no deployment.
-    """
+    """What ledgers say is deployed, each against itself."""
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.ledger.history import deployments
 

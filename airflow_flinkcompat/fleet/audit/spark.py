@@ -30,19 +30,7 @@ _PARTS_EACH = 8
 
 
 def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], master: str) -> Iterator[AuditRow]:
-    """Judge pairs on Spark's workers, which are sent the package.
-
-    Args:
-        pairs: The pairs.
-        tables: The tables that would change.
-        master: Spark's master.
-
-    Yields:
-        A row for each pair, in order.
-
-    Raises:
-        InputError: Spark or PyArrow is missing, Spark does not start, or its workers cannot judge.
-    """
+    """Judge pairs on Spark's workers, which are sent the package."""
     if missing := [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]:
         raise InputError(
             f"--spark needs more than is installed ({' and '.join(missing)} missing): "

@@ -27,14 +27,7 @@ def title_of(reason: str) -> str:
 
 
 def render_audit_text(summary: AuditSummary) -> str:
-    """The audit for a terminal.
-
-    Args:
-        summary: All rows, counted.
-
-    Returns:
-        The text, secrets masked.
-    """
+    """The audit for a terminal."""
     rows = [_HEADER, *map(_cells, summary.groups)]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [heading(summary), ""]
@@ -50,14 +43,7 @@ def render_audit_text(summary: AuditSummary) -> str:
 
 
 def render_audit_markdown(summary: AuditSummary) -> str:
-    """The audit as a comment, or as the summary of a CI step.
-
-    Args:
-        summary: All rows, counted.
-
-    Returns:
-        The Markdown, secrets masked.
-    """
+    """The audit as a comment, or as the summary of a CI step."""
     lines = [f"### {plain_words(heading(summary))}", "", f"| {' | '.join(_HEADER)} |", "|---|---|---:|---:|---|"]
     for group in summary.groups:
         mark = "" if group.result in QUIET else "**"

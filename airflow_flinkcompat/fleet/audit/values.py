@@ -241,15 +241,7 @@ class AuditSummary:
 
 
 def counted(rows: Iterable[AuditRow], subject: AuditSubject) -> AuditSummary:
-    """The summary of rows.
-
-    Args:
-        rows: The rows.
-        subject: What was asked.
-
-    Returns:
-        The summary.
-    """
+    """The summary of rows."""
     summary = AuditSummary(subject)
     for row in rows:
         summary.add(row)

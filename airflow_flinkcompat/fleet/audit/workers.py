@@ -23,15 +23,7 @@ Tables = tuple[ReplacementTable, ...]
 
 
 def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[AuditRow]:
-    """Judge pairs one after the other.
-
-    Args:
-        pairs: The pairs.
-        tables: The tables that would change.
-
-    Yields:
-        A row for each.
-    """
+    """Judge pairs one after the other."""
     for pair in pairs:
         yield audit_pair(pair, tables)
 
@@ -41,14 +33,6 @@ def audit_in_processes(pairs: Iterable[AuditPair], tables: Tables, processes: in
 
     A process that ends, because the system has no memory left say, takes nothing else with it: its pairs are judged
     again by themselves, and the one over which a process ends once more is a row that says so.
-
-    Args:
-        pairs: The pairs.
-        tables: The tables that would change.
-        processes: How many there are to be.
-
-    Yields:
-        A row for each pair, in order.
     """
     waiting: deque[tuple[list[AuditPair], Future[list[AuditRow]]]] = deque()
     reading = iter(pairs)

@@ -105,14 +105,7 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
 
 
 def explained(review: DeploymentReview) -> str:
-    """Why a deployment is what it is: its report, or what is wrong with it.
-
-    Args:
-        review: What is said of the deployment.
-
-    Returns:
-        Text for a terminal, without a line break at its end, secrets masked.
-    """
+    """Why a deployment is what it is: its report, or what is wrong with it."""
     faults = mask_secrets("\n".join(each.message for each in review.faults))
     if not review.reports:
         return faults

@@ -19,19 +19,7 @@ _LOCAL = re.compile("^file:/+")
 
 
 def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame:
-    """The rows that had been read.
-
-    Args:
-        rows: All rows of the folder, each with its file in ``stream`` and its order there in ``part`` and ``place``.
-        read: Which files had been read, and how far.
-        source: Whose rows they are.
-
-    Returns:
-        Some of the rows.
-
-    Raises:
-        BackfillError: A file is gone, or how far it had been read cannot be told by rows.
-    """
+    """The rows that had been read."""
     # Spark writes a file's name with and without an empty place.
     files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
     stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")
@@ -55,14 +43,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
 
 
 def normal(path: str) -> str:
-    """A file as both Flink and Spark name it, whatever each writes of the same URI.
-
-    Args:
-        path: Path or URI.
-
-    Returns:
-        The URI without an empty place, nothing in it escaped.
-    """
+    """A file as both Flink and Spark name it, whatever each writes of the same URI."""
     return _LOCAL.sub("file:/", unquote(path))
 
 

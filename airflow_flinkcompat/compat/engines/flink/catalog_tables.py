@@ -23,15 +23,7 @@ RECOMMITTED = Verdict(
 
 
 def another_table(pair: PipelinePair, change: Change) -> Verdict | None:
-    """What a restore does whose results go into another table of the same Iceberg catalog.
-
-    Args:
-        pair: The query.
-        change: The change, whose scripts create the catalog.
-
-    Returns:
-        None of any other catalog, and where it is not certain that both are tables of one.
-    """
+    """What a restore does whose results go into another table of the same Iceberg catalog."""
     names = [name.split(".") for name in (pair.old.sink, pair.new.sink)]
     if any(len(parts) != 3 or "`" in "".join(parts) for parts in names) or names[0][0] != names[1][0]:
         return None

@@ -52,16 +52,7 @@ def is_lookup(operator: object) -> bool:
 
 
 def keeps_nothing(operator: Operator, output: Output, program: Program) -> bool:
-    """Return whether an operator is a lookup join that surely stores no state.
-
-    Args:
-        operator: An operator of the query.
-        output: The query.
-        program: Its script.
-
-    Returns:
-        True of a synchronous lookup, unless a setting may have Flink store the rows that it found.
-    """
+    """Return whether an operator is a lookup join that surely stores no state."""
     resolved = any(dict(each.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE" for each in program.pipelines)
     return is_lookup(operator) and not resolved and mode(operator, output, program) is LookupMode.SYNCHRONOUS
 
@@ -75,16 +66,7 @@ def from_windows(operator: object) -> TypeGuard[JoinOperator]:
 
 
 def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
-    """How a lookup join of a query asks, by its connector, its table's options and the LOOKUP hint.
-
-    Args:
-        operator: a lookup join.
-        output: the query it stands in, whose hints count.
-        program: the script, which declares the table.
-
-    Returns:
-        ``NOT_KNOWN`` where the connector is not known and nothing says how it looks up.
-    """
+    """How a lookup join of a query asks, by its connector, its table's options and the LOOKUP hint."""
     looked_up = operator.segments[1].origin
     table = next((t for t in program.tables if isinstance(looked_up, Source) and t.name == looked_up.table), None)
     if table is None or not isinstance(looked_up, Source):
@@ -112,12 +94,6 @@ def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], .
 
     What decides, be it synchronous or not, is the connector: one of which nothing is said asks in the same way on both
     sides as long as nothing changed that speaks of it.
-
-    Args:
-        pair: A lookup join of both sides.
-
-    Returns:
-        What both sides may be, one of which they are; nothing where each may be another.
     """
     found = modes(pair)
     if LookupMode.NOT_KNOWN not in found:

@@ -485,13 +485,6 @@ def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdi
 
 
 def zone_matters(change: Change) -> bool:
-    """Whether the time zone of the session changed, and values may be converted in it.
-
-    Args:
-        change: Both scripts.
-
-    Returns:
-        False where no column holds an instant and nothing that is called makes one.
-    """
+    """Whether the time zone of the session changed, and values may be converted in it."""
     zones = (part for part in change.parts("setting") if part.key == f"setting/{_ZONE}")
     return any(verdict(_ZONE, part.before, part.after, change) is None for part in zones)

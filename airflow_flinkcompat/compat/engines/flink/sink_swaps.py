@@ -55,14 +55,7 @@ _GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
 def connector_verdict(pair: PipelinePair) -> Verdict | None:
-    """What another connector of a sink does to a restore.
-
-    Args:
-        pair: The query with its sink on both sides.
-
-    Returns:
-        The verdict; None where the connector is the same.
-    """
+    """What another connector of a sink does to a restore."""
     names = sinks.connectors(pair)
     if names[0] == names[1]:
         return None
@@ -115,15 +108,7 @@ def _sinks_append(pair: PipelinePair) -> bool:
 
 
 def sources_append(pair: PipelinePair) -> bool:
-    """Return whether the tables that are read surely only append, on both sides.
-
-    Args:
-        pair: The query.
-
-    Returns:
-        False where one of them may change its rows: whether Flink then keeps the rows of a source once more follows
-        from what the sink takes.
-    """
+    """Return whether the tables that are read surely only append, on both sides."""
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
     read = ((each, program) for output, program in sides for each in segments(output))
     return all(appends_only(each, program) for each, program in read if isinstance(each.origin, Source))

@@ -163,14 +163,7 @@ def chained(program: Program) -> bool:
 
 
 def at_own_parallelism(program: Program) -> frozenset[str]:
-    """The tables that are read or written at another parallelism than the job's.
-
-    Args:
-        program: What a script runs.
-
-    Returns:
-        Their names.
-    """
+    """The tables that are read or written at another parallelism than the job's."""
     found = set()
     for pipeline in program.pipelines:
         of_job = settings.effective(dict(pipeline.settings), "parallelism.default", "flink")
@@ -326,14 +319,7 @@ _IGNORED = "the watermark materializer ignores the rows that the upsert material
 
 
 def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
-    """Judge the materializer in front of a sink, whatever changed it: a clause, a setting or the line of Flink.
-
-    Args:
-        pair: The query.
-
-    Returns:
-        What becomes of the materializer, for a reader, and the verdict on that.
-    """
+    """Judge the materializer in front of a sink, whatever changed it: a clause, a setting or the line of Flink."""
     old, new = materializers(pair)
     if Materializer.NOT_KNOWN in (old, new):
         reason = "whether a materializer keeps rows in front of the sink cannot be derived from the script"

@@ -66,29 +66,12 @@ _MEASURED_SOURCE = "kafka"
 
 
 def settled(pair: PipelinePair, found: Verdict, *ids: str) -> Verdict:
-    """What a rule says of a query, or in place of its doubt what the states of the job tell.
-
-    Args:
-        pair: The query.
-        found: What the rule says.
-        ids: Restores across which such a part of a stateless query changed.
-
-    Returns:
-        The verdict that holds.
-    """
+    """What a rule says of a query, or in place of its doubt what the states of the job tell."""
     return found if found.outcome is not Outcome.UNKNOWN else kept(pair, *ids) or found
 
 
 def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
-    """What becomes of the positions and the sink's state of a query that keeps nothing itself.
-
-    Args:
-        pair: The query.
-        ids: Restores across which such a part of a stateless query changed.
-
-    Returns:
-        None of a query that keeps something, or whose tables are not declared.
-    """
+    """What becomes of the positions and the sink's state of a query that keeps nothing itself."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     if not all(keeps_no_rows(output, program) for output, program in sides):
         return None
@@ -99,15 +82,7 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
 
 
 def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
-    """The diff of a job with one aggregation whose source declares unread columns otherwise.
-
-    Args:
-        pair: The query.
-        part: The part of the source's declaration that differs, a watermark's delay apart from any other.
-
-    Returns:
-        None of any other query, of a part that was not measured, and where the diff is unknown or finds wrong rows.
-    """
+    """The diff of a job with one aggregation whose source declares unread columns otherwise."""
     top, mapped = pair.new.segment.origin, mapped_states(pair)
     closes = isinstance(top, AggregateOperator) and top.windowed
     if not isinstance(top, AggregateOperator) or not isinstance(mapped, Restore) or (closes and part == "watermark"):
@@ -122,27 +97,13 @@ def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
 
 
 def keeps_nothing(pair: PipelinePair) -> Verdict | None:
-    """What is to be said of any change of a job that has no state at all, on either side; None of any other.
-
-    Args:
-        pair: The query.
-
-    Returns:
-        That it is compatible.
-    """
+    """What is to be said of any change of a job that has no state at all, on either side; None of any other."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == NOTHING else None
 
 
 def mapped_states(pair: PipelinePair) -> Restore | Unknown:
-    """What becomes of every state of a query's job.
-
-    Args:
-        pair: The query.
-
-    Returns:
-        The diff of the job, or why the states of a side are unknown.
-    """
+    """What becomes of every state of a query's job."""
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     new = job_state(pair.new, pair.new_pipeline, pair.new_program)
     if isinstance(old, Unknown):
@@ -183,15 +144,7 @@ def _tables(output: Output, program: Program) -> list[Table]:
 
 
 def keeps_no_rows(output: Output, program: Program) -> bool:
-    """Whether a query keeps nothing itself, by its operators, and no results by the key of its sink.
-
-    Args:
-        output: The query.
-        program: Its script.
-
-    Returns:
-        False where one of its tables is not declared.
-    """
+    """Whether a query keeps nothing itself, by its operators, and no results by the key of its sink."""
     if any(not isinstance(each, JoinOperator) or each.form is not JoinForm.LOOKUP for each in operators(output)):
         return False
     declared = {table.name: table for table in program.tables if table.declared}

@@ -55,11 +55,7 @@ class RunRecord:
 
     @classmethod
     def of(cls, groups: Groups) -> RunRecord:
-        """The record in the groups of an application; an empty one where it has none.
-
-        Raises:
-            DeployError: Somebody else wrote into it.
-        """
+        """The record in the groups of an application; an empty one where it has none."""
         row, former = groups.get(_RECORD_GROUP, {}), {}
         for key, value in row.items():
             if key.startswith("former."):
@@ -101,17 +97,7 @@ class PropertyLayout:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> PropertyLayout:
-        """The layout that a connection asks for.
-
-        Args:
-            settings: Its ``script_property``, ``settings_property_group`` and ``script_s3``.
-
-        Returns:
-            The layout.
-
-        Raises:
-            DeployError: One of them is not of its form; the message names it.
-        """
+        """The layout that a connection asks for."""
         script = str(settings.get("script_property") or "flinkcompat.script")
         group, dot, key = script.rpartition(".")
         if not dot or not _ID.fullmatch(group) or not key:
@@ -144,20 +130,7 @@ class PropertyLayout:
     def groups(
         self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: RunRecord
     ) -> Groups:
-        """All groups of an application, those of others as they are.
-
-        Args:
-            existing: What it has.
-            script: The properties that hold or name the script.
-            settings: The settings of the job.
-            record: The record of the request.
-
-        Returns:
-            The groups to ask for: an update replaces all of them.
-
-        Raises:
-            DeployError: The service takes no more groups.
-        """
+        """All groups of an application, those of others as they are."""
         shared = {key: value for key, value in existing.get(self.group, {}).items() if not self._is_script(key)}
         found = {**existing, self.group: {**shared, **script}, _RECORD_GROUP: record.properties}
         found.pop(self.settings_group, None)
@@ -181,11 +154,7 @@ class PropertyLayout:
         return {"script": script, "settings": settings, "record": record}
 
     def inline(self, script: str, source: str) -> dict[str, str]:
-        """The properties of a script that lies in them.
-
-        Raises:
-            ScriptRefused: It is too long, or would show what its placeholders stand for.
-        """
+        """The properties of a script that lies in them."""
         if found := placeholders(script):
             raise ScriptRefused(
                 f"{source}: the script holds {found[0]}, and whoever may describe the application would read its value "

@@ -170,18 +170,7 @@ class ManagedFlink:
         self._client.close()
 
     def application(self, name: str, *, at_once: bool = False) -> ManagedApplication | None:
-        """An application as it is now, by default one in each interval.
-
-        Args:
-            name: Its name.
-            at_once: Whether the interval is not waited for: many applications are looked at, once each.
-
-        Returns:
-            The application; None: there is none of this name.
-
-        Raises:
-            ServiceUnanswered, ServiceError: It cannot be told.
-        """
+        """An application as it is now, by default one in each interval."""
         if not at_once:
             time.sleep(max(0.0, self._looked + self._interval - time.monotonic()))
         try:

@@ -34,17 +34,7 @@ class Conflict(ApiError):
 
 
 def connect(access: Access) -> client.ApiClient:
-    """A client of the API server.
-
-    Args:
-        access: Its settings may name an Airflow connection of type ``kubernetes`` (``kubernetes_conn_id``).
-
-    Returns:
-        The client of that connection; without one as ``kubectl`` would find it, else as a pod of the cluster does.
-
-    Raises:
-        DeployError: Neither is there, or the connection cannot be used.
-    """
+    """A client of the API server."""
     # At DEBUG the client logs bodies, and the one of a Secret is what nobody may read.
     logging.getLogger("kubernetes.client.rest").setLevel(logging.INFO)
     conn_id = (access.settings or {}).get("kubernetes_conn_id")
@@ -111,16 +101,7 @@ class KubernetesApi:
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
     def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
-        """Have a resource deleted; its operator has the last word on when it is gone.
-
-        Args:
-            kind: Its kind.
-            name: Its name.
-            read: Its metadata as it was read.
-
-        Raises:
-            Conflict: It is not as it was read.
-        """
+        """Have a resource deleted; its operator has the last word on when it is gone."""
         asread = client.V1Preconditions(uid=read["uid"], resource_version=read["resourceVersion"])
         try:
             self._flink("delete", kind, name=name, body=client.V1DeleteOptions(preconditions=asread))
@@ -140,16 +121,6 @@ class KubernetesApi:
         """Keep files in a ConfigMap or Secret that never changes, in the place of others of this name.
 
         A ConfigMap that holds these very files is left as it is.
-
-        Args:
-            name: Its name.
-            files: The text of each file by its key.
-            labels: Its labels.
-            secret: Whether it is a Secret.
-            dry_run: Only have the API server say whether it would take them.
-
-        Returns:
-            Names it for :meth:`drop`.
         """
         body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
         if secret:
@@ -182,14 +153,7 @@ class KubernetesApi:
         return found.data or {}
 
     def put_entry(self, secret: str, key: str, text: str | None, *, dry_run: bool = False) -> None:
-        """Set one entry of a Secret that several share, or take it out.
-
-        Args:
-            secret: Its name; it is made where it is not there.
-            key: Names the entry.
-            text: What it says; None: it is taken out.
-            dry_run: Only have the API server say whether it would do that.
-        """
+        """Set one entry of a Secret that several share, or take it out."""
         data = {key: None if text is None else base64.b64encode(text.encode()).decode()}
         body = {"metadata": {"name": secret}, "data": data}
         patch = partial(

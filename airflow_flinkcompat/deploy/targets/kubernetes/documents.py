@@ -57,23 +57,7 @@ def starting(
     savepoint: Snapshot | None,
     files: Sequence[str],
 ) -> dict[str, Any]:
-    """The whole resource as a start has it.
-
-    Args:
-        manifest: What it is made of where there is no ``base``.
-        job: The job.
-        text: Its script as Flink is to run it.
-        base: The resource that is there, or was.
-        request_id: The request of the start.
-        savepoint: The state it begins with; None: none.
-        files: Name the ConfigMaps and Secrets of its scripts, the latest first.
-
-    Returns:
-        The resource.
-
-    Raises:
-        ScriptRefused: The script is too large to travel so.
-    """
+    """The whole resource as a start has it."""
     name = name_of(job)
     given = base.spec if base is not None else manifest.spec
     file = file_of(manifest, job, text, request_id)

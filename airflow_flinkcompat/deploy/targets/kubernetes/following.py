@@ -27,14 +27,7 @@ class Following:
         self._api = api
 
     def keep(self, name: str, document: Mapping[str, Any], follows: str, *, dry_run: bool = False) -> None:
-        """Keep what the next resource of a name is to be made of.
-
-        Args:
-            name: The name.
-            document: The resource.
-            follows: The uid of the one that is deleted.
-            dry_run: Only have the API server say whether it would take it.
-        """
+        """Keep what the next resource of a name is to be made of."""
         text = json.dumps(document)
         if secret_places(document):
             self._api.put_entry(SECRET, name, text, dry_run=dry_run)

@@ -162,11 +162,7 @@ class KubernetesJobs(Closing):
         )
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What Flink's own checkpoint statistics name.
-
-        Raises:
-            TargetError: By the resource the restore may leave state aside, which nobody here asked for.
-        """
+        """What Flink's own checkpoint statistics name."""
         current = self._of(job)
         jobs, id_ = self._in_flink_of(job, current)
         proof = jobs.restored_from(id_)

@@ -51,18 +51,7 @@ class Manifest:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], place: str) -> Manifest:
-        """The manifest that a connection gives: ``manifest`` (YAML, or a path of it), or ``session_cluster`` alone.
-
-        Args:
-            settings: The extra of the connection.
-            place: Names the connection in errors.
-
-        Returns:
-            The manifest; of ``session_cluster`` alone a session job that Flink's own ``SqlDriver`` runs.
-
-        Raises:
-            DeployError: Neither is given, or it cannot be used.
-        """
+        """The manifest that a connection gives: ``manifest`` (YAML, or a path of it), or ``session_cluster`` alone."""
         given, cluster = settings.get("manifest"), settings.get("session_cluster")
         if given:
             return cls._read(given, f"{place}: manifest")
@@ -142,20 +131,7 @@ class Manifest:
         return ", ".join(found)
 
     def with_script(self, file: str, text: str, base: Mapping[str, Any], *, secret: bool) -> dict[str, Any]:
-        """A spec that runs a script.
-
-        Args:
-            file: The ConfigMap or Secret that keeps the script, where it is mounted.
-            text: The script as Flink is to run it.
-            base: The spec that it is put into: that of the manifest, or of the resource as it is.
-            secret: Whether its file is kept in a Secret, not in a ConfigMap.
-
-        Returns:
-            The whole spec.
-
-        Raises:
-            ScriptRefused: The script is too large to travel so.
-        """
+        """A spec that runs a script."""
         spec: dict[str, Any] = copy.deepcopy(dict(base))
         job = {**(spec.get("job") or {}), "args": self._filled(text)}
         for key in ("entryClass", "jarURI"):

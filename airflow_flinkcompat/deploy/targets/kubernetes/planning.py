@@ -45,21 +45,7 @@ def require_plannable(manifest: Manifest, job: JobSpec) -> None:
 def upgrading(
     manifest: Manifest, job: JobSpec, base: FlinkResource | None, mode: StartMode, request_id: str
 ) -> dict[str, Any]:
-    """The whole resource as it is once the plan is carried out.
-
-    Args:
-        manifest: What it is made of where there is none.
-        job: The job.
-        base: The resource that is there.
-        mode: With which state the job begins.
-        request_id: The request of the plan.
-
-    Returns:
-        The resource.
-
-    Raises:
-        ScriptRefused: The script is too large to travel so.
-    """
+    """The whole resource as it is once the plan is carried out."""
     body = starting(manifest, job, job.script, base, request_id, None, ())
     if base is not None and "initialSavepointPath" in base.job:  # it is read at the first start alone
         body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]
@@ -83,19 +69,7 @@ def plan_of(
     body: Mapping[str, Any],
     namespace: str,
 ) -> ChangePlan:
-    """The plan of a resource that the API server would take.
-
-    Args:
-        manifest: What a resource is made of.
-        job: The job.
-        base: The resource that is there.
-        mode: With which state the job begins.
-        body: The resource as it is once the plan is carried out.
-        namespace: Where it lies.
-
-    Returns:
-        The documents, the merge patch and what is to be known.
-    """
+    """The plan of a resource that the API server would take."""
     name, kind = name_of(job), manifest.kind
     place = f"{kind} {name} of namespace {namespace}"
     file = file_of(manifest, job, job.script, body["metadata"]["labels"][REQUEST])

@@ -100,15 +100,6 @@ class KubernetesTarget(KubernetesSavepoints):
 
         ``jobmanager_url`` is where JobManagers answer directly (``http://{cluster}-rest.{namespace}:8081``). Without a
         connection each of them is a variable of the environment, ``FLINKCOMPAT_NAMESPACE`` say.
-
-        Args:
-            access: How it is reached.
-
-        Returns:
-            The target.
-
-        Raises:
-            DeployError: A setting is missing or wrong.
         """
         settings = access.settings
         if settings is None:

@@ -191,22 +191,7 @@ class OpenApi(Closing):
                 return found
 
     def call(self, action: str, *path: str, request: Any = None, namespace: bool = True, repeat: bool = True) -> Any:
-        """A call of the SDK by the name of its action.
-
-        Args:
-            action: ``GetJob``, say.
-            path: What stands in the path, behind the namespace.
-            request: The request's model, where the action has one.
-            namespace: Whether the namespace stands in the path.
-            repeat: Whether it changes nothing, so that it is asked again where no answer came. A throttled call is
-                repeated anyhow.
-
-        Returns:
-            The body of a successful answer.
-
-        Raises:
-            RealtimeComputeError: It was refused, or not answered.
-        """
+        """A call of the SDK by the name of its action."""
         method = getattr(self._client, re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() + "_with_options")
         given = [self.settings.namespace] * namespace + [*path] + [request] * (request is not None)
 

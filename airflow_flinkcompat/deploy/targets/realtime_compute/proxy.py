@@ -32,30 +32,12 @@ class _ProxyTransport(httpx.BaseTransport):
 
 
 def proxied_jobmanager(api: OpenApi, job_id: str) -> JobManager:
-    """A client of the JobManager that runs a job instance; it is asked nothing yet.
-
-    Args:
-        api: The OpenAPI.
-        job_id: The job instance.
-
-    Returns:
-        The client, which reads only.
-    """
+    """A client of the JobManager that runs a job instance; it is asked nothing yet."""
     place = Endpoint(f"{api.settings.scheme}://{api.settings.host}", timeout=api.settings.timeout)
     return JobManager(place, transport=_ProxyTransport(api, job_id))
 
 
 def flink_job(jobmanager: JobManager) -> str | None:
-    """The id that Flink itself gave the one job of a JobManager.
-
-    Args:
-        jobmanager: The JobManager of a job instance.
-
-    Returns:
-        The id; None where it has none yet, or several: whose is whose is told nowhere (on a session cluster).
-
-    Raises:
-        JobManagerError: It cannot be asked.
-    """
+    """The id that Flink itself gave the one job of a JobManager."""
     found = list(jobmanager.jobs())
     return found[0] if len(found) == 1 else None

@@ -68,18 +68,7 @@ class WorkspaceSettings:
 
     @classmethod
     def of(cls, access: Access) -> WorkspaceSettings:
-        """Read them.
-
-        Args:
-            access: How the target is reached; where it has no settings, the environment's (``FLINKCOMPAT_ENDPOINT`` …,
-                and the access key as the vendor's tools read it).
-
-        Returns:
-            The settings. Every secret among them was told to ``access.on_secret``.
-
-        Raises:
-            ApiError: One is missing or wrong; the message names it.
-        """
+        """Read them."""
         given = _from_environment() if access.settings is None else access.settings
         read = _Reader(given, access)
         scheme, host = read.endpoint()
@@ -100,18 +89,7 @@ class WorkspaceSettings:
 
 
 def version_of(engine_version: str, place: str) -> str:
-    """The version of VVR in a name of the platform: ``8.0.9`` of ``vvr-8.0.9-flink-1.17``.
-
-    Args:
-        engine_version: The name.
-        place: Where it stands, for the message.
-
-    Returns:
-        The version.
-
-    Raises:
-        ApiError: It is no such name.
-    """
+    """The version of VVR in a name of the platform: ``8.0.9`` of ``vvr-8.0.9-flink-1.17``."""
     found = _ENGINE_VERSION.fullmatch(engine_version)
     if found is None:
         raise ApiError(f"{place} is {engine_version!r}: the platform names versions as vvr-8.0.9-flink-1.17")

@@ -44,14 +44,7 @@ class Judged:
 
 
 def judged(change: Change) -> tuple[Judged, ...]:
-    """Judge the change of lines, whatever else changes.
-
-    Args:
-        change: A change between two lines of Flink.
-
-    Returns:
-        At least one sentence; what did not end right where it was measured comes alone.
-    """
+    """Judge the change of lines, whatever else changes."""
     key, run = f"{change.versions[0]} to {change.versions[1]}", upgrades()
     lines = f"Flink {key}"
     if key not in run:
@@ -73,14 +66,7 @@ def judged(change: Change) -> tuple[Judged, ...]:
 
 
 def judged_by_planners(change: Change) -> Judged:
-    """Judge an upgrade of a job of which the new line plans the same operators and reads their state.
-
-    Args:
-        change: The change; both lines have planned it, and a dry restore ended right.
-
-    Returns:
-        The sentence: connectors alone are left, whose state their own jars read.
-    """
+    """Judge an upgrade of a job of which the new line plans the same operators and reads their state."""
     lines = f"Flink {change.versions[0]} to {change.versions[1]}"
     rows = connectors_of(change.old) | connectors_of(change.new)
     planned = "the new line plans the same operators and reads the state of each"

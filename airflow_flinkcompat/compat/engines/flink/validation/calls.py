@@ -52,42 +52,19 @@ def faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
 
 
 def of_expression(expression: Expression, declared: Collection[str]) -> Iterator[Fault]:
-    """What Flink refuses of one expression.
-
-    Args:
-        expression: The expression.
-        declared: As in :func:`faults`.
-
-    Yields:
-        The faults.
-    """
+    """What Flink refuses of one expression."""
     for part in walk(expression):
         if isinstance(part, FunctionCall):
             yield from _of(part, declared)
 
 
 def of_view(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """Find what Flink refuses of a view where it is declared, whether a query reads it or not.
-
-    Args:
-        root: The query of the view.
-        declared: As in :func:`faults`.
-
-    Yields:
-        The faults.
-    """
+    """Find what Flink refuses of a view where it is declared, whether a query reads it or not."""
     yield from (fault for fault in faults(root, declared) if not fault.late)
 
 
 def called(root: Node) -> Iterator[str]:
-    """Return the functions that a query calls.
-
-    Args:
-        root: The query.
-
-    Yields:
-        Their names, some of them more than once.
-    """
+    """Return the functions that a query calls."""
     for node in walk_nodes(root):
         yield from (call.function for call in _aggregates(node))
         for expression in _expressions(node):
@@ -98,15 +75,7 @@ def called(root: Node) -> Iterator[str]:
 
 
 def unknown(names: Iterable[str], declared: Collection[str]) -> Iterator[Fault]:
-    """Find the functions that are neither Flink's own nor declared.
-
-    Args:
-        names: The functions that are called.
-        declared: As in :func:`faults`.
-
-    Yields:
-        A fault for each; none is certain, because a catalog may hold the function.
-    """
+    """Find the functions that are neither Flink's own nor declared."""
     for name in dict.fromkeys(names):
         if not (is_built_in(name) or name in (*ACCESSES, "UNNEST") or name.upper() in declared):
             yield Fault(

@@ -23,15 +23,7 @@ _FROM: Mapping[str, frozenset[str]] = {
 
 
 def fits(source: DataType, target: DataType) -> bool | None:
-    """Whether Flink writes values of one type into a column of another without a CAST.
-
-    Args:
-        source: The type of the query's column.
-        target: The type of the sink's column.
-
-    Returns:
-        None where a type is not known. Lengths, precisions and NULLs are no matter of it: they count at run time.
-    """
+    """Whether Flink writes values of one type into a column of another without a CAST."""
     if not (source.is_known and target.is_known) or "NULL" in (source.name, target.name):
         return None
     if source.elements or target.elements:

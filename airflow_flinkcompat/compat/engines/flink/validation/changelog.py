@@ -70,29 +70,14 @@ def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) ->
 
 
 def undescribed_source(output: Output, program: Program) -> str:
-    """Return the name of a table that is read and of which it is not known whether its rows change.
-
-    Args:
-        output: The query, resolved.
-        program: What declares its tables.
-
-    Returns:
-        The first such table; "" where there is none.
-    """
+    """Return the name of a table that is read and of which it is not known whether its rows change."""
     read = (each for each in segments(output) if isinstance(each.origin, Source))
     doubted = (each.origin for each in read if _of_source(each, program) is Known.NOT_KNOWN)
     return next((origin.table for origin in doubted if isinstance(origin, Source)), "")
 
 
 def takes_changes(sink: Table) -> Known:
-    """Whether a sink takes results that change.
-
-    Args:
-        sink: Its table.
-
-    Returns:
-        What the catalogue says of its connector, its format and its primary key.
-    """
+    """Whether a sink takes results that change."""
     connector = sink.option("connector")
     facts = connectors.sink(connector)
     if facts.updates is Known.YES or (facts.upserts is Known.YES and sink.primary_key):
@@ -111,16 +96,7 @@ def takes_changes(sink: Table) -> Known:
 
 
 def changes(segment: StatelessSegment, pipeline: Pipeline, program: Program) -> Known:
-    """Whether rows that leave a stretch may be taken back or replaced.
-
-    Args:
-        segment: A stretch of the query.
-        pipeline: The INSERT.
-        program: What declares its tables.
-
-    Returns:
-        ``YES`` and ``NO`` where that is sure.
-    """
+    """Whether rows that leave a stretch may be taken back or replaced."""
     match segment.origin:
         case Source():
             return _of_source(segment, program)

@@ -52,14 +52,7 @@ def faults(sink: Sink) -> Iterator[Fault]:
 
 
 def written(table: Table) -> tuple[Column, ...]:
-    """The columns of a sink that an INSERT fills: not the computed ones, and no metadata that is only read.
-
-    Args:
-        table: The sink.
-
-    Returns:
-        Them, in declared order.
-    """
+    """The columns of a sink that an INSERT fills: not the computed ones, and no metadata that is only read."""
     metadata = {name for name, _, virtual in table.metadata if not virtual}
     return tuple(column for column in table.columns if column.name in table.physical or column.name in metadata)
 

@@ -91,14 +91,7 @@ class _Mode(StrEnum):
 
 
 def strategy(output: Output) -> str | None:
-    """Return the word after ON CONFLICT DO.
-
-    Args:
-        output: The query.
-
-    Returns:
-        ``DEDUPLICATE``, ``NOTHING`` or ``ERROR``; None where the INSERT has no such clause.
-    """
+    """Return the word after ON CONFLICT DO."""
     return next((text.upper() for name, text in output.hints if name == ON_CONFLICT), None)
 
 
@@ -164,19 +157,7 @@ def _missing(output: Output, pipeline: Pipeline, program: Program, sink: Table, 
 def materializer(
     output: Output, pipeline: Pipeline, program: Program, sink: Table | None, line: str | None
 ) -> Materializer:
-    """Return the operator that Flink plans between a query and its sink to settle rows of one key.
-
-    Args:
-        output: The query, resolved.
-        pipeline: The INSERT.
-        program: The script, which declares the tables.
-        sink: The table that is written; None where nobody declares it.
-        line: The line of Flink that plans it; None where it is not known.
-
-    Returns:
-        The operator. For an INSERT that the line refuses for the missing clause, what it plans once the setting
-        ``table.exec.sink.require-on-conflict`` is false.
-    """
+    """Return the operator that Flink plans between a query and its sink to settle rows of one key."""
     if not output.sink:
         return Materializer.NONE
     if sink is None:
@@ -206,14 +187,7 @@ def materializer(
 
 
 def asks(line: str | None) -> bool:
-    """Return whether a line of Flink asks for ON CONFLICT.
-
-    Args:
-        line: The line, ``major.minor``; None where it is not known.
-
-    Returns:
-        True from Flink 2.3 on.
-    """
+    """Return whether a line of Flink asks for ON CONFLICT."""
     return line is not None and _version(line) >= _FIRST
 
 

@@ -164,16 +164,7 @@ _LATE_CASTS: Mapping[str, str] = {
 
 
 def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
-    """Why Flink refuses a call for its arguments.
-
-    Args:
-        function: Its name, in capitals.
-        types: Those of the arguments, without words such as DAY.
-        result: The type that the call has.
-
-    Returns:
-        The reason with the remedy, "" where Flink takes them or that cannot be told.
-    """
+    """Why Flink refuses a call for its arguments."""
     if [type for type in types if not type.is_known]:
         return ""
     kinds = [_kind(type) for type in types]
@@ -206,13 +197,7 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
 
 
 def is_refused_late(function: str, types: Sequence[DataType], result: DataType) -> bool:
-    """Return whether Flink refuses a call where a query is planned, and takes it in a view that no query reads.
-
-    Args:
-        function: As in :func:`refused`, which refuses the call.
-        types: As there.
-        result: As there.
-    """
+    """Return whether Flink refuses a call where a query is planned, and takes it in a view that no query reads."""
     kinds = [_kind(type) for type in types]
     if function in ("CAST", "TRY_CAST"):
         return _kind(result) in _LATE_CASTS.get(kinds[0], "")
@@ -221,14 +206,7 @@ def is_refused_late(function: str, types: Sequence[DataType], result: DataType) 
 
 
 def mixed(types: Sequence[DataType]) -> str:
-    """Tell why the rows of a set operation or of VALUES cannot have these types in one column.
-
-    Args:
-        types: The types of the column in each of them.
-
-    Returns:
-        The reason with the remedy, "" where they have a common type or one is not known.
-    """
+    """Tell why the rows of a set operation or of VALUES cannot have these types in one column."""
     kinds = [_kind(type) for type in types]
     if "?" in kinds or not all(type.is_known for type in types) or _alike(kinds, "wz"):
         return ""

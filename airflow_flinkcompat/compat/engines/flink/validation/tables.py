@@ -50,15 +50,7 @@ def faults(table: Table, functions: Collection[str], line: str | None, *, sink: 
 
 
 def of_declaration(table: Table, functions: Collection[str]) -> Iterator[Fault]:
-    """Find what Flink refuses of a table where it is declared, whether a query uses it or not.
-
-    Args:
-        table: The table.
-        functions: As in :func:`faults`.
-
-    Yields:
-        The faults.
-    """
+    """Find what Flink refuses of a table where it is declared, whether a query uses it or not."""
     for expression in expressions(table):
         yield from calls.of_expression(expression, functions)
     yield from _watermark(table)
@@ -67,14 +59,7 @@ def of_declaration(table: Table, functions: Collection[str]) -> Iterator[Fault]:
 
 
 def expressions(table: Table) -> Iterator[Expression]:
-    """Return the expressions of computed columns and of the watermark.
-
-    Args:
-        table: The table.
-
-    Yields:
-        The expressions.
-    """
+    """Return the expressions of computed columns and of the watermark."""
     yield from (expression for _, expression in table.computed)
     if table.watermark is not None:
         yield table.watermark.expression
@@ -202,14 +187,7 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
 
 
 def value_format(table: Table) -> str:
-    """The format in which a table's values are written.
-
-    Args:
-        table: The table.
-
-    Returns:
-        Its name in small letters, "" where the table names none or its connector has none.
-    """
+    """The format in which a table's values are written."""
     names = (table.option(key) for key in connectors.format_keys(table.option("connector")))
     return next((name.lower() for name in names if name), "")
 

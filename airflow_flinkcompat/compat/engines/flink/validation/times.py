@@ -53,15 +53,7 @@ def faults(pipeline: Pipeline) -> Iterator[Fault]:
 
 
 def of_output(pipeline: Pipeline, output: Output) -> Iterator[Fault]:
-    """Find more than one column of event time that goes into a sink.
-
-    Args:
-        pipeline: The INSERT.
-        output: The same, resolved.
-
-    Yields:
-        The fault, if there is one.
-    """
+    """Find more than one column of event time that goes into a sink."""
     table = pipeline.sink.table
     if table is None or not table.declared:
         return
@@ -111,14 +103,7 @@ def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool
 
 
 def of_view(root: Node) -> Iterator[Fault]:
-    """Find the windows of a view that are on no time; whether it is a time attribute is asked when a query reads it.
-
-    Args:
-        root: The query of the view.
-
-    Yields:
-        The faults.
-    """
+    """Find the windows of a view that are on no time; whether it is a time attribute is asked when a query reads it."""
     for node in walk_nodes(root):
         if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
             yield from _window(node.input, node.time, mode="")
