@@ -175,6 +175,8 @@ def compiled_state(
     try:
         made = compiled_graph(plan, stateless_sinks, settings)
         found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities, waiting)
+    except PlanError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}

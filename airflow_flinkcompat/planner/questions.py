@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -198,7 +200,7 @@ def plan(
     given, mode = variant or {}, _value_set(statements, _RUNTIME_MODE)
     question = {
         **given,
-        "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
+        "statements": [as_one_statement(disguise_secrets(each)) for each in _with_schemas(statements)],
         "settings": {
             **given.get("settings", {}),
             **{key: disguise_option(key, value) for key, value in side.settings.items()},
@@ -211,6 +213,30 @@ def plan(
         "restore": list(restore),
     }
     return PlannedScript.of(daemon(installation).ask(question), statements)
+
+
+def _with_schemas(statements: Sequence[Statement]) -> list[str]:
+    """The texts of statements. Plans hold no schema of a temporary table, so it is declared as a table of the session.
+
+    Places stay. Tables of several declarations stay temporary, which may hide one another.
+    """
+    texts = [each.text for each in statements]
+    names = Counter(found["name"].lower() for text in texts if (found := _DECLARED.match(text)))
+    if any(_DROPPED.match(text) for text in texts):
+        return texts
+    return [
+        f"{found['create']}{' ' * len(found['temporary'])}{text[found.end('temporary') :]}"
+        if (found := _DECLARED.match(text)) and found["temporary"] and names[found["name"].lower()] == 1
+        else text
+        for text in texts
+    ]
+
+
+_DECLARED = re.compile(
+    r"(?P<create>\s*CREATE\s+)(?P<temporary>TEMPORARY)?\s*\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>`?\w+`?)\s*\(",
+    re.IGNORECASE,
+)
+_DROPPED = re.compile(r"\s*DROP\s+TEMPORARY\s+TABLE\b", re.IGNORECASE)
 
 
 def _known_abilities(script: str) -> dict[str, Any]:

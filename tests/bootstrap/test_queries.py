@@ -280,7 +280,7 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),
             "",
-            "has no operator that stores it",
+            "only operators directly over tables are known",
         ),
     ],
 )

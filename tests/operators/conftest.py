@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -16,6 +17,8 @@ from structlog.testing import capture_logs
 
 from airflow_flinkcompat.deploy import PlansUnavailable
 from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.operators import (
@@ -26,7 +29,7 @@ from airflow_flinkcompat.operators import (
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.installation import LINES, Installation, PlannerMissing
 from tests.deploy.fake_cluster import FakeCluster, number_ids
-from tests.measured_plans import planned
+from tests.measured_plans import written
 from tests.operators.fakes import Run, script
 
 
@@ -111,7 +114,16 @@ def answer(*ids: str, **other: Any) -> dict[str, Any]:
 
 def planner_compiles(monkeypatch: pytest.MonkeyPatch, measured: str) -> None:
     """Has the planner answer with the stored plans of a measured pair."""
-    monkeypatch.setattr(FlinkHook, "explain_plans", lambda *_: planned()[measured])
+    names = {"`MyTable`": "`orders`", f"`{QUERY_SINK}`": "`totals`"}
+
+    def named(plan: Mapping[str, Any]) -> CompiledPlan:
+        text = json.dumps(plan)
+        for old, new in names.items():
+            text = text.replace(old, new)
+        return read_plan(text)
+
+    old, new = (tuple(map(named, side)) for side in written(measured))
+    monkeypatch.setattr(FlinkHook, "explain_plans", lambda *_: (old, new))
 
 
 @pytest.fixture

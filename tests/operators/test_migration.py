@@ -221,9 +221,22 @@ def died(*_: Any) -> Mapping[str, Any]:
     raise KeyboardInterrupt
 
 
+OF_THE_PLAN = """\
+CREATE TABLE orders (a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+  WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv', 'source.monitor-interval' = '1 s');
+CREATE TABLE totals (a STRING, b BIGINT, c STRING, ws TIMESTAMP(3), we TIMESTAMP(3))
+  WITH ('connector' = 'filesystem', 'path' = '/out', 'format' = 'csv');
+INSERT INTO totals
+SELECT a, SUM(b), MAX(c), window_start, window_end
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '{}' MINUTE))
+GROUP BY a, window_start, window_end;
+"""
+"""The script of the stored plans."""
+
+
 def test_what_history_says_is_kept_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of longer windows nothing is stored: without history they are no migration. Files are looked for again."""
-    before, after = (text.replace("'/in'", "'/in', 'source.monitor-interval' = '1 s'") for text in (BOTH, LONGER))
+    before, after = (OF_THE_PLAN.format(size) for size in (1, 2))
     site.deploy(before)
     site.propose(after)
     planner_compiles(monkeypatch, "w-size-1to2-ws")

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkState, SourceState
 from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.exec_graph.exec_node import ExecNode
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode, PlanError
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower
@@ -82,7 +82,9 @@ def scanned(
                 what = resolved({k: v for k, v in ability.items() if k not in ("type", "producedType")}, shown, symbols)
                 shown = replace(shown, rows=symbols.of("read", kind, shown.rows, what))
     behind = node.names[len(shown.symbols) :]
-    if len(shown.symbols) + len(behind) != len(node.names) or not set(behind) <= metadata.keys():
+    if not schema and identity is not ColumnIdentity.NAME:
+        raise PlanError(f"the plan does not show the columns of {name}, a temporary table")
+    if not schema or len(shown.symbols) + len(behind) != len(node.names) or not set(behind) <= metadata.keys():
         shown = replace(shown, symbols=tuple(map(column, node.names)))
     else:
         shown = replace(shown, symbols=(*shown.symbols, *map(column, behind)))

@@ -128,10 +128,9 @@ def test_parts_of_several_restores_go_together_by_inference() -> None:
     ("script", "settings", "named"),
     [
         (COUNTED.replace("SUM", "APPROX_COUNT_DISTINCT"), {}, "accumulator: APPROX_COUNT_DISTINCT"),
-        (COUNTED.replace("'print'", "'mongodb'"), {}, "sink: mongodb"),
         (COUNTED.replace("'connector' = 'filesystem'", "'connector' = 'pulsar'"), {}, "source: pulsar"),
-        (COUNTED.replace("SUM(fare)", "mine(fare)"), {}, "the aggregate function mine"),
-        (COUNTED.replace("SELECT rider,", "SELECT scrub(rider),"), {}, "the function scrub"),
+        (COUNTED.replace("SUM(fare)", "mine(fare)"), {}, "aggregate function mine"),
+        (COUNTED.replace("SELECT rider,", "SELECT scrub(rider),"), {}, "function scrub"),
         (
             COUNTED.replace("GROUP BY rider", "GROUP BY GROUPING SETS ((rider), ())"),
             {},
