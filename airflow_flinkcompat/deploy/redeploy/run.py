@@ -135,10 +135,29 @@ class StateMigration(Protocol):
         """See that enough of the state can be kept, and make ready what does without the savepoint.
 
         Nothing of the deployment is touched.
+
+        Returns:
+            Path or URI of a folder that :meth:`write` goes on from, also in another process; None: there is none.
+
+        Raises:
+            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployError: The target did not do it, or cannot be asked.
         """
 
     def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
-        """Write the savepoint of the new job, and see that it holds what it has to."""
+        """Write the savepoint of the new job, and see that it holds what it has to.
+
+        Args:
+            savepoint: Path or URI of the former job's, which is only read.
+            folder: Path or URI of the folder to write, which does not exist.
+            prepared: What :meth:`prepare` gave; it may be gone by now.
+
+        Returns:
+            What is kept, as JSON values.
+
+        Raises:
+            DeployError: There is no such savepoint.
+        """
 
     def rehearse(self, savepoint: Snapshot) -> str:
         """Restore the new job from its savepoint beside everything, with stand-ins for its sinks.
