@@ -114,13 +114,30 @@ def check(
     ]
     if plans is None and any(side.language == "python" for side in sides):
         return _in_each_environment(sides[0], sides[1], with_other_engine)
-    return _check(sides[0], sides[1], with_other_engine, plans, accepted, history, prediction)
+    change = _change(*sides)
+    explained = None if plans is None else _explained(change, plans, accepted, prediction)
+    return _check(change, with_other_engine, explained, accepted, history)
+
+
+def _change(old: Side, new: Side) -> Change:
+    return Change(old, replace(new, beside=old))
+
+
+def _explained(
+    change: Change, plans: Plans, accepted: Collection[Accept], prediction: Prediction | None
+) -> ComparedPlans:
+    """The change with its plans. Raises InputError: they tell nothing of its engine, or of a program."""
+    if not ENGINE_FACTS[change.engine].compiles_plans:
+        raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
+    if any(side.language != "sql" for side in (change.old, change.new)):
+        raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
+    return ComparedPlans(change, plans, accepted=accepted, prediction=prediction)
 
 
 def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Report:
     """The worst report on a program, over all ways that conditions on its environment may turn out."""
     found = environments(old, new)
-    reports = [(_check(each.old, each.new, with_other_engine), each) for each in found]
+    reports = [(_check(_change(each.old, each.new), with_other_engine), each) for each in found]
     report, where = max(reports, key=lambda pair: pair[0].outcome.rank)
     if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
         said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; reported: {where}"
@@ -129,21 +146,13 @@ def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Repor
 
 
 def _check(
-    old: Side,
-    new: Side,
+    change: Change,
     with_other_engine: bool,
-    plans: Plans | None = None,
+    explained: ComparedPlans | None = None,
     accepted: Collection[Accept] = (),
     history: WithHistory | None = None,
-    prediction: Prediction | None = None,
 ) -> Report:
-    sides = (old, replace(new, beside=old))
-    change = Change(*sides)
-    if plans is not None and not ENGINE_FACTS[change.engine].compiles_plans:
-        raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
-    if plans is not None and any(side.language != "sql" for side in sides):
-        raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
-    explained = None if plans is None else ComparedPlans(change, plans, accepted=accepted, prediction=prediction)
+    sides = (change.old, change.new)
     voice = None if explained is None else RestoreVerdict(explained)
     try:
         for side in sides:
@@ -234,13 +243,13 @@ def check_planned(
 
     Rules decide over what no job shows, and where the planner cannot tell.
     """
-    judged = partial(check, old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
-    read = judged()
-    change = Change(old, replace(new, beside=old))
-    compared = None if plans is None else RestoreVerdict(ComparedPlans(change, plans, prediction=prediction))
-    doubt = prediction.doubt
+    change = _change(old, new)
+    judged = partial(_check, change, with_other_engine, accepted=accepted, history=history)
+    read, doubt = judged(), prediction.doubt
+    explained = _explained(change, plans or ((), ()), accepted, prediction)
+    compared = None if plans is None else RestoreVerdict(explained)
     try:
-        report = read if doubt else _planned_report(read, judged, prediction, compared)
+        report = read if doubt else _planned_report(read, lambda: judged(explained), prediction, compared)
         if report.outcome is Outcome.COMPATIBLE:
             report = _unless_unproven(report, change, prediction, None if doubt else compared)
     except UnknownPlan as error:
@@ -252,13 +261,12 @@ def check_planned(
 
 
 def _planned_report(
-    read: Report, judged: Callable[..., Report], prediction: Prediction, compared: RestoreVerdict | None
+    read: Report, planned: Callable[[], Report], prediction: Prediction, compared: RestoreVerdict | None
 ) -> Report:
     """The report by the diff of the jobs; by the rules where Flink compiles no plans and refuses nothing."""
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
-    plans: Plans = ((), ()) if compared is None else compared.compared.plans
-    report = judged(plans=plans, prediction=prediction)
+    report = planned()
     decides = (compared is None or compared.decides) and not report.is_refused
     ground = f"{PLANNED if decides else UNDECIDED} {prediction.flink}"
     if prediction.stand_ins:
