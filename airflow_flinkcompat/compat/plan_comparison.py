@@ -22,6 +22,7 @@ from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans, jo
 from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.prediction import Prediction
@@ -267,15 +268,17 @@ class ComparedPlans:
     @property
     def _stored_otherwise(self) -> Mapping[str, str]:
         """Operators of which more is stored than plans tell, or by each line of Flink in its own way."""
-        found = {}
+        found: dict[str, str] = {}
         pipelines = (each for program in self.change.programs for each in program.pipelines)
         if any(map(emission.in_force, pipelines)):
-            found["group-window-aggregate"] = _FIRES_OTHERWISE
-        nodes = [node for plans in self.plans for plan in plans for node in plan.nodes if node.kind == "deduplicate"]
+            found[ExecKind.GROUP_WINDOW_AGGREGATE] = _FIRES_OTHERWISE
+        nodes = [
+            node for plans in self.plans for plan in plans for node in plan.nodes if node.kind is ExecKind.DEDUPLICATE
+        ]
         if self.change.old.version != self.change.new.version and any(
             node.config.get("isRowtime") and not node.config.get("keepLastRow") for node in nodes
         ):
-            found["deduplicate"] = _FIRST_ROWS  # measured between 1.20 and 2.3
+            found[ExecKind.DEDUPLICATE] = _FIRST_ROWS  # measured between 1.20 and 2.3
         return found
 
     @property

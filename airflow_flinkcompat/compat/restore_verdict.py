@@ -23,6 +23,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.compare import CHAIN, QUERY_SINK
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
@@ -243,7 +244,7 @@ class RestoreVerdict:
     def depends_on_lookups(self) -> bool:
         """Whether it matters that a lookup by a stand-in may be asynchronous."""
         of_plans = any(
-            each.operator == "lookup-join" or each.facets == CHAIN for each in self.compared.restore.differences
+            each.operator == ExecKind.LOOKUP_JOIN or each.facets == CHAIN for each in self.compared.restore.differences
         )
         return self._waits and (of_plans or any(map(_made_synchronous, self.change.differences)))
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode, last_name
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.nodes.aggregate import KINDS
+from airflow_flinkcompat.exec_graph.nodes.join import JOINS
 from airflow_flinkcompat.exec_graph.nodes.sink import sink_identifier
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -36,20 +38,7 @@ _ADDED = frozenset(
     }
 )
 """Kinds that may keep something, and that a script's own plan has no operator for."""
-_GROUPED = frozenset({ExecKind.GROUP_AGGREGATE, ExecKind.GLOBAL_GROUP_AGGREGATE})
-_AGGREGATES = {
-    AggregateKind.GROUP: _GROUPED,
-    AggregateKind.OVER_WINDOWED_ROWS: _GROUPED,
-    AggregateKind.WINDOW: frozenset({ExecKind.WINDOW_AGGREGATE, ExecKind.GLOBAL_WINDOW_AGGREGATE}),
-    AggregateKind.GROUP_WINDOW: frozenset({ExecKind.GROUP_WINDOW_AGGREGATE}),
-}
-_JOINS = {
-    JoinForm.REGULAR: frozenset({ExecKind.JOIN}),
-    JoinForm.INTERVAL: frozenset({ExecKind.INTERVAL_JOIN}),
-    JoinForm.TEMPORAL: frozenset({ExecKind.TEMPORAL_JOIN}),
-    JoinForm.LOOKUP: frozenset({ExecKind.LOOKUP_JOIN}),
-    JoinForm.WINDOW: frozenset({ExecKind.WINDOW_JOIN}),
-}
+_JOINS = {**JOINS, JoinForm.TEMPORAL: ExecKind.TEMPORAL_JOIN, JoinForm.LOOKUP: ExecKind.LOOKUP_JOIN}
 _RANKS = frozenset({ExecKind.RANK, ExecKind.DEDUPLICATE})
 _RANKS_OF_WINDOWS = frozenset({ExecKind.WINDOW_RANK, ExecKind.WINDOW_DEDUPLICATE})
 _OTHERS = {
@@ -126,7 +115,7 @@ def _pairs(
     elif node.kind is ExecKind.LOOKUP_JOIN:
         segments = segments[:1]
     kinds = frozenset({ExecKind.UNION}) if united else _kinds(origin)
-    if node.kind not in kinds or len(inputs) != len(segments):
+    if node.kind.in_one_phase not in kinds or len(inputs) != len(segments):
         raise _Differs(_difference(node, origin))
     if not united:
         yield node.place, origin
@@ -144,16 +133,16 @@ def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
 
 
 def _kinds(operator: Operator) -> frozenset[ExecKind]:
-    """The kinds of nodes that Flink makes of an operator."""
+    """The kinds of nodes that Flink makes of an operator, of two phases the one in one phase."""
     match operator:
         case AggregateOperator():
-            return _AGGREGATES[operator.kind]
+            return frozenset({KINDS.get(operator.kind, KINDS[AggregateKind.GROUP])})
         case OverOperator():
             return frozenset({ExecKind.OVER_AGGREGATE})
         case RankOperator():
             return _RANKS if operator.window is None else _RANKS_OF_WINDOWS
         case JoinOperator():
-            return _JOINS.get(operator.form, frozenset().union(*_JOINS.values()))
+            return frozenset({_JOINS[operator.form]} if operator.form in _JOINS else _JOINS.values())
         case OtherOperator(kind=OtherKind() as kind):
             return _OTHERS.get(kind, frozenset())
     return frozenset()

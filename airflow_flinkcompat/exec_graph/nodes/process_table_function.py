@@ -39,10 +39,8 @@ def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
     }
 
 
-def function_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Unknown | None:
-    """The state of a process table function; one without a uid has none."""
-    if node.config.get("uid") is None:
-        return None
+def function_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Unknown:
+    """The state of a process table function with a uid; one without is stateless."""
     return Unknown("the class of a process table function declares its state, and no plan shows it")
 
 
