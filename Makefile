@@ -115,7 +115,7 @@ test-kubernetes: setup ## The tests on a real Kubernetes API server with Flink's
 
 test-history: export FLINKCOMPAT_NIGHTLY := 1
 test-history: setup ## All changes whose state is computed from history, on a real Flink; writes what they came to, some two hours
-	@$(WITH_JAVA) pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder -m slow -p tests.bootstrap.results $(PYTEST_ARGS) tests/bootstrap
+	@$(WITH_JAVA) pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder -m slow -p tests.history.results $(PYTEST_ARGS) tests/history
 
 test-matrix: $(VENV)/.core-ready ## The tests of Airflow and Python on each version that the package takes, in environments of their own [MATRIX_ARGS='--airflow 3.1']
 	@python scripts/version_matrix.py --write benchmarks/results/matrix-$$(date -u +%F).md $(MATRIX_ARGS)

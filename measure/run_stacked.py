@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from airflow_flinkcompat.bootstrap import KnownHistory
-from airflow_flinkcompat.bootstrap.history import history_spark
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.history import KnownHistory
+from airflow_flinkcompat.history.known_history import history_spark
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from measure import results

@@ -22,9 +22,6 @@ from typing import Any
 import click
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, plan
-from airflow_flinkcompat.bootstrap.archives import AssumedHistory
-from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import ENGINES, InputError, Side, check, render_text
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
@@ -32,6 +29,9 @@ from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_sta
 from airflow_flinkcompat.exec_graph.migration import Accept, migration
 from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
+from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.queries import state_query
+from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError

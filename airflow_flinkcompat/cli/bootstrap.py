@@ -40,8 +40,8 @@ from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.bootstrap import WarmStart
-    from airflow_flinkcompat.bootstrap.until import Until
+    from airflow_flinkcompat.history import WarmStart
+    from airflow_flinkcompat.history.sources import Until
 
 
 @click.command("bootstrap")
@@ -121,7 +121,7 @@ def bootstrap_command(
     plans = compiled_plans("bootstrap", side, side, planner, None, "spark")
     require_one_job("bootstrap writes", plans)
     try:
-        from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
+        from airflow_flinkcompat.history import KnownHistory, WarmStart
     except ImportError as error:
         raise bare_install("bootstrap", error, planner.extra, "spark") from None
     (own,), ((plan,), _) = migrations(side, side, plans), plans
@@ -142,7 +142,7 @@ def bootstrap_command(
 def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
     """Raises InputError: one is not of the form ``TABLE=…``."""
     try:
-        from airflow_flinkcompat.bootstrap.until import Until
+        from airflow_flinkcompat.history.sources import Until
     except ImportError as error:
         raise bare_install("bootstrap", error, extra, "spark") from None
     found = parse_settings(texts, "--until", "TABLE=POSITIONS or TABLE=TIME")

@@ -48,7 +48,7 @@ from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.bootstrap import KnownHistory
+    from airflow_flinkcompat.history import KnownHistory
     from airflow_flinkcompat.migration import StateComputer
     from airflow_flinkcompat.migration.workers import Workers
 
@@ -375,7 +375,7 @@ def _known(
     if not dry_run:
         require_spark("migrate --history", extra)
     try:
-        from airflow_flinkcompat.bootstrap import KnownHistory
+        from airflow_flinkcompat.history import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, extra, "spark") from None
     return KnownHistory(tables, master, accepted, prepared, sample)
@@ -389,7 +389,7 @@ def _from_history(made: Migration, old: Side, new: Side, known: KnownHistory) ->
 
 
 def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> None:
-    from airflow_flinkcompat.bootstrap.errors import NotComputable
+    from airflow_flinkcompat.history.derived_rows import NotComputable
 
     with state_errors():
         found = known.audit(old, savepoint, made, tell)

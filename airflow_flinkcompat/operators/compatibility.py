@@ -365,12 +365,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _judged(self, head: HeadEntry, old: Side, new: Side) -> Report:
         """The verdict: the worker's planner is asked first, then the target's where more has to be known."""
-        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat import check
         from airflow_flinkcompat.compat.branch import planner_decides
         from airflow_flinkcompat.compat.report import PLANNED
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.exec_graph.migration import Accept
+        from airflow_flinkcompat.history import KnownHistory
         from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.planner import PlannerUnavailable, judge
 
@@ -485,12 +485,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         Raises DeployError: the target does not answer.
         """
-        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+        from airflow_flinkcompat.history import KnownHistory
 
         accepted = tuple(map(Accept, self.accept))
         try:

@@ -14,12 +14,12 @@ from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.tasks.base import known_tables, side_of
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.bootstrap import KnownHistory
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import Ledger, Target
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.exec_graph.migration import Accept
+    from airflow_flinkcompat.history import KnownHistory
     from airflow_flinkcompat.operators.summary import Summary
 
 
@@ -118,7 +118,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         )
 
     def _known(self, summary: Summary, accepted: Collection[Accept] = ()) -> KnownHistory:
-        from airflow_flinkcompat.bootstrap import KnownHistory
+        from airflow_flinkcompat.history import KnownHistory
 
         known = KnownHistory(self.history or summary.history, self.spark_master or None, accepted)
         return known if self.sample is None else replace(known, sample=self.sample)
@@ -153,10 +153,10 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        from airflow_flinkcompat.bootstrap import WarmStart
         from airflow_flinkcompat.deploy.ledger.steps import Progress, begun_mode
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.deploy.warm_restart import WarmRestart
+        from airflow_flinkcompat.history import WarmStart
 
         progress = Progress.of(ledger.entries())
         head, begun, history = progress.head, begun_mode(progress, side.digest()), self._known(summary)

@@ -90,7 +90,7 @@ def test_what_python_computes_otherwise_is_not_published(
     run: Callable[..., Result], spark: SparkSession, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark adds one to each sum."""
-    wrong = "airflow_flinkcompat.bootstrap.table_rows.aggregate"
+    wrong = "airflow_flinkcompat.history.table_rows.aggregate"
     monkeypatch.setattr(wrong, lambda call: f"{aggregate(call)}{' + 1' if call.function == 'SUM' else ''}")
     arguments = (*HISTORY, "--template", str(WINDOWS / "template"), "--to", "begun")
     result = run(WINDOWS, *arguments)

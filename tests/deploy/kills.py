@@ -27,13 +27,13 @@ import httpx
 from urllib3.connectionpool import HTTPConnectionPool
 
 from airflow_flinkcompat import compat
-from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.store import METADATA
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import Options, Start
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -22,6 +21,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
+from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for

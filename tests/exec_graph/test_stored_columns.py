@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.stored_columns import Part, TableColumns, al
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.column_lineage import Composition
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators
-from tests.bootstrap.planned import as_compiled
+from tests.history.planned import as_compiled
 
 TABLES = """
 CREATE TABLE orders (a STRING, b BIGINT, c STRING, d BIGINT, twice AS b * 2) WITH ('connector' = 'kafka');

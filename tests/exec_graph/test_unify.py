@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.unify import Linked, unify
 from airflow_flinkcompat.plan.operators import operators
-from tests.bootstrap.planned import compiled
+from tests.history.planned import compiled
 
 TABLES = """
 CREATE TABLE orders (a STRING, b BIGINT, came AS PROCTIME()) WITH ('connector' = 'kafka');

@@ -13,9 +13,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import DeployRefused, migration, warm_restart
 from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
     Deployment,

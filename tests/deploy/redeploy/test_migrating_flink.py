@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import (
     DeployRefused,
@@ -31,6 +30,7 @@ from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 from airflow_flinkcompat.exec_graph.nodes import layout
+from airflow_flinkcompat.history import KnownHistory, WarmStart
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 

@@ -1,0 +1,296 @@
+"""What computes the state of an aggregation from the rows of its table.
+
+Accumulators are computed by the translations with which a backfill computes results, each part of a call by itself: of
+an average the sum and the count. Rows of windows are put into the slices in which Flink keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from airflow_flinkcompat.backfill.steps import Select, Step, Where
+from airflow_flinkcompat.exec_graph.columns import nullable
+from airflow_flinkcompat.exec_graph.layout import (
+    Begins,
+    CallPart,
+    NamedState,
+    StateField,
+    StateLayout,
+    StateNamespace,
+    call_parts,
+)
+from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
+from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.recomputing import PlainAggregation, PlainCall, PlainState
+from airflow_flinkcompat.history.state_rows import (
+    BOUND_TYPE,
+    PlainRows,
+    StateQuery,
+    StateRows,
+    exact,
+    exact_value,
+    of_life,
+)
+from airflow_flinkcompat.history.table_rows import TableRows
+from airflow_flinkcompat.history.watermarks import late_in_sessions
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
+from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
+from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DataType, TimeAttribute
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+
+
+def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of an aggregation."""
+    if operator.kind is AggregateKind.GROUP_WINDOW:
+        return _group_windows(rows, operator, layout)
+    of = _Aggregation(rows, operator, layout)
+    if of.windows is not None:
+        of = replace(of, rows=rows.still_to_fire(of.windows))
+    states, sessions = tuple(of.computed(state) for state in layout.states), of.sessions
+    doubts = () if sessions is None else (late_in_sessions(rows, of.plain_keys, sessions),)
+    zone = rows.zone if of.bounds else "UTC"
+    if sessions is not None and zone != "UTC":
+        raise NotComputable("sessions in a local time zone other than UTC are not computed from history yet")
+    return StateQuery(
+        rows.tables, layout.key, states, of.windows, sessions is not None, zone, doubts, plain=of.plain(zone)
+    )
+
+
+def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
+    """The older group windows, each of which has an accumulator of its own."""
+    of = _Aggregation(rows, operator, layout)
+    if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
+        raise NotComputable("of the older group windows only TUMBLE is computed from history yet")
+    if operator.window.time_attribute is not TimeAttribute.ROWTIME or rows.time.type.name != "TIMESTAMP":
+        raise NotComputable("the older group windows are computed from history over event time of type TIMESTAMP alone")
+    if operator.window.window.measure is not Measure.TIME:
+        raise NotComputable("windows over rows are not computed from history yet")
+    if early := [name for name in dict(rows.pipeline.settings) if name.startswith("table.exec.emit.")]:
+        raise NotComputable(f"when windows fire with {early[0]} is not computed from history")
+    states = tuple(of.computed(state) for state in layout.states)
+    return StateQuery((rows.table,), layout.key, states, spans=True, stores_watermark=False, plain=of.plain("UTC"))
+
+
+@dataclass(frozen=True)
+class _Aggregation:
+    """One aggregation with the rows that come to it."""
+
+    rows: TableRows
+    operator: AggregateOperator
+    layout: StateLayout
+
+    @property
+    def sessions(self) -> Window | None:
+        assigned = self.operator.window
+        if self.operator.kind is not AggregateKind.WINDOW or assigned is None:
+            return None
+        if assigned.window.kind is not WindowKind.SESSION or assigned.time_attribute is not TimeAttribute.ROWTIME:
+            return None
+        if set(assigned.partition_by) != set(self.operator.keys):
+            raise NotComputable("sessions of other keys than the aggregation has are not computed from history yet")
+        return assigned.window
+
+    @property
+    def windows(self) -> SlicedWindow | None:
+        if self.operator.kind is not AggregateKind.WINDOW or self.sessions is not None:
+            return None
+        assigned = self.operator.window
+        found = SlicedWindow.of(assigned.window) if assigned is not None else None
+        kept = {state.namespace for state in self.layout.states}
+        if assigned is None or found is None or kept != {StateNamespace.WINDOW_END}:
+            raise NotComputable("windows that are not kept in slices are not computed from history yet")
+        if assigned.time_attribute is not TimeAttribute.ROWTIME:
+            raise NotComputable("its windows go by processing time, and when a row came history does not say")
+        return found
+
+    @property
+    def node(self) -> Node:
+        """The rows, of windows in the slices in which Flink keeps them."""
+        if self.operator.kind is AggregateKind.GROUP_WINDOW and self.operator.window is not None:
+            return self.rows.in_windows(self.operator.window.window)
+        windows, sessions = self.windows, self.sessions
+        if sessions is not None:
+            return self.rows.in_windows(sessions, tuple(self.plain_keys))
+        if windows is None:
+            return self.rows.node
+        return self.rows.in_windows(
+            Window(WindowKind.TUMBLE, size=windows.step, offset=windows.offset, measure=Measure.TIME)
+        )
+
+    @property
+    def plain_keys(self) -> tuple[Expression, ...]:
+        return tuple(map(self.rows.of_type, self.operator.keys, self.operator.key_types))
+
+    @property
+    def bounds(self) -> tuple[WindowField, ...]:
+        """What of a window follows the key."""
+        if self.sessions is not None or self.operator.kind is AggregateKind.GROUP_WINDOW:
+            return (WindowField.START, WindowField.END)
+        return () if self.windows is None else (WindowField.END,)
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        return (*self.plain_keys, *map(self.rows.bound, self.bounds))
+
+    @property
+    def key_types(self) -> list[str]:
+        return [field.type for field in self.layout.key] + [BOUND_TYPE] * len(self.bounds)
+
+    def computed(self, state: NamedState) -> StateRows:
+        if state.kind is KeyedStateKind.VALUE and state.value.form == "row":
+            return self._accumulators(state)
+        if state == MERGED_SESSIONS:
+            found = exact(self.rows.grouped(self.node, self.keys, ()), self.key_types)
+            bounds = [f"c{i}" for i in range(len(self.plain_keys), len(self.keys))]
+            keys = [f"c{i}" for i in range(len(self.plain_keys))]
+            return StateRows(state, Select(found, tuple(enumerate([*keys, *bounds, *bounds, *bounds]))))
+        (field,) = state.value.fields
+        if isinstance(field.meaning, CallPart) and field.meaning.part == "map":
+            return self._distinct_values(state, [field.meaning.over])
+        if users := _distinct_users(field.meaning):
+            if self.windows is not None and self.windows.kind is WindowKind.CUMULATE:
+                raise NotComputable("distinct values of slices that Flink has merged are not computed from history yet")
+            return self._distinct_values(state, users)
+        raise NotComputable(f"what {field.words} keeps beside its accumulator is not computed from history yet")
+
+    def _accumulators(self, state: NamedState) -> StateRows:
+        """The row of accumulators; a map that one keeps beside itself has nothing to compute in it."""
+        computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
+        calls = [self._calls(field) for field in computed]
+        flat = [call for of_field in calls for call in of_field]
+        rows = [] if self.keys else [AggregateCall("COUNT", (), BIGINT)]
+        steps: Step = self.rows.grouped(self.node, self.keys, [*flat, *rows])
+        behind = len(self.keys) + len(flat)
+        if rows:  # of no rows Flink keeps nothing, and Spark makes one of them
+            steps = Where(steps, f"c{behind} > 0")
+        if rows or any(len(of_field) > 1 for of_field in calls):
+            numbers, columns = count(len(self.keys)), [f"c{i}" for i in range(len(self.keys))]
+            for of_field in calls:
+                places = [f"c{next(numbers)}" for _ in of_field]
+                if len(of_field) > 1:
+                    values = map(exact_value, (str(call.type) for call in of_field), places)
+                    places = [f"struct({', '.join(values)})"]
+                columns += places
+            columns += [f"c{behind + len(rows)}" for _ in of_life(state)]
+            steps = Select(steps, tuple(enumerate(columns)))
+        types = ["ROW" if is_retractable_extreme(field.type) else field.type for field in computed]
+        return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
+
+    def _calls(self, field: StateField) -> list[AggregateCall]:
+        """What computes a field of the accumulators: of MIN and MAX of what is taken back also how many values came."""
+        if not is_retractable_extreme(field.type):
+            return [self._call(field)]
+        assert isinstance(field.meaning, CallPart)
+        arguments, _, wanted = self._over(field.meaning.over)
+        return [
+            AggregateCall(field.meaning.function, arguments, arguments[0].type, filter=wanted),
+            AggregateCall("COUNT", arguments, BIGINT, distinct=True, filter=wanted),
+        ]
+
+    def _call(self, field: StateField) -> AggregateCall:
+        """What computes a field of the accumulators."""
+        part = field.meaning
+        if not isinstance(part, CallPart):
+            raise NotComputable(f"{field.words} is not computed from history yet")
+        arguments, distinct, wanted = self._over(part.over)
+        if self.layout.retracting and part.part == "sum" and arguments[0].type.name in APPROXIMATE:
+            raise NotComputable(f"{field.words} adds numbers up that are rounded, and takes back what it added")
+        match part.part, part.function:
+            case "count", _:
+                return AggregateCall("COUNT", arguments, BIGINT, distinct=distinct, filter=wanted)
+            case "sum", _:
+                total = DataType.read(nullable(field.type))
+                value = arguments[0] if arguments[0].type.name == total.name else FunctionCall("CAST", arguments, total)
+                return AggregateCall("SUM", (value,), total, distinct=distinct, filter=wanted)
+            case "value", "MIN" | "MAX":
+                return AggregateCall(part.function, arguments, arguments[0].type, filter=wanted)
+        raise NotComputable(f"{field.words} is not computed from history yet")
+
+    def _over(self, over: Hashable) -> tuple[tuple[Expression, ...], bool, Expression | None]:
+        """What a call is over: arguments, DISTINCT and filter."""
+        values, distinct, condition = call_parts(over)
+        wanted = None if condition is None else self.rows.over_table(condition)
+        return tuple(self.rows.of_type(value, self._types[value]) for value in values), distinct, wanted
+
+    @property
+    def _types(self) -> Mapping[Expression, DataType]:
+        """The types of the arguments of all calls."""
+        called = zip(self.operator.aggregates, self.operator.argument_types, strict=True)
+        return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
+
+    def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
+        """Each value with a bit for each call over it that has counted it; NULL stands in a state of its own.
+
+        Where rows are taken back it is with how often its one call has counted it.
+        """
+        over = list(map(self._over, users))
+        calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
+        ((value,), _, _) = over[0]
+        keys = [*self.keys, value]
+        grouped = self.rows.grouped(self.node, keys, calls)
+        at = len(keys) - 1
+        mask = " + ".join(f"IF(c{len(keys) + bit} > 0, {1 << bit}, 0)" for bit in range(len(users)))
+        if self.layout.retracting:
+            mask = f"c{len(keys)}"
+        in_map = state.map_key is not None
+        there = Where(grouped, f"c{at} IS {'NOT ' if in_map else ''}NULL AND ({mask}) > 0")
+        columns = [*((i, f"c{i}") for i in range(at + in_map)), (at + in_map, f"CAST({mask} AS BIGINT)")]
+        types = [*self.key_types, *(field.type for field in state.map_key.fields)] if state.map_key else self.key_types
+        return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
+
+    def plain(self, zone: str) -> tuple[PlainRows, ...]:
+        """What Python computes; nothing of sessions, which end by the rows of others, nor of extremes of what goes."""
+        if self.sessions is not None or any(
+            is_retractable_extreme(each.type) for each in self.layout.states[0].value.fields
+        ):
+            return ()
+        columns = _Columns(list(self.plain_keys))
+        assigned = self.operator.window
+        windows = None if assigned is None else SlicedWindow.of(assigned.window)
+        time = None if assigned is None else columns.at(self.rows.time)
+        states, key = tuple(self._plain(state, columns) for state in self.layout.states), len(self.plain_keys)
+        types = [*(field.type for field in self.layout.key), *(str(each.type) for each in columns.held[key:])]
+        steps = exact(self.rows.selected(self.rows.node, columns.held, in_order=False), types)
+        spans = self.operator.kind is AggregateKind.GROUP_WINDOW
+        return (PlainRows(steps, PlainAggregation(key, states, time, windows, spans, zone)),)
+
+    def _plain(self, state: NamedState, columns: _Columns) -> PlainState:
+        if state.kind is KeyedStateKind.VALUE and state.value.form == "row":
+            computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
+            return PlainState(state, tuple(columns.call(self._call(field)) for field in computed))
+        over = list(map(self._over, _distinct_users(state.value.fields[0].meaning)))
+        calls = (columns.call(AggregateCall("COUNT", (), BIGINT, filter=wanted)) for _, _, wanted in over)
+        ((value,), _, _) = over[0]
+        column, in_map = columns.at(value), state.map_key is not None
+        bits = not self.layout.retracting
+        return PlainState(state, tuple(calls), (column,) * in_map, (column, in_map), mask=bits, there=False)
+
+
+@dataclass
+class _Columns:
+    """Columns of rows, each expression once, behind those of a key."""
+
+    held: list[Expression]
+
+    def at(self, part: Expression) -> int:
+        if part not in self.held:
+            self.held.append(part)
+        return self.held.index(part)
+
+    def call(self, call: AggregateCall) -> PlainCall:
+        argument = self.at(call.args[0]) if call.args else None
+        condition = None if call.filter is None else self.at(call.filter)
+        return PlainCall(call.function, argument, condition, call.distinct, str(call.type))
+
+
+def _distinct_users(meaning: Hashable) -> Sequence[Hashable]:
+    """What the calls are over that share the distinct values which a state holds, in the order of their bits."""
+    match meaning:
+        case (("distinct", tuple(users)), "values"):
+            return [over for _, over in users]
+    return ()

@@ -1,0 +1,289 @@
+"""Computes the state of a job's operators with Spark, beside what a savepoint holds of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.rewriting import as_it_is
+from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.entries import EntryWriter, LocalClock
+from airflow_flinkcompat.history.prepared import NOTHING, PreparedExecution, PreparedFolder, PreparedHistory, goes_on
+from airflow_flinkcompat.history.queries import state_query
+from airflow_flinkcompat.history.sampling import WrittenKeys, check_sample, sample_of, write_sample
+from airflow_flinkcompat.history.sources import SourceEnd, check_source
+from airflow_flinkcompat.history.state_rows import StateQuery
+from airflow_flinkcompat.history.table_rows import LONG_AGO
+from airflow_flinkcompat.history.watermarks import least_watermark
+from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
+from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration.rewriting import OperatorRewriting
+from airflow_flinkcompat.migration.slices import reached as how_far
+from airflow_flinkcompat.migration.slices import watermarks
+from airflow_flinkcompat.migration.workers import Scattered, read_parts
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.key_groups import group_ranges
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
+from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.secrets import placeholders_in_script
+from airflow_flinkcompat.spark_migration.workers import SparkWorkers
+
+if TYPE_CHECKING:
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
+
+
+R = TypeVar("R")
+
+
+_NOTHING_STORED = "its rows come when a window ends, by which they are sent on"
+
+
+@dataclass(frozen=True)
+class HistoryComputer:
+    """Computes state from the rows that the job of a savepoint had read.
+
+    Attributes:
+        session: Of Spark.
+        workers: On the same session.
+        side: The new script.
+        locations: Where the rows lie, and which of them were read.
+        say: Gets a line for what is compared.
+        accepts: Whether what differs is accepted.
+        prepared: What was computed of the rows before.
+        sample: How many keys of each operator Python computes once more.
+        reached: By the ids of operators of a job that has never run how far time has come for them, in milliseconds.
+        new_sources: By the ids of sources of which the savepoint holds nothing how far their tables are read.
+    """
+
+    session: SparkSession
+    workers: SparkWorkers
+    side: Side
+    locations: TableLocations
+    say: Callable[[str], None] = lambda line: None
+    accepts: bool = False
+    prepared: PreparedHistory = NOTHING
+    sample: int = 0
+    reached: Mapping[str, int] = field(default_factory=dict)
+    new_sources: Mapping[str, SourceEnd] = field(default_factory=dict)
+
+    def regrouped(
+        self,
+        wanted: ComputedOperator,
+        scatter: Callable[[tuple[KeyGroups, range]], Scattered],
+        parts: Sequence[tuple[KeyGroups, range]],
+        gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+        groups: Sequence[range],
+    ) -> list[R]:
+        """Content scattered by the number of a key group, the computed entries beside it, gathered by it."""
+        spec = wanted.made.new
+        assert spec is not None
+        watermark = self.reached.get(spec.id, wanted.watermark)
+        with self.reading(spec.name):
+            query = self.query(spec, watermark, wanted.made.stored_windows_are_open)
+            entries = self.entries(query, replace(wanted, watermark=watermark))
+            return self.workers.regrouped(scatter, parts, gather, groups, entries)
+
+    def behind(self, source: OperatorState, template: str) -> OperatorState:
+        """A source of which the old savepoint holds nothing, after the rows that state is computed of."""
+        if source.id not in self.new_sources:
+            raise NotMigratable(f"how far the table of {source.name or source.id} is read is not known")
+        return self.new_sources[source.id].behind(source, template)
+
+    def differ(self, operator: str, found: Differences) -> None:
+        """What history says otherwise than the savepoint."""
+        if found and not self.accepts:
+            raise found.to_error(operator)
+        if found:
+            self.say(
+                f"{operator}: it is accepted that history is not what the job has read. Of keys or windows: {found}"
+            )
+
+    def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
+        """Compute some keys once more, in plain Python, and hold them against what was written."""
+        spec = wanted.made.new
+        assert spec is not None
+        if not self.sample:
+            return
+        watermark = self.reached.get(spec.id, wanted.watermark)
+        told = f"{spec.name}: no key is computed once more in plain Python:"
+        with self.reading(spec.name):
+            query = state_query(self.side, spec, self.locations, watermark)
+            if not query.states:
+                self.say(f"{told} {_NOTHING_STORED}")
+                return
+            if wanted.made.stored_windows_are_open:
+                self.say(f"{told} which windows had been sent the savepoint alone tells")
+                return
+            if not query.plain:
+                self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
+                return
+            before = [sample_of(self.session, self.prepared, each, watermark) for each in query.plain]
+            prepared = any(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
+            if prepared and None in before:
+                self.say(f"{told} it was not done of what was prepared, and its rows are not read again")
+                return
+            state = WrittenKeys(spec.name, folder, written, query.key, wanted.max_parallelism)
+            keys = 0
+            for each, found in zip(query.plain, before, strict=True):
+                rows, sample = found or (each, None)
+                keys += check_sample(self.session, rows, watermark, state, self.workers, self.sample, sample)
+        if keys:
+            self.say(f"{spec.name}: {keys} keys computed once more in plain Python are the same")
+        else:
+            self.say(f"{told} there is none, or those drawn have too many rows")
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Says of what goes wrong in the block whose history it was, without secrets."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        redactor = driver_redactor(placeholders_in_script(self.side.script), os.environ)
+        try:
+            yield
+        except NotComputable as error:
+            raise NotMigratable(f"{what} cannot be computed from history: {error}") from None
+        except BackfillError as error:
+            raise NotMigratable(f"the history of {what} cannot be read: {redactor(str(error))}") from None
+        except (PySparkException, Py4JError) as error:
+            told = redactor(str(error)).splitlines()[0]
+            raise NotMigratable(f"the history of {what} cannot be read: {told}") from None
+
+    def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
+        """What computes the state of an operator, once it is sure that history tells it."""
+        from pyspark.sql import functions as F
+
+        from airflow_flinkcompat.backfill.execution.frames import Execution
+
+        query = state_query(self.side, spec, self.locations, watermark)
+        if query.clocks:
+            watermark = min(least_watermark(self.session, rows) for rows in query.clocks)
+            query = state_query(self.side, spec, self.locations, watermark)
+        timed = query.in_windows or not query.stores_watermark
+        if watermark is None and query.states and timed and not stored_windows_are_open:
+            raise NotComputable("how far time has come the savepoint does not tell")
+        if watermark is not None:
+            LocalClock(query.zone).reached(watermark)
+        for doubt in query.doubts:
+            open_yet = F.col("c0") > (max(watermark or 0, LONG_AGO) + 1) * 1000
+            if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
+                raise NotComputable(doubt.reason)
+        return query
+
+    def told(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
+        """Of which rows the state of an operator is computed, without secrets."""
+        with self.reading(spec.name):
+            query = state_query(self.side, spec, self.locations)
+        if not query.states:
+            return [f"{spec.name} is empty: {_NOTHING_STORED}"]
+        prepared = all(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
+        behind = ", behind what was prepared" if prepared else ""
+        if query.time_to_live:
+            behind += "; when values were last written is by when their rows came there"
+        return [
+            f"{spec.name} is computed from {read.source.place}, as far as the job had read it{behind}"
+            for read in query.reads
+        ]
+
+    def entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
+        """The computed entries of an operator."""
+        from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
+
+        execution = PreparedExecution(self.session, self.prepared, wanted.watermark)
+        steps = [push_down_ranges(each.steps) for each in query.states]
+        for source in {source: None for each in steps for source in execution.sources(each)}:
+            check_source(self.session, source, self.say)
+        entries = []
+        for each, step in zip(query.states, steps, strict=True):
+            writer = EntryWriter(
+                query.key,
+                each.state,
+                wanted.header,
+                wanted.max_parallelism,
+                query.windows,
+                query.spans,
+                wanted.watermark,
+                query.zone,
+                each.moment,
+                wanted.now - query.time_to_live,
+            )
+            with execution.planning():
+                entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
+        return self.session.sparkContext.union(entries or [self.session.sparkContext.parallelize([], 1)])
+
+
+def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:
+    """Holds what a savepoint keeps of an operator against what history says of it."""
+    held = {each.id: each for each in read_metadata(savepoint).operators}
+    if spec.id not in held:
+        raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
+    operator = held[spec.id]
+    watermark = computer.reached.get(spec.id, how_far(spec, operator, savepoint, computer.workers))
+    query = computer.query(spec, watermark)
+    if query.incomparable:
+        raise NotComputable(query.incomparable)
+    assert isinstance(spec.layout, StateLayout)
+    keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
+    if not keyed:
+        raise NotComputable(f"the savepoint holds no keyed state of {spec.name}")
+    with open_keyed(keyed[0], savepoint) as file:
+        header = file.header.uncompressed
+    states = tuple(as_it_is(each, each) for each in spec.layout.states)
+    line = OperatorMigration(
+        StateAction.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True
+    )
+    wanted = ComputedOperator(line, header, operator.max_parallelism, watermark, round(time.time() * 1000))
+    widths = operator.max_parallelism, operator.max_parallelism
+    work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
+    ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))
+    found, parts = Differences(), read_parts(keyed, computer.workers)
+    with computer.reading(spec.name):
+        entries = computer.entries(query, wanted)
+        for part in computer.workers.regrouped(work.scattered, parts, work.compared, ranges, entries):
+            found += part
+    return found
+
+
+def prepare(
+    asked: Sequence[tuple[HistoryComputer, StateSpec]], savepoint: str, folder: str, say: Callable[[str], None]
+) -> None:
+    """Aggregates the rows that a job had read by a savepoint, for later."""
+    # Subtasks may have come to several: no window that one of them still holds is left out.
+    watermark = min(
+        (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
+    )
+    first, _ = asked[0]
+    with first.reading("what is prepared"):
+        prepared = PreparedFolder(first.session, folder)
+    for computer, spec in asked:
+        with computer.reading(spec.name):
+            query = state_query(computer.side, spec, computer.locations, watermark)
+            for read in query.reads:
+                check_source(computer.session, read.source, say)
+            found = [push_down_ranges(each.steps) for each in query.states]
+            if unmerged := sum(not goes_on(each) for each in found):
+                say(f"{spec.name}: {unmerged} of {len(found)} states are computed of all rows once the job has stopped")
+            # Of a state without slices nothing is left out, and its operator stores no watermark to compare with.
+            reached = watermark if query.windows is not None else None
+            for each in found:
+                prepared.write_groups(each, reached, say)
+            goes_on_later = any(prepared.written.covers(each, reached) for each in found)
+            if computer.sample and not query.spans and goes_on_later:
+                for plain in query.plain:
+                    write_sample(prepared, plain, query.states, reached, computer.sample)
+    with first.reading("what is prepared"):
+        prepared.finish()

@@ -1,0 +1,161 @@
+"""Rows that operators derive from table rows, and whether they can be recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
+from airflow_flinkcompat.backfill.compile.context import Compile, CompileContext, FiltersAbove
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, quoted, read_by, references, scalar
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.steps import Group, Joined, Select, Step, Where
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.nodes import Aggregate, Join, Node, Values
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    OtherKind,
+    OtherOperator,
+    RankKind,
+    RankOperator,
+    Source,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.types import APPROXIMATE, DataType, TimeAttribute
+
+
+class NotComputable(Exception):
+    """A state cannot be computed from history; says why, as the end of a sentence."""
+
+
+def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    """Rows that are joined."""
+    assert node.condition is not None
+    width, wanted = len(node.left.schema), needed | references([node.condition])
+    left = context.compile(node.left, frozenset(i for i in wanted if i < width))
+    right = context.compile(node.right, frozenset(i - width for i in wanted if i >= width))
+    left = Select(left, tuple((i, f"c{i}") for i in sorted(wanted) if i < width))
+    right = Select(right, tuple((i, f"c{i - width}") for i in sorted(wanted) if i >= width))
+    return Joined((left, right), scalar(node.condition), node.kind)
+
+
+def _groups(context: CompileContext, node: Aggregate, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    below = context.compile(node.input, read_by(node.keys, node.aggregates))
+    calls = tuple((len(node.keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    return Group(below, tuple(map(grouped, node.keys)), calls)
+
+
+_TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+"""Calls whose result does not depend on the order of rows, nor on rows that were taken back."""
+
+
+def is_made(segment: StatelessSegment) -> bool:
+    """Whether the rows that leave a segment follow from those of the tables below."""
+    if segment.functions:
+        return False
+    match segment.origin:
+        case Source():
+            return True
+        case JoinOperator() as join:
+            told = join.form is JoinForm.REGULAR and join.join in ("INNER", "LEFT", "RIGHT", "FULL") and bool(join.keys)
+        case OtherOperator() as other:
+            told = other.kind == OtherKind.UNION_ALL
+        case AggregateOperator() as below:
+            told = below.kind is AggregateKind.GROUP and bool(below.keys) and below.grouping_sets is None
+            told = told and {call.function for call in below.aggregates} <= _TOLD_BY_ROWS
+        case RankOperator() as ranking:
+            first_by_time = ranking.order_clock is TimeAttribute.ROWTIME and ranking.order[0][1]
+            by_arrival = ranking.order_clock is TimeAttribute.PROCTIME and ranking.kind is not RankKind.DEDUPLICATION
+            told = ranking.window is None and ranking.first == 1 and not (ranking.number_read or by_arrival)
+            told = told and not first_by_time
+            told = told and isinstance(ranking.segment.origin, Source)
+        case _:
+            return False
+    return told and all(map(is_made, segment.origin.segments))
+
+
+def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
+    """The type of what a call comes to."""
+    spec = functions.lookup(call.function)
+    assert spec is not None
+    return spec.result_type(types)
+
+
+@dataclass(frozen=True)
+class Computed(Values):
+    """Rows of which it is settled how they are computed.
+
+    Attributes:
+        steps: Their columns are those of the schema.
+    """
+
+    steps: Step = field(kw_only=True)
+
+
+ROW_OPERATORS: Mapping[type[Node], Compile] = {
+    **OPERATORS,
+    Join: _pairs,
+    Aggregate: _groups,
+    Computed: lambda context, node, needed, above: node.steps,
+}
+"""What makes steps of the rows that operators below hand on."""
+
+
+_BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
+
+
+_UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
+
+
+def refused_as(type: str) -> str:
+    """What ends a run where nothing tells which of two rows came first."""
+    return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
+
+
+def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
+    """What rows are ordered by before their arrival, which is the order of processing time."""
+    return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
+
+
+def require_exact(operator: RankOperator) -> None:
+    """Sees that Spark orders and parts rows as Flink does."""
+    if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
+        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
+
+
+def first_ranks(
+    operator: RankOperator,
+    step: Step,
+    by_key: range,
+    by_order: range,
+    of_row: range,
+    arriving: bool = True,
+    every: bool = False,
+) -> Step:
+    """The rows of the ranks that are kept."""
+    newest = operator.kind in _BY_TIME and not operator.order[0][1]
+    by = [
+        f"c{i} {'ASC' if ascending else 'DESC'} NULLS "
+        f"{'FIRST' if (ascending if nulls_first is None else nulls_first) else 'LAST'}"
+        for i, (_, ascending, nulls_first) in zip(by_order, ordered_by(operator), strict=True)
+    ]
+    row = f"struct({', '.join(f'c{i}' for i in of_row)})"
+    keys = [f"c{i}" for i in by_key]
+    partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    alike = f"PARTITION BY {', '.join([*keys, *(f'c{i}' for i in by_order)])}"
+    if arriving:
+        by.append(f"arrival {'DESC' if newest else 'ASC'}")
+    number = f"row_number() OVER ({partition}ORDER BY {', '.join(by)})"
+    differ = f"min({row}) OVER ({alike}) <> max({row}) OVER ({alike})"
+    if arriving:
+        differ += f" AND min(arrival.stream) OVER ({alike}) <> max(arrival.stream) OVER ({alike})"
+    width = of_row.stop
+    columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, differ]))
+    ranked = Select(step, columns)
+    refused = refused_as("BOOLEAN")
+    kept = "TRUE" if every else f"c{width} <= {operator.last}"
+    return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")

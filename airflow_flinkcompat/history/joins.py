@@ -1,0 +1,282 @@
+"""State of regular and interval joins, computed from the rows of both inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.backfill.spark_sql.expressions import grouped
+from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
+from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout
+from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.recomputing import PlainAggregation, PlainCall, PlainState
+from airflow_flinkcompat.history.state_rows import Moment, PlainRows, StateQuery, StateRows, exact, exact_value, of_life
+from airflow_flinkcompat.history.table_rows import TableRows
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.nodes import Scan
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    RankOperator,
+    StatelessSegment,
+    appends,
+)
+from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
+from airflow_flinkcompat.plan.types import BIGINT
+
+
+def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of a regular join: how often each row came, of an outer side with how many matches."""
+    if operator.form is not JoinForm.REGULAR:
+        raise NotComputable(f"{operator.form}s are not computed from history yet")
+    for state, segment in zip(layout.states, operator.segments, strict=True):
+        if not state.counts_rows and not _has_a_key(segment):
+            raise NotComputable("rows that a join keeps by the key of their table are not computed from history yet")
+    if any(state.counts_matches and state.time_to_live for state in layout.states):
+        raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
+    if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
+        raise NotComputable("a condition on one side of an outer join may be planned below it")
+    replaced = [side for side in (0, 1) if _counts_replaced(operator, layout, side)]
+    if any(_may_go(operator.segments[1 - side]) for side in replaced):
+        raise NotComputable("how often Flink counted a match with a row that was replaced history does not tell")
+    rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
+    states = (StateRows(state, rows[side].stored(rows[1 - side])) for side, state in enumerate(layout.states))
+    tables = tuple(dict.fromkeys(table for side in sides for table in side.tables))
+    plain = tuple(each.plain for each in rows if layout.states[each.side].value.form == "Int")
+    return StateQuery(
+        tables,
+        layout.key,
+        tuple(states),
+        incomparable="it counts a match again each time the matching row is replaced" if replaced else "",
+        plain=plain,
+    )
+
+
+def _has_a_key(segment: StatelessSegment) -> bool:
+    """Whether the rows of a side have a key by what makes them, and not by what their table declares."""
+    origin = segment.origin
+    return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
+
+
+def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> bool:
+    """Return whether a side counts matches with rows that are replaced by key: each counts again (measured)."""
+    other = layout.states[1 - side]
+    by_key = not other.counts_rows and other.map_key is None
+    return layout.states[side].counts_matches and by_key and not appends(operator.segments[1 - side])
+
+
+def _may_go(segment: StatelessSegment) -> bool:
+    """Return whether a row that was replaced may go, so that it matters how often it was counted."""
+    # A condition has the rows before updates sent, so that none is counted twice.
+    below = segment.origin
+    return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))
+
+
+def _sides(condition: Expression) -> set[int]:
+    """The inputs of a join whose columns a condition is over."""
+    return {leaf.operator for leaf in leaves(condition) if isinstance(leaf, OperatorColumn)}
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """The rows of one side of a join.
+
+    Attributes:
+        rows: What comes to it.
+        operator: Of the script's own plan.
+        side: Its number.
+        layout: What the join stores.
+    """
+
+    rows: TableRows
+    operator: JoinOperator
+    side: int
+    layout: StateLayout
+
+    @property
+    def keys(self) -> list[Expression]:
+        """The key, over the columns of the table."""
+        return [*map(self.rows.over_table, self._outputs)]
+
+    @property
+    def _outputs(self) -> list[Any]:
+        """The key, over what comes to the side."""
+        keys = (pair[self.side] for pair in self.operator.keys)
+        return [key.output for key in keys if isinstance(key, OperatorColumn)]
+
+    @property
+    def row(self) -> list[Expression]:
+        """What is stored of a row, over the columns of the table."""
+        columns = zip(self.operator.rows[self.side], self.operator.row_types[self.side], strict=True)
+        return [self.rows.of_type(column, type) for column, type in columns]
+
+    @property
+    def types(self) -> list[str]:
+        return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
+
+    def stored(self, other: JoinSide) -> Step:
+        """What is stored of the side, which is joined with another one."""
+        state, width = self.layout.states[self.side], len(self.types)
+        found = self.with_matches(other) if state.counts_matches else self.counted()
+        if state.counts_rows:
+            return found
+        # A row is the only one of its key, which is that of the join, or is the key of a map.
+        row = [*range(len(self.layout.key), width)]
+        of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
+        behind = [width + 1] if state.counts_matches else []
+        columns = [*range(len(self.layout.key)), *of_map, *row, *behind]
+        return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
+
+    def counted(self) -> Step:
+        """Each row with how often it came."""
+        counts = self._counts([*self.keys, *self.row])
+        return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
+
+    @property
+    def plain(self) -> PlainRows:
+        """The same, for Python."""
+        columns, key = [*self.keys, *self.row], len(self.layout.key)
+        steps = exact(self.rows.selected(self.rows.node, columns, in_order=False), self.types)
+        by = tuple(range(key, len(columns)))
+        state = PlainState(self.layout.states[self.side], (PlainCall("COUNT"),), by)
+        return PlainRows(steps, PlainAggregation(key, (state,)))
+
+    def _counts(self, keys: Sequence[Expression]) -> Step:
+        return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
+
+    def with_matches(self, other: JoinSide) -> Step:
+        """Each row with how often it came, and the number of rows of the other side that it is joined with."""
+        if self.operator.conditions:
+            return self._with_pairs()
+        width, key = len(self.types), len(self.layout.key)
+        columns = [f"c{i}" for i in range(width)]
+        keys, nothing = columns[:key], ["NULL"] * (width - key + 1)
+        own = Select(self._counts([*self.keys, *self.row]), (*enumerate([*columns, f"c{width}", _NONE]),))
+        others = Select(other._counts(other.keys), (*enumerate([*keys, *nothing, f"c{key}"]),))
+        both = UnionAll((own, others), tuple(range(width + 2)))
+        no_key = " OR ".join(f"{column} IS NULL" for column in keys)
+        matches = f"IF({no_key}, 0, sum(c{width + 1}) OVER (PARTITION BY {', '.join(keys)}))"
+        matched = Select(both, (*enumerate([*columns, f"c{width}", matches]),))
+        return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
+
+    def _with_pairs(self) -> Step:
+        """The same where conditions say beside the key which rows are joined: the pairs are counted."""
+        joined = replace(self.rows, segment=StatelessSegment(replace(self.operator, join="INNER")))
+        columns = [joined.passed(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])]
+        pairs = joined.grouped(joined.node, columns, [AggregateCall("COUNT", (), BIGINT)])
+        width = len(columns)
+        of_row = [*enumerate(f"c{i}" for i in range(width))]
+        own = Select(self._counts([*self.keys, *self.row]), (*of_row, (width, f"c{width}"), (width + 1, _NONE)))
+        both = UnionAll((own, Select(pairs, (*of_row, (width, _NONE), (width + 1, f"c{width}")))), (*range(width + 2),))
+        by = tuple(grouped(InputRef(i, column.type)) for i, column in enumerate(columns))
+        counted = Group(both, by, ((width, f"sum(c{width})"), (width + 1, f"sum(c{width + 1})")))
+        # Of a row that came several times each one has its pairs.
+        matched = Select(counted, (*of_row, (width, f"c{width}"), (width + 1, f"c{width + 1} DIV c{width}")))
+        return exact(matched, [*self.types, "BIGINT", "BIGINT"])
+
+
+def _place(state: NamedState, field: StateField) -> int:
+    """Where a field of a map's key stands in the rows."""
+    return [each.meaning for each in state.value.fields].index(field.meaning)
+
+
+_NONE = "CAST(0 AS BIGINT)"
+
+
+_EPOCH = 1
+"""As long as no watermark has come Flink takes time to stand at 1970, up to which no row is stored."""
+
+
+def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of an interval join by event time."""
+    if operator.join != "INNER":
+        raise NotComputable(
+            "which rows an outer interval join had sent without a match follows from its watermark, which it does not "
+            "store"
+        )
+    for side in sides:
+        assert side.table.watermark is not None
+        side.selected(Scan(side.table), [side.table.watermark.expression])  # it is read before all else
+    assert operator.bounds is not None
+    first, last = operator.bounds
+    states = {state.name: state for state in layout.states}
+    left, right = (
+        _TimedSide(JoinSide(rows, operator, side, layout), states[f"IntervalJoin{name}Cache"], reach)
+        for side, (rows, name, reach) in enumerate(zip(sides, ("Left", "Right"), (-first, last), strict=True))
+    )
+    # The timer that looks after the rows of a side is stored by the name of the other one.
+    computed = (
+        *(StateRows(each.state, each.cached()) for each in (left, right)),
+        StateRows(states["IntervalJoinRightTimerState"], left.timers(), Moment.TIMED),
+        StateRows(states["IntervalJoinLeftTimerState"], right.timers(), Moment.TIMED),
+    )
+    return StateQuery(
+        tuple(dict.fromkeys(side.table for side in sides)),
+        layout.key,
+        computed,
+        incomparable="it keeps rows for a while that are joined with none any more, by how they came",
+        clocks=tuple({side.table: side for side in sides}.values()),
+    )
+
+
+@dataclass(frozen=True)
+class _TimedSide:
+    """The rows of one side.
+
+    Attributes:
+        side: What comes to it.
+        state: In which its rows are stored.
+        reach: How far behind a row the last one of the other side may lie that it is joined with, in milliseconds.
+    """
+
+    side: JoinSide
+    state: NamedState
+    reach: int
+
+    @property
+    def _keys(self) -> list[str]:
+        return [field.type for field in self.side.layout.key]
+
+    @property
+    def _time(self) -> int:
+        """The place of the time, behind the key and the row."""
+        return len(self._keys) + len(self.state.value.fields)
+
+    def _still_joined(self) -> Step:
+        """The key, the row and its time in microseconds, of rows that may still be joined."""
+        side, place = self.side, self._time
+        (time,) = (
+            side.rows.over_table(time.output)
+            for time in side.operator.times
+            if isinstance(time, OperatorColumn) and time.operator == side.side
+        )
+        read = side.rows.selected(side.rows.node, [*side.keys, *side.row, time])
+        timed = Select(read, (*enumerate([*(f"c{i}" for i in range(place)), micros_of(f"c{place}")]),))
+        watermark = side.rows.watermark
+        if watermark is None:
+            return timed
+        return Where(timed, f"c{place} >= {(max(watermark, _EPOCH) - self.reach) * 1000}")
+
+    def cached(self) -> Step:
+        """The rows by their time, those of one time as they came."""
+        width, place = len(self._keys), self._time
+        types = [field.type for field in self.state.value.fields]
+        values = ", ".join(exact_value(type, f"c{width + i}") for i, type in enumerate(types))
+        came = "arrival, " if self.side.rows.ordered else ""
+        listed = f"sort_array(collect_list(struct({came}struct({values}) AS row)))"
+        by = (*(f"c{i}" for i in range(width)), f"c{place}")
+        grouped = Group(self._still_joined(), by, ((width + 1, f"transform({listed}, each -> each.row)"),))
+        columns = [*(f"c{i}" for i in range(width)), f"c{width} DIV 1000", f"c{width + 1}"]
+        return exact(Select(grouped, (*enumerate(columns),)), [*self._keys, "BIGINT", "ARRAY"])
+
+    def timers(self) -> Step:
+        """When rows of a key are taken away next."""
+        keys = [f"c{i}" for i in range(len(self._keys))]
+        grouped = Group(self._still_joined(), tuple(keys), ((len(keys), f"min(c{self._time})"),))
+        fires = f"c{len(keys)} + {(self.reach + 1) * 1000}"
+        columns = [*keys, fires, f"({fires}) DIV 1000"]
+        return exact(Select(grouped, (*enumerate(columns),)), [*self._keys, "BIGINT", "BIGINT"])

@@ -1,0 +1,708 @@
+"""The state of a migration that past rows supply: decided without Spark, computed with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.backfill.spark_sql.expressions import references
+from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.exec_node import last_name
+from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.exec_graph.migration import (
+    SAMPLED_KEYS,
+    Accept,
+    Migration,
+    OperatorMigration,
+    StateAction,
+    with_history,
+)
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.history.computing import HistoryComputer
+from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.entries import LocalClock
+from airflow_flinkcompat.history.queries import preview, state_query
+from airflow_flinkcompat.history.sources import (
+    ALL,
+    AssumedHistory,
+    behind_their_rows,
+    end_of,
+    left_out,
+    new_sources,
+    not_told,
+    read_positions,
+    require_looks,
+    resumable,
+)
+from airflow_flinkcompat.history.state_rows import StateQuery
+from airflow_flinkcompat.history.table_rows import LONG_AGO
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_tell, watermarks
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.savepoint.store import read_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
+
+
+_WAITING = f"{_NOT_STORED}; the timers of an OVER by event time tell it of the rows that came to it, by its own clock"
+
+
+_NEVER_SENT = "rows that still wait for the watermark would never be sent by an OVER that goes by processing time"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Whose rows are read.
+
+    Attributes:
+        side: The script.
+        sources: The ids of sources of the savepoint, by the names that plans have for their tables.
+        new_sources: The ids of sources of which the savepoint holds nothing, by the names of their tables.
+    """
+
+    side: Side
+    sources: Mapping[str, str]
+    new_sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KnownHistory:
+    """The tables of which history is known.
+
+    Attributes:
+        tables: By the name of each the place of its rows, "" for where the script says it lies.
+        master: Of the Spark that computes; None: all cores of this machine.
+        accepted: What is done on request alone: with :attr:`Accept.HISTORY` what is stored goes on where history says
+            something else, and what history alone has of it is not written.
+        prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
+        sample: How many keys of each operator are computed once more in plain Python before a savepoint is published.
+        prepared_once: Whether ``prepared`` may be gone by now: all rows are read then.
+    """
+
+    tables: Mapping[str, str]
+    master: str | None = None
+    accepted: Collection[Accept] = ()
+    prepared: str | None = None
+    sample: int = SAMPLED_KEYS
+    prepared_once: bool = False
+
+    def extend(
+        self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
+    ) -> tuple[Migration, Mapping[str, str]]:
+        """What another job could keep, where the rows are known that the old one had read.
+
+        Args:
+            found: What it could keep without.
+            new: The new script.
+            old: The one of the job that had read them; None where that is not known, or there is none.
+            begins: Whether the job has never run, so that how far time has come is told by its rows alone.
+
+        Returns:
+            What becomes of each state, and by the name of an operator why it cannot be computed.
+
+        Raises:
+            InputError: The script declares no table of such a name.
+        """
+        known = {table.path[2]: table.name for table in new.program.tables}
+        before = {} if old is None else {table.path: table for table in old.program.tables}
+        if unknown := sorted(self.tables.keys() - known.keys()):
+            raise InputError(
+                f"history of {unknown[0]}: the new script declares no table of that name; it declares "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        reasons: dict[str, str] = {}
+        specs = [line.new for line in found.operators if line.new is not None]
+        sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
+
+        begins_anew = new_sources(found)
+        # Of these the savepoint holds no watermark.
+        untold = {line.new.id for line in found.operators if line.old is None and line.new is not None}
+        beside = {
+            line.new.id
+            for line in found.operators
+            if line.new is not None
+            and line.keep is StateAction.REWRITTEN
+            and line.keeps
+            and not (line.merges or line.accepted)
+        }
+        waiting = {line.new.id: line for line in found.operators if line.new is not None and _by_timers(line)}
+        queries: dict[str, StateQuery] = {}
+        refused: dict[str, str] = {}
+
+        def computable(spec: StateSpec) -> bool:
+            try:
+                query = state_query(new, spec, AssumedHistory(self.places))
+                if not begins:
+                    _require_told(query, spec, spec.id in beside, waiting.get(spec.id), old)
+                    for table in query.tables:
+                        require_looks(table)
+                        require_looks(before.get(table.path, table))
+                if query.in_windows and query.states and spec.id in untold and not begins:
+                    raise NotComputable(
+                        "how far time has come the savepoint does not tell of an operator that comes new"
+                    )
+            except (BackfillError, NotComputable) as error:
+                reasons[spec.name] = str(error)
+                return False
+            names = [table.path[2] for table in query.tables]
+            if missing := [name for name in names if name not in self.tables]:
+                reasons[spec.name] = f"the history of table {missing[0]} is not named"
+                return False
+            if several := [name for name in names if sources[name] > 1]:
+                reasons[spec.name] = f"table {several[0]} is read by several sources, each with positions of its own"
+                return False
+            why = not_told(query, begins_anew) or next((refused[name] for name in names if name in refused), "")
+            if why:
+                reasons[spec.name] = why
+                return False
+            queries[spec.id] = query
+            return True
+
+        while True:
+            queries.clear()
+            made = with_history(found, computable)
+            read = {table for query in queries.values() for table in query.tables if table.path[2] in begins_anew}
+            told = {table.path[2]: left_out(new, table, self.places, [*queries.values()]) for table in read}
+            if not any(told.values()):
+                lines = (_in_words_of_the_script(line, queries) for line in made.operators)
+                return behind_their_rows(replace(made, operators=tuple(lines)), told), reasons
+            refused |= {name: why for name, why in told.items() if why}
+
+    def applied(self, found: Migration, old: Side, new: Side) -> Migration:
+        """What another job could keep, as :meth:`extend` says it, with why a state is not computed.
+
+        Args:
+            found: What it could keep without.
+            old: The script of the job that had read the rows.
+            new: The new script.
+
+        Returns:
+            What becomes of each state.
+
+        Raises:
+            InputError: The script declares no table of such a name.
+        """
+        made, reasons = self.extend(found, new, old)
+
+        wanting = [
+            line.new.name
+            for line in made.operators
+            if line.new and not line.from_history and line.keep not in (StateAction.CARRIED, StateAction.MOVED)
+        ]
+
+        def line(each: OperatorMigration) -> OperatorMigration:
+            name = each.new.name if each.new else ""
+            # Reasons are told by name, which operators of one kind share.
+            if each.from_history or wanting.count(name) != 1 or name not in reasons:
+                return each
+            told = (each.reason, f"not computed from history, because {reasons[name]}")
+            return replace(each, reason="; ".join(filter(None, told)))
+
+        return replace(made, operators=tuple(map(line, made.operators)))
+
+    @contextmanager
+    def computing(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
+    ) -> Iterator[HistoryComputer]:
+        """Who computes what a migration takes from history, on a Spark of its own or the one that is active.
+
+        Where the whole state of an operator is computed, what the savepoint holds in its place is first held against
+        what history says of that.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+            say: Gets a line for what is read and compared.
+
+        Yields:
+            The computer, with the workers on whom it computes.
+
+        Raises:
+            HistoryDiffers: What history says is not what the savepoint holds.
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        lines = [line for line in migration.operators if line.from_history]
+        jobs = self._jobs(old, new, migration)
+        held = {each.id: each for each in read_metadata(savepoint).operators}
+        with self._computers(*jobs, savepoint=savepoint, say=say) as (computer, former):
+            for line in lines:
+                assert line.new is not None
+                of_old = held.get(line.old.id) if line.old is not None else None
+                reached = () if of_old is None else watermarks(of_old, savepoint)
+                for sentence in computer.told(line.new, min(reached, default=None)):
+                    say(sentence)
+            for line in lines:
+                if line.stored_windows_are_open and line.new is not None:
+                    say(f"{line.new.name}: the windows that are stored are made whole, and all others count as sent")
+            for sentence in self.windows_sent(new, savepoint, migration):
+                say(sentence)
+            _say_compared(former, _replaced(lines), savepoint)
+            yield computer
+
+    def prepare(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+    ) -> None:
+        """Aggregate while the old job still runs what :meth:`computing` goes on from once it has stopped.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint or retained checkpoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder that does not exist.
+            say: Gets a line for what is prepared.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed, or history cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        from airflow_flinkcompat.history.computing import prepare
+
+        with self._computers(*self._jobs(old, new, migration), savepoint=savepoint) as (computer, former):
+            lines = [line for line in migration.operators if line.from_history]
+            asked = [(computer, line.new) for line in lines if line.new is not None]
+            asked += [(replace(former, sample=0), spec) for spec in _replaced(lines)]
+            prepare(asked, savepoint, folder, say)
+
+    def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
+        """Up to where windows were sent already that lack what is computed: a backfill makes them whole.
+
+        Args:
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+
+        Returns:
+            The moment by which they end, by the clock of the windows, for the operator that had come least far; None
+            where no state of windows is computed, or one had sent none.
+
+        Raises:
+            NotMigratable: Which windows have fired the watermark does not tell.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
+
+    def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
+        """Which windows were sent already that lack what is computed.
+
+        Args:
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+
+        Yields:
+            A sentence; one for each operator where they had come to several moments.
+
+        Raises:
+            NotMigratable: Which windows have fired the watermark does not tell.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        sent = self._sent(new, savepoint, migration)
+        apart = len(set(sent.values())) > 1
+        for spec, reached in sent.items() if apart else [*sent.items()][:1]:
+            if (moment := _moment(reached)) is not None:
+                until = moment.isoformat(timespec="milliseconds")
+                whose = f"{spec.name}: " if apart else ""
+                yield f"{whose}windows that end by {until} count as sent: a backfill computes what they lack"
+
+    def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
+        """How far each operator of windows had sent them, in milliseconds of their clock."""
+        held = {each.id: each for each in read_metadata(savepoint).operators}
+        found: dict[StateSpec, int] = {}
+
+        def reached(spec: StateSpec, moment: int) -> None:
+            found[spec] = min(moment, found.get(spec, moment))
+
+        for line in migration.operators:
+            if not line.from_history or line.new is None or line.old is None or line.old.id not in held:
+                continue
+            if line.stored_windows_are_open:
+                begun = least_begin(held[line.old.id], savepoint)
+                if begun is not None:
+                    reached(line.new, begun - 1)
+                continue
+            query = state_query(new, line.new, AssumedHistory(self.places))
+            if query.in_windows:
+                clock = LocalClock(query.zone)
+                for time in watermarks(held[line.old.id], savepoint):
+                    reached(line.new, clock.reached(time) if time > LONG_AGO else time)
+        return found
+
+    def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
+        """What :meth:`computing` would read, and what of it is not exact, told without Spark.
+
+        Args:
+            old: The script of the job.
+            new: The new script.
+            migration: What becomes of its state.
+            savepoint: Path or URI of a savepoint of the job; None: none was taken yet.
+
+        Yields:
+            A sentence each.
+
+        Raises:
+            NotMigratable: Of a table the savepoint does not tell how far it was read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
+        places, otherwise = AssumedHistory(self.places), "as far as the job has read it when it stops"
+        try:
+            if savepoint is None:
+                yield from preview(new, specs, places, otherwise)
+                return
+            job, _ = self._jobs(old, new, migration)
+            read = replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
+            yield from preview(new, specs, read, "as far as it goes then")
+        except NotComputable as error:
+            raise NotMigratable(str(error)) from None
+
+    @contextmanager
+    def preparing(
+        self,
+        old: Side,
+        new: Side,
+        savepoint: str,
+        migration: Migration,
+        folder: str,
+        say: Callable[[str], None],
+        keeps: Callable[[Exception], bool],
+    ) -> Iterator[None]:
+        """What :meth:`prepare` and :meth:`compare` do, with a Spark that stays for what goes on from it.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder to write, which does not exist.
+            say: Gets a line for what is prepared and compared.
+            keeps: Whether what was prepared stays where the block ends by an exception.
+
+        Yields:
+            Nothing. What was prepared is deleted when the block ends, but not where the process is killed.
+
+        Raises:
+            HistoryDiffers: What history says is not what the savepoint holds.
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed, or history cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        prepared = self.going_on(folder)
+        with prepared.forgetting(old, new, keeps):
+            self.prepare(old, new, savepoint, migration, folder, say)
+            prepared.compare(old, savepoint, migration, say)
+            yield
+
+    def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
+        """Holds what a savepoint keeps of the operators of which something is computed against what history says.
+
+        Args:
+            old: The script of the savepoint's job.
+            savepoint: Path or URI of it.
+            migration: What becomes of its state.
+            say: Gets a line for each operator.
+
+        Raises:
+            HistoryDiffers: What history says is not what the savepoint holds.
+            InputError: Spark does not start.
+            NotMigratable: History cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        lines = [line for line in migration.operators if line.from_history]
+        # Beside kept metrics all others are compared too, and what is lost may not be what history says.
+        kept = [line.old for line in lines if line.keep is StateAction.REWRITTEN and line.old and not line.lost]
+        specs = [*_replaced(lines), *kept]
+        with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
+            _say_compared(computer, specs, savepoint)
+
+    def going_on(self, folder: str) -> KnownHistory:
+        """The same, which goes on from what :meth:`preparing` wrote, if it did.
+
+        Args:
+            folder: Path or URI of where.
+
+        Returns:
+            The history.
+        """
+        return replace(self, prepared=folder, prepared_once=True)
+
+    @contextmanager
+    def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
+        """Deletes what was prepared when the block ends, but not where the process is killed.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            keeps: Whether it stays where the block ends by an exception.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            InputError: Spark does not start.
+        """
+        from airflow_flinkcompat.history.prepared import delete_prepared
+
+        assert self.prepared is not None
+        places = AssumedHistory(self.places)
+        with history_spark(self.master, [(old, places), (new, places)]) as session:
+
+            def forget() -> None:
+                with suppress(Exception):  # what became of the run is what is told, and the files hurt nobody
+                    delete_prepared(session, str(self.prepared))
+
+            try:
+                yield
+            except Exception as error:
+                if not keeps(error):
+                    forget()
+                raise
+            forget()
+
+    def audit(
+        self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None] = lambda line: None
+    ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
+        """Holds what a savepoint keeps of each operator against what history says.
+
+        Args:
+            old: The script of the savepoint's job.
+            savepoint: Path or URI of it.
+            migration: What becomes of its state; its old operators are compared.
+            say: Gets a line for what is not told of the rows.
+
+        Returns:
+            What differs of each operator, or why history does not say its state.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: History cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
+        with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
+            return list(_audited(computer, specs, savepoint))
+
+    def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[_Job]:
+        sources = [line for line in migration.operators if line.new and line.new.kind is StateKind.POSITIONS]
+        going_on = {line.new.name: line.old.id for line in sources if line.keeps and line.new and line.old}
+        new_ids = {
+            last_name(line.new.name): line.new.id
+            for line in sources
+            if line.keep is StateAction.COMPUTED and line.new is not None
+        }
+        return _Job(new, going_on, new_ids), _Job(old, _positions(migration))
+
+    @contextmanager
+    def _computers(
+        self,
+        *jobs: _Job,
+        savepoint: str,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Iterator[tuple[HistoryComputer, ...]]:
+        """Of each script one."""
+        # What is told without Spark is told without its packages.
+        from airflow_flinkcompat.history.computing import HistoryComputer
+        from airflow_flinkcompat.history.prepared import NOTHING, PreparedHistory
+        from airflow_flinkcompat.spark_migration import SparkWorkers
+
+        found = [
+            replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
+            for job in jobs
+        ]
+        read = [(job.side, locations) for job, locations in zip(jobs, found, strict=True)]
+        with history_session(self.master, read, say) as session:
+            workers, prepared, accepts = SparkWorkers(session), NOTHING, Accept.HISTORY in self.accepted
+            if self.prepared is not None:
+                try:
+                    prepared = PreparedHistory.read(session, self.prepared)
+                except BackfillError as error:
+                    if not self.prepared_once:
+                        raise InputError(str(error)) from None
+                    say("nothing was prepared: all rows are read")
+            computers = []
+            for job, locations in zip(jobs, found, strict=True):
+                ends = {}
+                for table in job.side.program.tables:
+                    if (name := table.path[2]) in job.new_sources:
+                        ends[name] = end_of(session, resumable(table, locations), ALL)
+                        say(f"{name} is read to here: {ends[name]}")
+                computers.append(
+                    HistoryComputer(
+                        session,
+                        workers,
+                        job.side,
+                        replace(locations, ends=ends),
+                        say,
+                        accepts,
+                        prepared,
+                        self.sample,
+                        new_sources={job.new_sources[name]: end for name, end in ends.items()},
+                    )
+                )
+            yield tuple(computers)
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """The places of tables whose rows lie elsewhere than their script says."""
+        return {table: place for table, place in self.tables.items() if place}
+
+
+def _moment(reached: int) -> datetime | None:
+    """The end of the last windows that an operator had sent; None where it had sent none."""
+    return None if reached <= LONG_AGO else from_micros((reached + 1) * 1000)
+
+
+def _by_timers(line: OperatorMigration) -> bool:
+    """Whether the timers of the old operator tell which of its rows were not sent."""
+    return line.old is not None and timers_tell(line.old)
+
+
+def _require_told(
+    query: StateQuery, spec: StateSpec, beside: bool, waits: OperatorMigration | None, old: Side | None
+) -> None:
+    """Sees that a savepoint tells which rows or windows an operator had sent.
+
+    ``beside``: whether stored windows are made whole. ``waits``: its line, where timers of the old operator tell which
+    of its rows were not sent.
+    """
+    if spec.name == OVER and waits is not None and not query.timers_tell:
+        raise NotComputable(_NEVER_SENT)
+    if query.timers_tell and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
+        raise NotComputable(_WAITING)
+    if not (query.stores_watermark or query.timers_tell or (query.spans and beside)):
+        raise NotComputable(_NOT_STORED)
+
+
+def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
+    """Whether the rows that come to the new operator are those of the old one, and go by the same clock."""
+    before, after = line.old, line.new
+    if before is None or after is None or before.rows is None or before.rows != after.rows:
+        return False
+    clocks = {table.path: _clock(table) for table in old.program.tables}
+    return all(clocks.get(table.path) == _clock(table) for table in query.tables)
+
+
+def _clock(table: Table) -> Hashable:
+    """What the event time of a table is made of, and how far its watermark stays behind."""
+    if table.watermark is None:
+        return None
+    computed = dict(table.computed)
+    parts = [table.watermark.expression]
+    if (made := computed.get(table.watermark.column)) is not None:
+        parts.append(made)
+    read = [table.columns[place] for place in sorted(references(parts))]
+    names = {column.name for column in read}
+    return table.watermark.column, *parts, *read, *(each for each in table.metadata if each[0] in names)
+
+
+def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
+    """What is computed, called as the script writes it: a plan has names of its own for what is an expression."""
+    if not line.from_history or line.new is None:
+        return line
+    written = {each.state.name: each.state for each in queries[line.new.id].states}
+
+    def named(stored: Stored, by: Stored) -> Stored:
+        pairs = zip(stored.fields, by.fields, strict=True)
+        return replace(
+            stored,
+            fields=tuple(replace(field, words=own.words) if "$" in field.words else field for field, own in pairs),
+        )
+
+    def renamed(state: NamedState) -> NamedState:
+        by = written.get(state.name)
+        if by is None:
+            return state
+        key = named(state.map_key, by.map_key) if state.map_key and by.map_key else state.map_key
+        return replace(state, value=named(state.value, by.value), map_key=key)
+
+    return replace(line, states=tuple(replace(each, new=renamed(each.new)) for each in line.states))
+
+
+@contextmanager
+def history_spark(
+    master: str | None,
+    read: Iterable[tuple[Side, TableLocations]],
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[SparkSession]:
+    """The Spark that reads history: the one that is active, or one of its own."""
+    from airflow_flinkcompat.backfill.spark.session import Effort, effort, spark_session
+
+    needs, places = Needs(), set[str]()
+    for side, locations in read:
+        for table in side.program.tables:
+            try:
+                source = locations.source(table)
+            except BackfillError:  # a sink, or a table whose rows nothing reads
+                continue
+            needs |= source.needs
+            places.add(source.place)
+    try:
+        with spark_session(master, needs, effort(places) if places else Effort.MUCH, say) as session:
+            yield session
+    except BackfillError as error:
+        raise InputError(str(error)) from None
+
+
+@contextmanager
+def history_session(
+    master: str | None,
+    read: Iterable[tuple[Side, TableLocations]],
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[SparkSession]:
+    """The same, for which what is read does not change meanwhile."""
+    with history_spark(master, read, say) as session, pinned_snapshots(session):
+        yield session
+
+
+def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:
+    """The old operators in whose place computed ones come whole."""
+    return [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
+
+
+def _positions(migration: Migration) -> Mapping[str, str]:
+    """The ids of the old sources, by the names of their tables."""
+    lines = (line.old for line in migration.operators if line.old is not None)
+    return {spec.name: spec.id for spec in lines if spec.kind is StateKind.POSITIONS}
+
+
+def _say_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str) -> None:
+    """Raises HistoryDiffers."""
+    for spec, found in _audited(computer, specs, savepoint):
+        if isinstance(found, NotComputable):
+            computer.say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
+        elif found:
+            computer.differ(spec.name, found)
+        else:
+            computer.say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
+
+
+def _audited(
+    computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str
+) -> Iterator[tuple[StateSpec, Differences | NotComputable]]:
+    from airflow_flinkcompat.history.computing import audit
+
+    for spec in dict.fromkeys(specs):
+        try:
+            yield spec, audit(computer, savepoint, spec)
+        except NotComputable as error:
+            yield spec, error

@@ -1,0 +1,195 @@
+"""What computes the state of an OVER aggregation: accumulators, and by event time the rows that are still to be sent.
+
+Read in Flink 2.3, and held against savepoints: by event time rows wait until a watermark has come to them, each with a
+timer. From the beginning on a row that was sent stands in the accumulators alone, and one is dropped to which the
+watermark had come before it. A frame keeps its rows too, to take them back when they leave it, and drops a row where a
+later one of its key was sent. A frame of time takes away all that it keeps of a key one and a half of its length behind
+the key's last row, or earlier, by how rows came; what is written of such keys here goes with the first watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from airflow_flinkcompat.backfill.spark_sql.expressions import references
+from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
+from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
+from airflow_flinkcompat.history.aggregations import aggregation_query
+from airflow_flinkcompat.history.derived_rows import Computed, NotComputable, refused_as
+from airflow_flinkcompat.history.state_rows import Doubt, Moment, StateQuery, StateRows, exact, exact_value
+from airflow_flinkcompat.history.table_rows import LONG_AGO, TableRows
+from airflow_flinkcompat.history.watermarks import rows_met
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import Frame, Node
+from airflow_flinkcompat.plan.operators import OverOperator
+from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
+
+_CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
+
+
+_ALWAYS = (1 << 63) - 1
+"""The end of a window that no watermark comes to."""
+
+
+def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of an OVER aggregation."""
+    frame = operator.frame
+    if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
+        raise NotComputable("of OVER only what goes by ascending time, up to the current row, is computed from history")
+    grouped = operator.as_aggregation
+    if operator.clock is TimeAttribute.PROCTIME:
+        if frame.preceding is not None:
+            raise NotComputable("when rows came that an OVER by processing time has in its frame history does not say")
+        return aggregation_query(rows, grouped, layout)
+    if any(type.name in APPROXIMATE for type in operator.partition_types):
+        raise NotComputable("an OVER by keys of FLOAT or DOUBLE is not computed from history yet")
+    accumulators = tuple(state for state in layout.states if state.name not in BESIDE_ACCUMULATORS)
+    framed = FramedRows(**{each.name: getattr(rows, each.name) for each in fields(rows)}, over=operator)
+    query = aggregation_query(framed, grouped, replace(layout, states=accumulators))
+    types = [each.type for each in layout.key]
+    kept = (state for state in layout.states if state.name in BESIDE_ACCUMULATORS)
+    beside = (made for state in kept for made in framed.beside(state, types))
+    of_time = frame.unit == "RANGE" and frame.preceding is not None
+    return replace(
+        query,
+        states=(*query.states, *beside),
+        doubts=(framed.late,),
+        incomparable="when it took away rows that had left its frame follows from how they came" if of_time else "",
+        stores_watermark=False,
+        timers_tell=True,
+    )
+
+
+@dataclass(frozen=True)
+class FramedRows(TableRows):
+    """The rows of a table of which an OVER by event time holds accumulators: those sent that have not left its frame.
+
+    Attributes:
+        over: The OVER.
+    """
+
+    over: OverOperator = field(kw_only=True)
+
+    @property
+    def _in_parts(self) -> bool:
+        """What is in a frame only all rows tell, and what was sent at one moment is not what was at the next."""
+        return False
+
+    @property
+    def node(self) -> Node:
+        called = (part for call in self.over.aggregates for part in (*call.args, call.filter) if part is not None)
+        read = sorted(references([*self._keys, *map(self.over_table, called)]))
+        columns = [InputRef(place, self.table.columns[place].type) for place in read]
+        width = len(self._keys)
+        timed = self._timed(columns)
+        placed = tuple((place, f"c{width + i}") for i, place in enumerate(read))
+        return Computed((), self.columns, steps=Select(self._sent(timed, width + len(read)), placed, unordered=True))
+
+    @property
+    def reach(self) -> int:
+        """How long a frame of time is, in milliseconds; 0 of one of rows, and from the beginning."""
+        return (self.over.frame.preceding or 0) if self.over.frame.unit == "RANGE" else 0
+
+    @property
+    def _taken_away(self) -> int:
+        """How long behind the last row of a key all of it is taken away that a frame of time holds."""
+        return self.reach * 3 // 2 + 1
+
+    @property
+    def _keys(self) -> list[Expression]:
+        return [self.over_table(key) for key in self.over.partition_by]
+
+    @property
+    def _sent_until(self) -> int | None:
+        """The rows of this moment and before were sent, in microseconds. The watermark need not have come so far."""
+        return None if self.watermark is None else max(self.watermark, LONG_AGO) * 1000
+
+    @property
+    def _framed(self) -> bool:
+        return self.over.frame.preceding is not None
+
+    def _timed(self, columns: Sequence[Expression]) -> Select:
+        """The key, some columns, and the event time in microseconds, of all rows."""
+        read = self.selected(super().node, [*self._keys, *columns, self.time])
+        last = len(read.columns) - 1
+        return Select(read, (*enumerate([*(f"c{i}" for i in range(last)), micros_of(f"c{last}")]),))
+
+    def _waiting(self, timed: Select) -> Step:
+        time = f"c{len(timed.columns) - 1}"
+        return timed if self._sent_until is None else Where(timed, f"{time} > {self._sent_until}")
+
+    def _sent(self, timed: Select, place: int, ties: bool = False) -> Step:
+        """The rows that were sent and are still in the frame."""
+        width, time, frame = len(timed.columns), f"c{place}", self.over.frame
+        sent: Step = timed if self._sent_until is None else Where(timed, f"{time} <= {self._sent_until}")
+        if frame.preceding is None:
+            return sent
+        sent = Where(sent, f"{time} > 0")  # a frame takes no row of 1970-01-01 00:00:00 or before
+        columns, of_key = [f"c{i}" for i in range(width)], ", ".join(f"c{i}" for i in range(len(self._keys))) or "1"
+        if frame.unit == "RANGE":
+            last = Select(sent, (*enumerate([*columns, f"max({time}) OVER (PARTITION BY {of_key})"]),))
+            return Where(last, f"{time} >= c{width} - {self.reach * 1000}")
+        if ties:
+            number, differ = f"rank() OVER (PARTITION BY {of_key} ORDER BY {time} DESC)", "FALSE"
+        else:
+            alike = f"OVER (PARTITION BY {of_key}, {time})"
+            number = f"row_number() OVER (PARTITION BY {of_key} ORDER BY {time} DESC, arrival DESC)"
+            differ = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
+        numbered = Select(sent, (*enumerate([*columns, number, differ]),))
+        kept = f"c{width} <= {frame.preceding + 1}"
+        return Where(numbered, f"IF({kept} AND c{width + 1}, {refused_as('BOOLEAN')}, {kept})")
+
+    @property
+    def late(self) -> Doubt:
+        """Rows that the accumulators hold, or may not, as they may have come too late."""
+        met = rows_met(self, self._keys, "an OVER")
+        time, watermark, unordered = (f"c{len(self._keys) + i}" for i in range(3))
+        sent = self._sent(met, len(self._keys), ties=True)
+        doubtful = Where(sent, f"{unordered} OR coalesce({watermark} >= {time}, FALSE)")
+        return Doubt(
+            Select(doubtful, ((0, str(_ALWAYS)),)),
+            "a row may have come too late for an OVER, and history does not tell whether it did",
+        )
+
+    def beside(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:
+        """What computes a state beside the accumulators."""
+        keys = [f"c{i}" for i in range(len(self._keys))]
+        time = f"c{len(keys)}"
+        if state.name == OVER_ROWS:
+            yield from self._lists(state, keys, types)
+            return
+        timed, cleaned = self._timed(()), state.name == _CLEANED
+        rows = Where(timed, f"{time} > 0") if cleaned else self._sent(timed, len(keys))
+        last, number = f"max({time})" + (f" + {self._taken_away * 1000}" if cleaned else ""), f"c{len(keys) + 1}"
+        # Of no rows Spark makes one where there is no key.
+        found = Where(Group(rows, (*keys,), ((len(keys), last), (len(keys) + 1, "count(1)"))), f"{number} > 0")
+        if cleaned:
+            columns = Select(found, (*enumerate([*keys, time, f"{time} DIV 1000"]),))
+            yield StateRows(state, exact(columns, [*types, "BIGINT", "BIGINT"]), Moment.TIMED)
+        else:
+            value = number if state.name == _COUNTED else f"{time} DIV 1000"
+            yield StateRows(state, exact(Select(found, (*enumerate([*keys, value]),)), [*types, "BIGINT"]))
+
+    def _lists(self, state: NamedState, keys: Sequence[str], types: Sequence[str]) -> Iterator[StateRows]:
+        """Rows by their time, those of one time as they came."""
+        row = self.stored(self.over.row, [self.over_table(column).type for column in self.over.row])
+        timed = self._timed(row)
+        stored = [field.type for field in state.value.fields]
+        time = f"c{len(keys) + len(row)}"
+        values = ", ".join(exact_value(type, f"c{len(keys) + i}") for i, type in enumerate(stored))
+
+        def listed(rows: Step, behind_keys: Sequence[str]) -> Select:
+            of_rows = f"sort_array(collect_list(struct(arrival, struct({values}) AS row)))"
+            by_time = Group(rows, (*keys, time), ((len(keys) + 1, f"transform({of_rows}, each -> each.row)"),))
+            columns = [*keys, *behind_keys, f"c{len(keys) + 1}"]
+            return exact(Select(by_time, (*enumerate(columns),)), [*types, *["BIGINT"] * len(behind_keys), "ARRAY"])
+
+        moment, by_time = f"c{len(keys)}", f"c{len(keys)} DIV 1000"
+        waiting = self._waiting(timed)
+        if self._framed:
+            waiting = Where(waiting, f"{time} > 0")
+            yield StateRows(state, listed(self._sent(timed, len(timed.columns) - 1), [by_time]))
+        yield StateRows(state, listed(waiting, [moment, by_time]), Moment.WAITING)

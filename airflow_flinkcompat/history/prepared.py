@@ -1,0 +1,311 @@
+"""History that was aggregated while the old job still ran, up to an earlier savepoint of it.
+
+At the switch only the rows behind that savepoint are read then, and what they come to is merged with what was prepared.
+A folder holds for each aggregation its rows as Parquet, under a digest of what computes them, beside that what Python
+computes of some keys, and how far each table was read for both. What is not found there, as it is computed otherwise by
+now, is computed of all rows; so is what was prepared of rows that the savepoint has not read, as the job went back to a
+checkpoint since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat.backfill.connectors.files.read_files import normal
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.execution.frames import Execution
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.spark.session import configured
+from airflow_flinkcompat.backfill.steps import Group, Read, Step, inputs_of, reads_of, with_sources
+from airflow_flinkcompat.backfill.uris import normalised
+from airflow_flinkcompat.history.archived_topic.spec import TopicWithArchive, topic_of
+from airflow_flinkcompat.savepoint.source_positions import FilesRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_MANIFEST = "prepared.json"
+
+
+_VARYING = ("input", "inputs", "window_range")
+"""What of a step differs from one savepoint to the next, or is told by itself."""
+
+
+_HOW_FAR = ("end", "read", "span")
+"""What of a source says how far it is read, or which of its rows are not asked for."""
+
+
+Reads = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class PreparedPart:
+    """What was computed of the rows up to a savepoint: one aggregation, or what Python computes of some keys.
+
+    Attributes:
+        reads: By the name of a table how far it was read: ``offsets`` by partition, or the ``files``.
+        watermark: How far time had come; rows of which all windows had fired were left out. None: none were.
+    """
+
+    reads: Reads
+    watermark: int | None
+
+
+@dataclass(frozen=True)
+class PreparedHistory:
+    """What was aggregated of a history, and what Python computed of some keys; nothing by default.
+
+    Attributes:
+        folder: Path or URI, for Spark.
+        parts: By digest.
+    """
+
+    folder: str = ""
+    parts: Mapping[str, PreparedPart] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, session: SparkSession, folder: str) -> PreparedHistory:
+        """What a folder holds."""
+        place = normalised(folder, "the prepared history")
+        found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
+        if found is None:
+            raise BackfillError(f"{folder} holds no history that was prepared to its end: migrate --prepare writes one")
+        try:
+            return cls(place, {digest: PreparedPart(**each) for digest, each in json.loads(found).items()})
+        except (AttributeError, TypeError, ValueError):
+            raise BackfillError(
+                f"{folder}/{_MANIFEST} is not what migrate --prepare writes: prepare once more"
+            ) from None
+
+    def covers(self, step: Step, watermark: int | None) -> bool:
+        """Whether all rows of a step go on from what was prepared."""
+        return goes_on(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
+
+    def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
+        """What was prepared for an aggregation."""
+        return self.part(digest_of(step), step, watermark) if isinstance(step, Group) and step.merge else None
+
+    def part(self, digest: str, step: Step, watermark: int | None) -> PreparedPart | None:
+        """What was prepared under a name."""
+        found = self.parts.get(digest)
+        if found is None or not all(_has_read(each, found.reads) for each in reads_of(step)):
+            return None
+        late = found.watermark is not None and (watermark is None or watermark < found.watermark)
+        return None if late else found
+
+
+NOTHING = PreparedHistory()
+
+
+# Spark 4.1 makes a plan that it refuses itself of a union that reads unions of what was prepared and what came since.
+_SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases"}
+
+
+class PreparedExecution(Execution):
+    """Computes steps, of which some go on from what was prepared.
+
+    Args:
+        session: Of Spark.
+        prepared: What was.
+        watermark: How far time has come by now.
+    """
+
+    def __init__(self, session: SparkSession, prepared: PreparedHistory, watermark: int | None) -> None:
+        super().__init__(session)
+        self._prepared, self._watermark = prepared, watermark
+
+    def sources(self, step: Step) -> Iterator[BackfillSource]:
+        """What is read for a step."""
+        if isinstance(step, Read):
+            yield step.source
+        elif (found := self._prepared.of(step, self._watermark)) is not None:
+            yield from map(behind(found.reads), reads_of(step))
+        else:
+            for inner in inputs_of(step):
+                yield from self.sources(inner)
+
+    def planning(self) -> AbstractContextManager[None]:
+        """For as long as rows are planned."""
+        return configured(self.session, _SETTINGS) if self._prepared.parts else nullcontext()
+
+    def _group(self, step: Group) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        found = self._prepared.of(step, self._watermark)
+        if found is None or step.merge is None:
+            return super()._group(step)
+        rest = super()._group(replace(step, input=with_sources(step.input, behind(found.reads))))
+        before = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns)
+        if before.dtypes != rest.dtypes:
+            raise BackfillError(f"what was prepared in {self._prepared.folder} has other types than its rows have now")
+        rows = before.union(rest)
+        keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.merge.keys)]
+        if not step.aggregates:
+            return rows.select(*keys).distinct()
+        return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.merge.aggregates))
+
+
+class PreparedFolder:
+    """A folder that is written; it says last what it holds.
+
+    Args:
+        session: Of Spark.
+        folder: Path or URI of a folder that does not exist.
+
+    Raises:
+        BackfillError: Something is there already.
+    """
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self.session = session
+        self._place = normalised(folder, "--prepare")
+        self._files = FileSystem(session, self._place)
+        if self._files.exists(self._place):
+            raise BackfillError(f"{folder} exists already: name a folder that does not")
+        self._parts: dict[str, PreparedPart] = {}
+
+    @property
+    def written(self) -> PreparedHistory:
+        """What it holds by now."""
+        return PreparedHistory(self._place, self._parts)
+
+    def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
+        """Aggregate what can go on later."""
+        for group in _groups_of(step):
+            digest, reads = digest_of(group), positions(group)
+            if reads is None or digest in self._parts:
+                continue
+            Execution(self.session).frame(with_sources(group, settled)).write.parquet(f"{self._place}/{digest}")
+            self._parts[digest] = PreparedPart(reads, watermark)
+            say(f"prepared of {', '.join(sorted(read.source.place for read in reads_of(group)))}")
+
+    def write_part(self, digest: str, part: PreparedPart, content: bytes) -> None:
+        """Write what Python computed."""
+        self._files.write(f"{self._place}/{digest}", content)
+        self._parts[digest] = part
+
+    def finish(self) -> None:
+        """Say what the folder holds."""
+        told = {digest: asdict(part) for digest, part in self._parts.items()}
+        self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(told).encode())
+
+
+def delete_prepared(session: SparkSession, folder: str) -> None:
+    """Delete what was prepared."""
+    place = normalised(folder, "--prepare")
+    files = FileSystem(session, place)
+    # First what says that it is whole: no run goes on from what is half deleted.
+    files.delete(f"{place}/{_MANIFEST}")
+    files.delete(place)
+
+
+def goes_on(step: Step) -> bool:
+    """Whether all that is read for a step can be prepared."""
+    groups = [group for group in _groups_of(step) if positions(group) is not None]
+    return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
+
+
+def digest_of(step: Step) -> str:
+    """A name of what a step computes, whatever of it was read."""
+    return sha256("\n".join(_told(step)).encode()).hexdigest()[:32]
+
+
+def _told(step: Step) -> Iterator[str]:
+    own = [each.name for each in fields(step) if each.compare and each.name not in _VARYING]
+    told = [(name, by_value(getattr(step, name), _HOW_FAR if name == "source" else ())) for name in own]
+    yield f"{type(step).__name__} {told}"
+    for inner in inputs_of(step):
+        yield "("
+        yield from _told(inner)
+        yield ")"
+
+
+def by_value(part: Any, without: Collection[str] = ()) -> Any:
+    """What a value is made of, in words that are the same in each process."""
+    if is_dataclass(part):
+        own = [each.name for each in fields(part) if each.compare and each.name not in without]
+        return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]
+    if isinstance(part, Mapping):
+        return sorted((repr(key), repr(by_value(value, without))) for key, value in part.items())
+    if isinstance(part, Set):
+        return sorted(repr(by_value(each, without)) for each in part)
+    if isinstance(part, tuple | list):
+        return [by_value(each, without) for each in part]
+    return repr(part)
+
+
+def _groups_of(step: Step) -> Iterator[Group]:
+    """The widest aggregations of a step whose rows of parts come together."""
+    if isinstance(step, Group) and step.merge is not None:
+        yield step
+    else:
+        for inner in inputs_of(step):
+            yield from _groups_of(inner)
+
+
+def positions(step: Step) -> Reads | None:
+    """How far the tables of a step are read."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for read in reads_of(step):
+        source, topic = read.source, topic_of(read.source)
+        if topic is not None and topic.end.mode == "read":
+            found[read.table] = {"offsets": {str(number): at for number, at in topic.end.offsets if at >= 0}}
+        elif isinstance(source, FileSource) and source.read is not None:
+            found[read.table] = {"files": sorted(map(normal, _done(source.read)))}
+        else:
+            return None
+    return found
+
+
+def settled(read: Read) -> BackfillSource:
+    """What is read of a source of which positions are told."""
+    source = read.source
+    if not isinstance(source, FileSource) or source.read is None:
+        return source
+    return replace(source, read=FilesRead(_done(source.read), (), ()))
+
+
+def _done(read: FilesRead) -> frozenset[str]:
+    open_yet = {normal(split.path) for split in (*read.waiting, *read.begun)}
+    return frozenset(path for path in read.seen if normal(path) not in open_yet)
+
+
+def _has_read(read: Read, reads: Reads) -> bool:
+    """Whether a savepoint has read what was prepared of a table."""
+    told, topic = reads.get(read.table, {}), topic_of(read.source)
+    if topic is not None and "offsets" in told:
+        by_now = dict(topic.end.offsets)
+        return all(by_now.get(int(partition), -1) >= offset for partition, offset in told["offsets"].items())
+    if isinstance(read.source, FileSource) and read.source.read is not None and "files" in told:
+        return set(told["files"]) <= set(map(normal, _done(read.source.read)))
+    return False
+
+
+def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
+    """The rows behind what was prepared."""
+
+    def source_of(read: Read) -> BackfillSource:
+        source, told = read.source, reads[read.table]
+        if isinstance(source, TopicWithArchive):
+            return replace(source, topic=_topic_behind(source.topic, told["offsets"]))
+        if isinstance(source, KafkaSource):
+            return _topic_behind(source, told["offsets"])
+        assert isinstance(source, FileSource)
+        assert source.read is not None
+        seen = frozenset(path for path in source.read.seen if normal(path) not in told["files"])
+        return replace(source, read=replace(source.read, seen=seen))
+
+    return source_of
+
+
+def _topic_behind(topic: KafkaSource, told: Mapping[str, int]) -> KafkaSource:
+    return replace(topic, start=Position("behind", offsets=tuple((int(each), told[each]) for each in sorted(told))))

@@ -1,0 +1,279 @@
+"""What computes the state of Top-N and deduplication: the rows of the ranks that are kept.
+
+Where rows share their place in the order, that is the order of their arrival, if the table tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.history.derived_rows import NotComputable, first_ranks, ordered_by, refused_as, require_exact
+from airflow_flinkcompat.history.state_rows import BOUND_TYPE, Doubt, Moment, StateQuery, StateRows, exact, exact_value
+from airflow_flinkcompat.history.table_rows import TableRows
+from airflow_flinkcompat.history.watermarks import rows_met
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, Source, appends
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, describe, window_field
+from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
+
+
+def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of a Top-N or a deduplication: the rows of the first ranks, or the keys that came."""
+    (state, *more) = layout.states
+    if more and rows.time_to_live:
+        raise NotComputable("first rows by event time that live for a while only are not computed from history yet")
+    if not more and state.value.form == "Boolean":
+        return StateQuery(
+            (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
+        )
+    if not isinstance(operator.segment.origin, Source):
+        return _of_made_rows(rows, operator, layout)
+    if not rows.ordered:
+        place = rows.locations.source(rows.table).place
+        raise NotComputable(f"{place} does not tell which of two rows came first that share their place in a ranking")
+    require_exact(operator)
+    if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
+        return _first_by_time(rows, operator, layout)
+    if operator.kind is not RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.PROCTIME:
+        raise NotComputable("ranks by processing time are not computed from history yet")
+    if more or state.value.form not in ("row", "List<row>"):
+        raise NotComputable("what it keeps beside its rows is not computed from history yet")
+    ranking = _Ranking(rows, operator, layout, state)
+    if ranking.defined is not None:
+        ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
+    # They are never sent: rows of a Top-N are not taken back here, so none of a greater rank comes up.
+    several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
+    return StateQuery(
+        (rows.table,),
+        layout.key,
+        (StateRows(state, ranking.living() if rows.time_to_live else ranking.stored()),),
+        ranking.windows,
+        zone=rows.zone if ranking.windows is not None else "UTC",
+        incomparable="it keeps more rows than it ranks, by how they came together" if several else "",
+    )
+
+
+def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+    """A Top-N of what operators below hand on, as it is by now: when each row came about nothing tells."""
+    require_exact(operator)
+    kept = {state.name for state in layout.states}
+    if not appends(operator.segment) and "data-state" not in kept:
+        _require_growing(operator, one="Top1-Rank-State" in kept)
+    states = []
+    for state in layout.states:
+        ranking = _Ranking(rows, operator, layout, state)
+        match state.value.form:
+            case "SortedMap<row, Long>":
+                steps = ranking.sort_keys()
+            case "Tuple<row, Int>":
+                steps = ranking.by_row_key()
+            case _:
+                steps = ranking.stored(every=len(layout.states) > 1)
+        states.append(StateRows(state, steps))
+    dropping = "data-state-with-update" in kept
+    return StateQuery(
+        rows.tables,
+        layout.key,
+        tuple(states),
+        incomparable="it keeps with each row how many shared its place when it came there" if dropping else "",
+    )
+
+
+def _require_growing(operator: RankOperator, one: bool) -> None:
+    """Refuse rows that leave their places again; Flink's planner takes more for final than is."""
+    below = operator.segment.origin
+    if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
+        raise NotComputable("which rows a Top-N dropped before they took their last place history does not tell")
+    for (sort, ascending, nulls_first), type in zip(operator.order, operator.order_types, strict=True):
+        of_group = isinstance(sort, OperatorColumn) and isinstance(sort.output, KeyOutput)
+        if not of_group and type.nullable and (ascending if nulls_first is None else nulls_first):
+            raise NotComputable(f"{describe(sort)} stands in front as long as it has no value, and falls back then")
+    ordered = {key for key, _, _ in operator.order}
+    for column in operator.row if one else ():
+        key = isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
+        if column not in ordered and not key:
+            raise NotComputable(f"when {describe(column)} of the first row was last stored history does not tell")
+
+
+def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+    """A deduplication that keeps the first row by event time, until it is sent, and then that it was."""
+    states = tuple(_Ranking(rows, operator, layout, state).first_row() for state in layout.states)
+    keys = _Ranking(rows, operator, layout, layout.states[0]).keys
+    doubts = (_late_first_rows(rows, keys),)
+    return StateQuery((rows.table,), layout.key, states, doubts=doubts, stores_watermark=False)
+
+
+def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
+    """The keys of which a row may have come too late to be the first; where none did, a row that did not decides."""
+    width = len(keys)
+    time, watermark, unordered = (f"c{width + i}" for i in range(3))
+    on_time = f"min(IF(NOT {unordered} AND ({watermark} IS NULL OR {time} > {watermark}), {time}, NULL))"
+    columns = ((width, f"min({time})"), (width + 1, f"coalesce({on_time} + 1000, {_NEVER})"))
+    first = Group(rows_met(rows, keys, "a first row"), tuple(f"c{i}" for i in range(width)), columns)
+    return Doubt(
+        Select(Where(first, f"c{width} + 1000 < c{width + 1}"), ((0, f"c{width + 1}"),)),
+        "a first row may have come too late, and history does not tell whether it did",
+    )
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """The rows of one ranking."""
+
+    rows: TableRows
+    operator: RankOperator
+    layout: StateLayout
+    state: NamedState
+
+    @property
+    def defined(self) -> SlicedWindow | None:
+        """The windows of the script."""
+        if self.operator.window is None:
+            return None
+        found = SlicedWindow.of(self.operator.window.window)
+        if found is None or self.operator.window.time_attribute is not TimeAttribute.ROWTIME:
+            raise NotComputable("windows whose ends are not told by their definition are not computed from history yet")
+        return found
+
+    @property
+    def windows(self) -> SlicedWindow | None:
+        """Windows that are told apart by their ends, whether or not they overlap."""
+        found = self.defined
+        return found and SlicedWindow(
+            WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step
+        )
+
+    @property
+    def node(self) -> Node:
+        window = self.operator.window
+        return self.rows.node if window is None else self.rows.in_windows(window.window)
+
+    @property
+    def keys(self) -> list[Expression]:
+        """The key in the order in which it is stored."""
+        keys = (key for key in self.operator.partition if not window_field(key))
+        ends = [] if self.operator.window is None else [self.rows.bound(WindowField.END)]
+        return [*map(self.rows.over_table, keys), *ends]
+
+    @property
+    def row(self) -> list[Expression]:
+        """What is stored of a row."""
+        return self.rows.stored(self.operator.row, self.operator.row_types)
+
+    def keys_met(self) -> Step:
+        """Each key of which a row came, whatever else it held: of a deduplication that keeps the first row to come."""
+        columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
+        if self.rows.time_to_live:
+            # It is written when the first row comes, and not any more until it has expired.
+            read = self.rows.selected(self.node, [*self.keys, self.rows.came], in_order=False)
+            came = self.rows.told(f"unix_millis(c{len(columns)})")
+            anew = f"at - since >= {self.rows.time_to_live}"
+            moments = f"sort_array(collect_list({came}))"
+            written = f"aggregate({moments}, {moments}[0], (since, at) -> IF({anew}, at, since))"
+            living = Group(read, tuple(columns), ((len(columns), written),))
+            there = Select(living, tuple(enumerate([*columns, "TRUE", f"c{len(columns)}"])))
+            return exact(there, [*types, "BIGINT"])
+        met = self.rows.grouped(self.node, self.keys, [AggregateCall("COUNT", (), BIGINT)])
+        return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
+
+    def living(self) -> Step:
+        """The last row of each key with when it was written; one that expired before gives way to any that follows."""
+        order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
+        read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.came])
+        by_key, by_order, of_row = self._width
+        keys, came = [f"c{i}" for i in by_key], f"c{of_row.stop}"
+        # Files are read one after the other; how a job mixes partitions nothing tells.
+        of_files = isinstance(self.rows.locations.source(self.rows.table), FileSource)
+        alike = f"OVER (PARTITION BY {', '.join([*keys, *([came] if of_files else [])])})"
+        mixed = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
+        told = Select(read, (*enumerate([*(f"c{i}" for i in range(of_row.stop)), f"unix_millis({came})", mixed]),))
+        row = ", ".join(f"c{i}" for i in of_row)
+        time = f"c{by_order.start}" if order else "0"
+        moment = f"IF(c{of_row.stop + 1}, {refused_as('BIGINT')}, {self.rows.told(came)})"
+        rows = f"sort_array(collect_list(struct({moment} AS came, arrival, {time} AS time, struct({row}) AS row)))"
+        newer = f"next.came - held.came >= {self.rows.time_to_live} OR next.time >= held.time"
+        held = f"aggregate({rows}, {rows}[0], (held, next) -> IF({newer}, next, held))"
+        found, place = Group(told, tuple(keys), ((len(keys), held),)), f"c{len(keys)}"
+        columns = [*keys, *(f"{place}.row.c{i}" for i in of_row), f"{place}.came"]
+        types = [*self._key_types, *(field.type for field in self.state.value.fields), "BIGINT"]
+        return exact(Select(found, tuple(enumerate(columns))), types)
+
+    def first_row(self) -> StateRows:
+        """The first row with its time, or that there was one."""
+        ((order, _, _),) = self.operator.order
+        columns, width = [*self.keys, self.rows.over_table(order), *self.row], len(self.keys)
+        read = self.rows.selected(self.node, columns)
+        of_row = range(width + 1, len(columns))
+        found = first_ranks(self.operator, read, range(width), range(width, width + 1), of_row)
+        types = [*(field.type for field in self.layout.key), BOUND_TYPE]
+        if self.state.value.form == "Boolean":
+            there = Select(found, tuple(enumerate([*(f"c{i}" for i in range(width + 1)), "TRUE"])))
+            return StateRows(self.state, exact(there, [*types, "BOOLEAN"]), Moment.PASSED)
+        types += [field.type for field in self.state.value.fields]
+        return StateRows(self.state, exact(found, types), Moment.WAITING)
+
+    @property
+    def _width(self) -> tuple[range, range, range]:
+        """Where the columns of the key, of the order and of the row stand."""
+        key, order = len(self.keys), len(ordered_by(self.operator))
+        return range(key), range(key, key + order), range(key + order, key + order + len(self.operator.row))
+
+    def _ranked(self, every: bool) -> Step:
+        """The rows that are kept, each with its rank behind its columns."""
+        order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
+        columns, arriving = [*self.keys, *order, *self.row], isinstance(self.operator.segment.origin, Source)
+        read = self.rows.selected(self.node, columns, in_order=arriving)
+        return first_ranks(self.operator, read, *self._width, arriving, every)
+
+    @property
+    def _key_types(self) -> list[str]:
+        return [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
+
+    def stored(self, every: bool = False) -> Step:
+        """The rows that are kept: of a list those of one sort key in the order in which they came."""
+        found, (by_key, by_order, of_row) = self._ranked(every), self._width
+        types = [field.type for field in self.state.value.fields]
+        if self.state.map_key is None:
+            columns = enumerate(f"c{i}" for i in (*by_key, *of_row))
+            return exact(Select(found, tuple(columns)), [*self._key_types, *types])
+        number = of_row.stop
+        values = ", ".join(exact_value(type, f"c{i}") for i, type in zip(of_row, types, strict=True))
+        listed = f"sort_array(collect_list(struct(c{number} AS number, struct({values}) AS row)))"
+        grouped = Group(
+            found,
+            tuple(f"c{i}" for i in (*by_key, *by_order)),
+            ((by_order.stop, f"transform({listed}, each -> each.row)"),),
+        )
+        sort_types = [field.type for field in self.state.map_key.fields]
+        return exact(grouped, [*self._key_types, *sort_types, "ARRAY"])
+
+    def by_row_key(self) -> Step:
+        """The rows of the first ranks by their own keys, each the only one that is ordered as it is."""
+        assert self.state.map_key is not None
+        found, (by_key, _, of_row) = self._ranked(every=False), self._width
+        fields = self.state.value.fields
+        places = [[each.meaning for each in fields].index(field.meaning) for field in self.state.map_key.fields]
+        columns = [*by_key, *(of_row[place] for place in places), *of_row]
+        types = [*self._key_types, *(fields[place].type for place in places), *(field.type for field in fields), "INT"]
+        return exact(Select(found, tuple(enumerate([*(f"c{i}" for i in columns), "1"]))), types)
+
+    def sort_keys(self) -> Step:
+        """What rows are ordered by, in order, each with how many rows have it."""
+        found, (by_key, by_order, of_row) = self._ranked(every=True), self._width
+        types = [field.type for field in self.state.value.fields]
+        by, number = [f"c{i}" for i in (*by_key, *by_order)], by_order.stop
+        counted = Group(found, tuple(by), ((number, "count(1)"), (number + 1, f"min(c{of_row.stop})")))
+        values = ", ".join(exact_value(type, f"c{i}") for i, type in zip(by_order, types, strict=True))
+        pair = f"struct(c{number + 1} AS number, struct({values}) AS key, c{number} AS rows)"
+        listed = f"transform(sort_array(collect_list({pair})), each -> struct(each.key, each.rows))"
+        grouped = Group(counted, tuple(by[: len(by_key)]), ((len(by_key), listed),))
+        return exact(grouped, [*self._key_types, "ARRAY"])
+
+
+_NEVER = (1 << 63) - 1

@@ -1,0 +1,326 @@
+"""The state of some keys, computed of their rows in plain Python: neither by Spark's aggregation nor by our SQL for it.
+
+What is taken from Spark are the rows that conditions let through, and of each the key, the event time and what calls
+are over. Slices, conditions of calls, DISTINCT, sums and their overflow are worked out here once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import localcontext
+from functools import reduce
+from typing import Any
+
+from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.exec_graph.layout import NamedState
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.savepoint.field_values import PlainValue
+
+ROWS = 100_000
+"""So many rows of sampled keys one partition adds up at most; with more it leaves keys out."""
+
+
+_DIGITS = 80
+
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+Identity = tuple[PlainValue, ...]
+"""Values that are equal where Flink stores the same."""
+
+
+Place = tuple[int, tuple[int, ...], Identity]
+"""The number of a state, the bounds of a window or slice in milliseconds, and of a map its key."""
+
+
+Partial = Any
+"""What some rows come to: of DISTINCT the values by identity, of a SUM also the sum of what it adds without signs."""
+
+
+def identity(values: Iterable[Any]) -> Identity:
+    """Values that are equal where Flink stores the same."""
+    return tuple(
+        repr(each) if isinstance(each, float) else bytes(each) if isinstance(each, bytearray) else each
+        for each in values
+    )
+
+
+@dataclass(frozen=True)
+class PlainCall:
+    """One aggregate over some columns of rows.
+
+    Attributes:
+        function: COUNT, SUM, MIN or MAX.
+        argument: The column that it is over; None of COUNT(*).
+        condition: The column that says whether a row counts; None: each does.
+        distinct: Whether equal values count once.
+        type: Of the result, in Flink's words.
+    """
+
+    function: str
+    argument: int | None = None
+    condition: int | None = None
+    distinct: bool = False
+    type: str = "BIGINT"
+
+    def of_row(self, row: Sequence[Any]) -> Partial:
+        """What one row comes to."""
+        if self.condition is not None and row[self.condition] is not True:
+            return None
+        value = 1 if self.argument is None else row[self.argument]
+        if value is None:
+            return None
+        return {identity([value]): value} if self.distinct else self._of_value(value)
+
+    def _of_value(self, value: Any) -> Partial:
+        match self.function:
+            case "COUNT":
+                return 1
+            case "SUM":
+                return value, abs(value)
+        return value
+
+    def together(self, one: Partial, other: Partial) -> Partial:
+        """What two sets of rows come to."""
+        if one is None or other is None:
+            return other if one is None else one
+        if self.distinct:
+            one.update(other)
+            return one
+        return self._together(one, other)
+
+    def _together(self, one: Partial, other: Partial) -> Partial:
+        match self.function:
+            case "COUNT":
+                return one + other
+            case "SUM":
+                return one[0] + other[0], one[1] + other[1]
+            case "MIN":
+                return min(one, other)
+        return max(one, other)
+
+    def result(self, partial: Partial) -> tuple[Any, Any]:
+        """What the call gives."""
+        if self.distinct and partial is not None:
+            partial = reduce(self._together, map(self._of_value, partial.values()))
+        if self.function == "COUNT":
+            return partial or 0, 0
+        if self.function != "SUM" or partial is None:
+            return partial, 0
+        value, size = partial
+        bits = _BITS.get(self.type.partition(" ")[0])
+        if bits is not None:
+            value = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        return value, size
+
+
+@dataclass(frozen=True)
+class PlainState:
+    """What Python computes of one state.
+
+    Attributes:
+        state: The state.
+        calls: Of rows of accumulators one for each column, in order; else those that its number is made of.
+        by: The columns that are a map's key.
+        holds: A column, and whether it has to hold a value: other rows leave the state as it is.
+        mask: Whether the number has a bit for each call that counted a row.
+        there: Whether the entry is there even where its number is 0.
+    """
+
+    state: NamedState
+    calls: tuple[PlainCall, ...]
+    by: tuple[int, ...] = ()
+    holds: tuple[int, bool] | None = None
+    mask: bool = False
+    there: bool = True
+
+    def results(self, partials: Sequence[Partial]) -> Sequence[tuple[Any, Any]] | None:
+        """What stands in an entry."""
+        found = [call.result(partial) for call, partial in zip(self.calls, partials, strict=True)]
+        if self.mask:
+            found = [(sum(1 << bit for bit, (count, _) in enumerate(found) if count), 0)]
+        return found if self.there or found[0][0] else None
+
+
+@dataclass(frozen=True)
+class PlainAggregation:
+    """What Python computes of rows, in whose columns the key stands in front; it goes to where they are.
+
+    Attributes:
+        key: The number of the columns of the key.
+        states: What is computed.
+        time: The column of the event time, of an operator in windows.
+        windows: These windows.
+        spans: Whether each window is told apart by start and end, and not by the end of its slice.
+        zone: By whose clock they are cut.
+    """
+
+    key: int
+    states: tuple[PlainState, ...]
+    time: int | None = None
+    windows: SlicedWindow | None = None
+    spans: bool = False
+    zone: str = "UTC"
+
+    def bounds(self, row: Sequence[Any], reached: int) -> tuple[int, ...] | None:
+        """Under which window or slice a row is kept."""
+        windows = self.windows
+        if windows is None or self.time is None:
+            return ()
+        if row[self.time] is None:
+            return None
+        moment = row[self.time] // 1000
+        if self.zone != "UTC":
+            shown = (_EPOCH + moment * _MILLISECOND).astimezone(zones.zone(self.zone)).utcoffset()
+            assert shown is not None
+            moment += shown // _MILLISECOND
+        return self._open(windows, moment, reached)
+
+    def later(self, bounds: tuple[int, ...], reached: int) -> tuple[int, ...] | None:
+        """Under which window or slice rows are kept once time has come further."""
+        return bounds if self.windows is None else self._open(self.windows, bounds[-1] - 1, reached)
+
+    def _open(self, windows: SlicedWindow, moment: int, reached: int) -> tuple[int, ...] | None:
+        start = moment - (moment - windows.offset) % windows.step
+        end = start + windows.step
+        widest = moment - (moment - windows.offset) % windows.size
+        last = (widest if windows.kind is WindowKind.CUMULATE else start) + windows.size
+        if last - 1 <= reached:
+            return None
+        if self.spans:
+            return start, end
+        # CUMULATE keeps the rows of slices that have fired as one, under the end of the first.
+        fired = windows.kind is WindowKind.CUMULATE and end - 1 <= reached
+        return (widest + windows.step,) if fired else (end,)
+
+
+@dataclass
+class PlainKey:
+    """What the rows of one key come to.
+
+    Attributes:
+        key: Its columns.
+        rows: How many there are.
+        found: By place, of each call.
+    """
+
+    key: tuple[Any, ...]
+    rows: int = 0
+    found: dict[Place, list[Partial]] = field(default_factory=dict)
+
+    def add(self, made: PlainAggregation, row: Sequence[Any], bounds: tuple[int, ...]) -> None:
+        """Add a row."""
+        self.rows += 1
+        for number, state in enumerate(made.states):
+            if state.holds is None or (row[state.holds[0]] is not None) is state.holds[1]:
+                place = number, bounds, identity(row[column] for column in state.by)
+                self.merge_at(made, place, [call.of_row(row) for call in state.calls])
+
+    def merge(self, made: PlainAggregation, other: PlainKey) -> None:
+        """Add what more rows come to."""
+        self.rows += other.rows
+        for place, partials in other.found.items():
+            self.merge_at(made, place, partials)
+
+    def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
+        """Add what more rows of one entry come to."""
+        calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
+        self.found[place] = [
+            call.together(one, other) for call, one, other in zip(calls, former, partials, strict=True)
+        ]
+
+    def results(self, made: PlainAggregation) -> Mapping[Place, Sequence[tuple[Any, Any]]]:
+        """What stands in its entries."""
+        with localcontext(prec=_DIGITS):
+            found = {place: made.states[place[0]].results(partials) for place, partials in self.found.items()}
+        return {place: values for place, values in found.items() if values is not None}
+
+
+@dataclass
+class KeySample:
+    """Keys with the least hashes among those of some rows, each with all of its rows.
+
+    Attributes:
+        below: Keys from this hash on were left out; None: none were.
+        held: By hash and key.
+    """
+
+    below: int | None = None
+    held: dict[tuple[int, Identity], PlainKey] = field(default_factory=dict)
+
+    def later(self, made: PlainAggregation, reached: int) -> KeySample:
+        """The same once time has come further."""
+        found = KeySample(self.below)
+        for place, key in self.held.items():
+            open_yet = PlainKey(key.key, key.rows)
+            with localcontext(prec=_DIGITS):
+                for (number, bounds, by), partials in key.found.items():
+                    if (moved := made.later(bounds, reached)) is not None:
+                        open_yet.merge_at(made, (number, moved, by), partials)
+            if open_yet.found:
+                found.held[place] = open_yet
+        return found
+
+    def narrow(self, below: int) -> None:
+        """Leave keys out."""
+        self.below = below if self.below is None else min(self.below, below)
+        self.held = {place: key for place, key in self.held.items() if place[0] < self.below}
+
+
+@dataclass(frozen=True)
+class KeySampling:
+    """How a sample is drawn; it goes to where the rows are.
+
+    Attributes:
+        made: What is computed.
+        count: Of how many keys.
+        reached: How far the clock of the windows has come, in milliseconds.
+        most: How many rows are added up of a partition at most.
+    """
+
+    made: PlainAggregation
+    count: int
+    reached: int
+    most: int = ROWS
+
+    def of_partition(self, rows: Iterable[Sequence[Any]]) -> Iterator[KeySample]:
+        """The keys of some rows."""
+        sample, added = KeySample(), 0
+        with localcontext(prec=_DIGITS):
+            for hashed, *row in rows:
+                if sample.below is not None and hashed >= sample.below:
+                    continue
+                bounds = self.made.bounds(row, self.reached)
+                if bounds is None:
+                    continue
+                key = tuple(row[: self.made.key])
+                sample.held.setdefault((hashed, identity(key)), PlainKey(key)).add(self.made, row, bounds)
+                added += 1
+                if added > self.most or len(sample.held) > self.count:
+                    sample.narrow(max(place[0] for place in sample.held))
+                    added = sum(each.rows for each in sample.held.values())
+                    if not sample.held:
+                        break
+        yield sample
+
+    def together(self, samples: Sequence[KeySample]) -> KeySample:
+        """The keys of all rows."""
+        whole = KeySample()
+        with localcontext(prec=_DIGITS):
+            for sample in samples:
+                for place, key in sample.held.items():
+                    whole.held.setdefault(place, PlainKey(key.key)).merge(self.made, key)
+        below = [sample.below for sample in samples if sample.below is not None]
+        for limit in (*below, *sorted(place[0] for place in whole.held)[self.count : self.count + 1]):
+            whole.narrow(limit)
+        return whole

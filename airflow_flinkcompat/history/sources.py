@@ -1,0 +1,450 @@
+"""Sources of past rows: their places, how far each is read, and the positions at which the job resumes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import reader
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.exec_node import last_name
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic, TopicWithArchive, topic_of
+from airflow_flinkcompat.history.state_rows import StateQuery
+from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive, names_a_time
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import Operator, OtherKind, Source, StatelessSegment, operators
+from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.source_positions import (
+    FilesRead,
+    PartitionRead,
+    file_positions,
+    kafka_positions,
+    with_files,
+    with_partitions,
+)
+from airflow_flinkcompat.savepoint.store import read_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class HistoryLocations(TableLocations):
+    """Places of which ``URI#…`` names an archive of a topic.
+
+    Behind ``#`` stand its columns that tell partition and offset, ``PARTITION,OFFSET``, or the event time from which on
+    rows come from the topic.
+    """
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from."""
+        name = table.path[2]
+        uri, mark, joined = self.tables.get(name, "").partition("#")
+        if not mark:
+            return super().source(table)
+        if table.option("connector") != "kafka":
+            raise Untranslatable(
+                f"table {table.name} is no topic, to which {uri} would be joined as its archive: leave out #{joined}",
+                table.span,
+            )
+        of = BoundaryArchive.of if names_a_time(joined) else ArchivedTopic.of
+        return of(table, KafkaSource.of(table), TableLocations({name: uri}).source, joined)
+
+
+@dataclass(frozen=True)
+class AssumedHistory(HistoryLocations):
+    """The same before it is known what a job had read."""
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from."""
+        found = super().source(table)
+        if not isinstance(found, FileSource):
+            return found
+        if table.option("connector") == "kafka":
+            raise Untranslatable(no_positions(table, found), table.span)
+        return replace(found, read=FilesRead(frozenset(), (), ()))
+
+
+def require_looks(table: Table) -> None:
+    """Sees that a source of files keeps which ones it has found."""
+    if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
+        raise Untranslatable(
+            f"table {table.name} is read once, by a job that ends: with source.monitor-interval it goes on, and its "
+            "savepoints tell which files it has found",
+            table.span,
+        )
+
+
+def no_positions(table: Table, found: BackfillSource) -> str:
+    """Why rows of a place are not told by the positions of the source of its table."""
+    name = table.path[2]
+    columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
+    time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
+    remedy = columns + time if table.option("connector") == "kafka" else ""
+    return f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}"
+
+
+_OFFSETS = re.compile(r"\d+:\d+(,\d+:\d+)*")
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Until:
+    """How far one table is read; with neither of both all that lies there when it is looked at.
+
+    Attributes:
+        offsets: Of a topic by the number of a partition the offset of the first record that is not read.
+        moment: Of a topic the first record of each partition with this timestamp or a later one is not read; of a
+            folder no file that was changed then or later is.
+    """
+
+    offsets: tuple[tuple[int, int], ...] = ()
+    moment: datetime | None = None
+
+    @classmethod
+    def of(cls, table: str, text: str) -> Until:
+        """What was written for a table."""
+        if _OFFSETS.fullmatch(text):
+            pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
+            if twice := sorted({pair[0] for pair in pairs if sum(pair[0] == other[0] for other in pairs) > 1}):
+                raise InputError(f"--until {table}={text}: partition {twice[0]} is named twice")
+            return cls(offsets=tuple((partition, offset) for partition, offset in pairs))
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise InputError(
+                f"--until {table}={text}: write offsets of partitions, 0:1200,1:800, or a moment, 2026-01-31T00:00:00Z"
+            ) from None
+        if moment.tzinfo is None:
+            raise InputError(f"--until {table}={text} names no zone: write a moment as 2026-01-31T00:00:00Z")
+        if moment.microsecond % 1000:
+            raise InputError(f"--until {table}={text} is finer than the milliseconds in which records and files count")
+        return cls(moment=moment)
+
+    @property
+    def millis(self) -> int | None:
+        """The moment in milliseconds since 1970."""
+        return None if self.moment is None else (self.moment - EPOCH) // _MILLISECOND
+
+
+ALL = Until()
+"""All that lies there."""
+
+
+class SourceEnd(Protocol):
+    """How far one table is read."""
+
+    @property
+    def source(self) -> BackfillSource:
+        """The rows that are read."""
+
+    def behind(self, operator: OperatorState, path: str) -> OperatorState:
+        """A source of the job that goes on behind these rows."""
+
+    def __str__(self) -> str:
+        """What is read, in words."""
+
+
+Resumable = KafkaSource | TopicWithArchive | FileSource
+"""What a source goes on behind."""
+
+
+@dataclass(frozen=True)
+class TopicEnd:
+    """Offsets of the partitions of a topic."""
+
+    source: KafkaSource | TopicWithArchive
+    partitions: tuple[PartitionRead, ...]
+
+    def behind(self, operator: OperatorState, path: str) -> OperatorState:
+        return with_partitions(operator, path, self.partitions)
+
+    def __str__(self) -> str:
+        """The offsets as ``--until`` takes them."""
+        offsets = ",".join(f"{each.partition}:{each.offset}" for each in self.partitions)
+        return f"{self.source.place} below the offsets {offsets}"
+
+
+@dataclass(frozen=True)
+class FolderEnd:
+    """The files of a folder."""
+
+    source: FileSource
+    files: frozenset[str]
+
+    def behind(self, operator: OperatorState, path: str) -> OperatorState:
+        return with_files(operator, path, self.files)
+
+    def __str__(self) -> str:
+        """How many files there are."""
+        return f"{self.source.place}, files there: {len(self.files)}"
+
+
+@dataclass(frozen=True)
+class SourceEnds(TableLocations):
+    """Places of tables that are read to their ends.
+
+    Attributes:
+        ends: By the name of a table how far it is read.
+    """
+
+    ends: tuple[tuple[str, SourceEnd], ...] = ()
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from, and how far."""
+        found = dict(self.ends).get(table.path[2])
+        if found is None:
+            raise Untranslatable(f"the history of table {table.name} is not named", table.span)
+        return found.source
+
+
+def resumable(table: Table, locations: TableLocations) -> Resumable:
+    """A table whose source can be told to go on behind rows that it has not read."""
+    found, connector = locations.source(table), table.option("connector")
+    topic = topic_of(found)
+    if topic is not None and connector == "kafka":
+        if len(topic.topics.names) > 1:
+            raise Untranslatable(f"table {table.name}: positions in several topics are not written yet", table.span)
+        if table.option("scan.bounded.mode", "unbounded") != "unbounded":
+            raise Untranslatable(f"table {table.name} is read to an end (scan.bounded.mode)", table.span)
+        return found if isinstance(found, TopicWithArchive) else topic
+    if isinstance(found, FileSource) and connector == "filesystem":
+        declared = TableLocations().source(table)
+        if found.place != declared.place:
+            raise Untranslatable(
+                f"table {table.name}: its source goes on behind files of {declared.place}, and which of them hold the "
+                f"rows of {found.place} is not known",
+                table.span,
+            )
+        if not found.place.startswith("file:"):
+            raise Untranslatable(
+                f"table {table.name}: by which names Flink lists the files of {found.place} was not measured",
+                table.span,
+            )
+        require_looks(table)
+        return found
+    raise Untranslatable(
+        f"table {table.name}: where a source with connector {connector} goes on after the rows of {found.place} is "
+        "not written yet",
+        table.span,
+    )
+
+
+def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
+    """How far a source is read."""
+    return _folder_end(session, source, until) if isinstance(source, FileSource) else _topic_end(session, source, until)
+
+
+def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until: Until) -> TopicEnd:
+    from airflow_flinkcompat.backfill.connectors.kafka.read import offsets
+
+    source = of.topic if isinstance(of, TopicWithArchive) else of
+
+    def at(position: Position) -> dict[int, int]:
+        return {number: offset for (_, number), offset in offsets(session, source.topics, position).items()}
+
+    first, start, end = map(at, (Position("earliest"), source.start, Position("latest")))
+    wanted = dict(until.offsets) or end
+    if until.millis is not None:
+        wanted = at(Position("timestamp", millis=until.millis))
+    asked = f"--until {source.table}"
+    if wanted.keys() != end.keys():
+        known = ", ".join(map(str, sorted(end)))
+        raise InputError(f"{asked}: {source.place} has the partitions {known}: write an offset of each of them")
+    for number in sorted(end):
+        if not first[number] <= wanted[number] <= end[number]:
+            raise InputError(
+                f"{asked}: partition {number} of {source.place} holds the offsets from {first[number]} to "
+                f"{end[number]}, and {wanted[number]} is none of them"
+            )
+        if source is of and source.start.mode != "specific" and start[number] == first[number] > 0:
+            raise NotMigratable(
+                f"{source.place}: partition {number} begins at offset {first[number]} by now, and what stood before it "
+                "is gone. Where the job is to begin there, say so: scan.startup.mode 'specific-offsets'"
+            )
+    read = {number: max(wanted[number], start[number]) for number in sorted(end)}
+    (topic,) = source.topics.names
+    ended = replace(source, end=Position("specific", offsets=tuple(read.items())))
+    return TopicEnd(
+        replace(of, topic=ended) if isinstance(of, TopicWithArchive) else ended,
+        tuple(PartitionRead(topic, number, offset) for number, offset in read.items()),
+    )
+
+
+def _folder_end(session: SparkSession, source: FileSource, until: Until) -> FolderEnd:
+    from airflow_flinkcompat.backfill.connectors.files.read import FileReader
+    from airflow_flinkcompat.backfill.connectors.files.read_files import normal
+
+    if until.offsets:
+        raise InputError(
+            f"--until {source.table}: its rows lie in files, which have no offsets: write a moment, or none"
+        )
+    reader = FileReader(session, source)
+    reader.check()
+    files = frozenset(
+        normal(path) for path, changed in reader.files() if until.millis is None or changed < until.millis
+    )
+    return FolderEnd(replace(source, read=FilesRead(files, (), ())), files)
+
+
+@dataclass(frozen=True)
+class RowsRead(HistoryLocations):
+    """Places of tables of which only what a job had read is read.
+
+    Attributes:
+        savepoint: Path or URI of the job's savepoint.
+        readers: By the name of a table what the savepoint holds of its source.
+        new_tables: The tables of which it holds nothing, as the job did not read them.
+        ends: How far each of these is read, once that is known.
+    """
+
+    savepoint: str = ""
+    readers: Mapping[str, OperatorState] = field(default_factory=dict)
+    new_tables: frozenset[str] = frozenset()
+    ends: Mapping[str, SourceEnd] = field(default_factory=dict)
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from, and how far."""
+        found, name = super().source(table), table.path[2]
+        if name in self.new_tables:
+            return self.ends[name].source if name in self.ends else found
+        operator = self.readers.get(name)
+        if operator is None:
+            raise Untranslatable(f"the savepoint tells no positions of table {table.name}", table.span)
+        connector = table.option("connector")
+        if isinstance(found, TopicWithArchive):
+            return replace(found, topic=_of_topic(found.topic, operator, self.savepoint))
+        if isinstance(found, KafkaSource) and connector == "kafka":
+            return _of_topic(found, operator, self.savepoint)
+        if isinstance(found, FileSource) and connector == "filesystem":
+            require_looks(table)
+            read = file_positions(operator, self.savepoint)
+            if not read.seen and (read.waiting or read.begun):
+                raise Untranslatable(
+                    f"table {table.name}: the savepoint is of a source that looked once, and does not tell which files "
+                    "that had found",
+                    table.span,
+                )
+            return replace(found, read=read)
+        raise Untranslatable(no_positions(table, found), table.span)
+
+
+def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
+    """Where the rows lie that the job of a savepoint had read."""
+    held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
+    readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
+    return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
+
+
+def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> KafkaSource:
+    if len(source.topics.names) > 1:
+        raise Untranslatable(f"table {source.table}: several topics are not read by positions yet")
+    offsets = tuple((each.partition, each.offset) for each in kafka_positions(operator, savepoint))
+    return replace(source, end=Position("read", offsets=offsets))
+
+
+GOES_ON_BEHIND = "it goes on behind what is read"
+
+
+def new_sources(found: Migration) -> Mapping[str, StateSpec]:
+    """The sources for which the old job has nothing, by the names of their tables."""
+    lines = (line for line in found.operators if line.keep is StateAction.BEGINS and line.old is None)
+    specs = (line.new for line in lines if line.new is not None)
+    return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
+
+
+def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
+    """The same migration, of which some sources go on after the rows that state is computed of."""
+    wanted = {spec.id for name, spec in new_sources(found).items() if name in names}
+
+    def line(each: OperatorMigration) -> OperatorMigration:
+        computed = each.new is not None and each.new.id in wanted
+        return replace(each, keep=StateAction.COMPUTED, reason=GOES_ON_BEHIND) if computed else each
+
+    return Migration(tuple(map(line, found.operators)))
+
+
+def not_told(query: StateQuery, names: Collection[str]) -> str:
+    """Why the state of an operator is not computed of rows of new tables."""
+    new = [table.name for table in query.tables if table.path[2] in names]
+    if new and (query.in_windows or query.doubts or query.clocks):
+        return f"how far time has come in table {new[0]} the savepoint does not tell, as the old job does not read it"
+    return ""
+
+
+def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
+    """Why the source of a new table cannot go on behind rows of which some states are computed."""
+    if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
+        return f"the script declares {alike} tables {table.path[2]}, and which of them is read anew is not told apart"
+    try:
+        resumable(table, HistoryLocations(tables=dict(places)))
+    except BackfillError as error:
+        return str(error)
+    outputs, _ = side.outputs
+    if any(_reaches(output.segment, table.name) for output in outputs.values()):
+        return f"rows of table {table.name} come to a sink as they are, and those from before would never come there"
+    readers = {
+        operator
+        for output in outputs.values()
+        for operator in operators(output)
+        if not _is_union(operator) and any(_is_below(segment, table.name) for segment in operator.segments)
+    }
+    if len(readers) != sum(table in query.tables for query in computed):
+        return f"not all that is kept of rows of table {table.name} is computed, and they come once"
+    return ""
+
+
+def _is_union(operator: Operator) -> bool:
+    return operator.kind == OtherKind.UNION_ALL
+
+
+def _reaches(segment: StatelessSegment, table: str) -> bool:
+    """Whether rows of a table come through a segment with nothing but unions in between."""
+    origin = segment.origin
+    if isinstance(origin, Source):
+        return origin.table == table
+    return isinstance(origin, Operator) and _is_union(origin) and any(_reaches(each, table) for each in origin.segments)
+
+
+def _is_below(segment: StatelessSegment, table: str) -> bool:
+    origin = segment.origin
+    if isinstance(origin, Source):
+        return origin.table == table
+    return isinstance(origin, Operator) and any(_is_below(each, table) for each in origin.segments)
+
+
+def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:
+    """See that a source can be read, with all of its rows."""
+    from airflow_flinkcompat.backfill.connectors.kafka.read import is_compacted
+    from airflow_flinkcompat.history.archived_topic.read import ArchivedTopicReader
+
+    found = reader(session, source)
+    found.check()
+    topic = topic_of(source)
+    if topic is None or (isinstance(found, ArchivedTopicReader) and not found.reads_topic()):
+        return
+    compacted = is_compacted(session, topic.topics)
+    if compacted:
+        raise BackfillError(
+            f"table {topic.table}: {topic.place} is compacted (cleanup.policy), so that records between others are "
+            "gone; name an archive of all that the job has read, with the offsets that they had"
+        )
+    if compacted is None:
+        say(f"whether {topic.place} is compacted its brokers do not tell this user: one that is has lost rows")

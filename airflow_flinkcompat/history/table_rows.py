@@ -1,0 +1,454 @@
+"""The rows that come to an operator of a script, from tables and through the operators below it, as steps of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
+from airflow_flinkcompat.backfill.protocols import Locations, Metadata, Range
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, quoted, read_by, typed
+from airflow_flinkcompat.backfill.spark_sql.localtime import localised
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
+from airflow_flinkcompat.backfill.steps import Group, Merge, Select, Step, Where
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.history.derived_rows import (
+    ROW_OPERATORS,
+    Computed,
+    NotComputable,
+    first_ranks,
+    ordered_by,
+    require_exact,
+    result_type,
+)
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Table,
+    Union,
+    Window,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+    walk_nodes,
+)
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    OtherOperator,
+    RankOperator,
+    Source,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.origins import (
+    ColumnOutput,
+    KeyOutput,
+    OperatorColumn,
+    PassedOutput,
+    SourceColumn,
+    WindowColumn,
+    describe,
+    retyped,
+)
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.types import (
+    APPROXIMATE,
+    BIGINT,
+    BOOLEAN,
+    Column,
+    DataType,
+    TimeAttribute,
+    timestamp,
+    timestamp_ltz,
+)
+
+BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
+"""What a row says of its window, in the order of the columns behind its own."""
+
+
+EVERY_WINDOW = Range()
+
+
+LONG_AGO = -(1 << 50)
+"""A watermark in front of all rows, whose microseconds are a BIGINT."""
+
+
+_CAME = ("timestamp", "file.modification-time")
+"""Metadata that say when a row came: of a record, and of a file."""
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows that come to an operator from a table, or from several that are joined or follow one another.
+
+    Attributes:
+        pipeline: In which the operator stands.
+        segment: What stands between both.
+        locations: Where the rows lie.
+        watermark: How far time has come, in milliseconds; None where that is not known.
+        published: The windows that rows are put into; all windows where it is open.
+        time_to_live: How long a value of the operator lives that is not written any more, in milliseconds; 0: for ever.
+    """
+
+    pipeline: Pipeline
+    segment: StatelessSegment
+    locations: Locations
+    watermark: int | None = None
+    published: Range = EVERY_WINDOW
+    time_to_live: int = 0
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        origin = self.segment.origin
+        assert isinstance(origin, Source)
+        tables = (node.table for node in walk_nodes(self.pipeline.sink) if isinstance(node, Scan))
+        return next(table for table in tables if table.name == origin.table)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables that rows come from, each once."""
+        if isinstance(self.segment.origin, Source):
+            return (self.table,)
+        return tuple(dict.fromkeys(table for each in self._inputs for table in each.tables))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of :attr:`node`, without when rows came."""
+        return self.table.columns if isinstance(self.segment.origin, Source) else self.node.schema
+
+    @property
+    def _inputs(self) -> Sequence[TableRows]:
+        """What comes to the join or union that rows come from."""
+        assert isinstance(self.segment.origin, Operator)
+        return [replace(self, segment=each) for each in self.segment.origin.segments]
+
+    @property
+    def node(self) -> Node:
+        """The rows that the conditions let through, with a time to live each with when it came."""
+        match self.segment.origin:
+            case JoinOperator() as join:
+                left, right = (self._side(join, number) for number in (0, 1))
+                body: Node = Join(left, right, join.join, self._joined_on(join))
+            case AggregateOperator() as below:
+                body = self._aggregated(below)
+            case RankOperator() as ranking:
+                body = self._ranked(ranking)
+            case OtherOperator() as union:
+                body = self._follow_one_another(union)
+            case _:
+                body = Scan(self._arriving() if self.time_to_live else self.table)
+        for condition in self.conditions:
+            body = Filter(body, condition)
+        return body
+
+    def _joined_on(self, join: JoinOperator) -> Expression:
+        """The condition of a join, over the columns of both sides."""
+
+        def leaf(each: Expression) -> Expression:
+            return self.passed(each.operator, each.output) if isinstance(each, OperatorColumn) else each
+
+        equal = (FunctionCall("=", pair, BOOLEAN) for pair in join.keys)
+        parts = tuple(transform(each, leaf) for each in (*equal, *sorted(join.conditions, key=describe)))
+        return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
+
+    def passed(self, side: int, column: Expression) -> Expression:
+        """A column of a side of the join that rows come from, over the columns of both."""
+        join = self.segment.origin
+        assert isinstance(join, JoinOperator)
+        if column not in join.rows[side]:
+            raise NotComputable(f"{describe(column)} of a join below is not computed from history yet")
+        place = join.rows[side].index(column)
+        before = len(join.rows[0]) if side else 0
+        type, without_match = join.row_types[side][place], join.join in ("FULL", "RIGHT" if side == 0 else "LEFT")
+        return InputRef(before + place, type.with_nullability(True) if without_match else type)
+
+    def _side(self, join: JoinOperator, side: int) -> Project:
+        """What is read of a side of the join that rows come from: computed before a row without a match is NULL."""
+        rows = self._inputs[side]
+        columns = tuple(map(rows.of_type, join.rows[side], join.row_types[side]))
+        return Project(rows.node, columns, tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns)))
+
+    def _aggregated(self, below: AggregateOperator) -> Aggregate:
+        """A row for each key, with what its calls come to by the rows that are read."""
+        (rows,) = self._inputs
+        keys = tuple(map(rows.of_type, below.keys, below.key_types))
+        calls = tuple(
+            replace(
+                call,
+                args=tuple(map(rows.of_type, call.args, types)),
+                filter=None if call.filter is None else rows.over_table(call.filter),
+                type=result_type(call, types),
+            )
+            for call, types in zip(below.aggregates, below.argument_types, strict=True)
+        )
+        if rounded := [call for call in calls if call.function in ("SUM", "AVG") and call.type.name in APPROXIMATE]:
+            raise NotComputable(
+                f"what {describe(rounded[0])} comes to depends on the order in which its numbers were rounded, and "
+                "rows that are made of it are found again by that"
+            )
+        schema = tuple(Column(f"c{i}", part.type) for i, part in enumerate((*keys, *calls)))
+        return Aggregate(rows.node, keys, calls, schema)
+
+    def _ranked(self, ranking: RankOperator) -> Computed:
+        """The rows that a Top-N or a deduplication keeps."""
+        (rows,) = self._inputs
+        require_exact(ranking)
+        if not rows.ordered:
+            raise NotComputable(
+                f"{rows.locations.source(rows.table).place} does not tell which of two rows came first that share "
+                "their place in a ranking"
+            )
+        keys = [rows.over_table(key) for key in ranking.partition]
+        order = [rows.over_table(key) for key, _, _ in ordered_by(ranking)]
+        columns = [*keys, *order, *rows.stored(ranking.row, ranking.row_types)]
+        by_order = range(len(keys), len(keys) + len(order))
+        of_row = range(by_order.stop, len(columns))
+        found = first_ranks(ranking, rows.selected(rows.node, columns), range(len(keys)), by_order, of_row)
+        schema = tuple(Column(f"c{i}", type) for i, type in enumerate(ranking.row_types))
+        return Computed((), schema, steps=Select(found, tuple(enumerate(f"c{i}" for i in of_row)), unordered=True))
+
+    def stored(self, row: Sequence[Expression], types: Sequence[DataType]) -> list[Expression]:
+        """The columns of a row as Flink stores them."""
+        clocks = {column.name for column in self.columns if column.time_attribute is TimeAttribute.PROCTIME}
+        return [
+            Literal(None, type)
+            if (isinstance(column, SourceColumn) and column.column in clocks) or _is_clock(column)
+            else self.of_type(column, type)
+            for column, type in zip(row, types, strict=True)
+        ]
+
+    def _follow_one_another(self, union: OtherOperator) -> Union:
+        """The rows of all inputs of a union, of the columns that are read."""
+        if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
+            raise NotComputable("a union of columns of several types is not computed from history yet")
+        time = self._time
+        schema = tuple(
+            Column(f"c{i}", type, TimeAttribute.ROWTIME if time is not None and time.index == i else None)
+            for i, type in enumerate(union.row_types[0])
+        )
+        return Union(
+            tuple(
+                Project(branch.node, tuple(map(branch.over_table, row)), schema)
+                for branch, row in zip(self._inputs, union.rows, strict=True)
+            ),
+            schema,
+        )
+
+    def _arriving(self) -> Table:
+        """The table, with when each row came behind its columns."""
+        table, source = self.table, self.locations.source(self.table)
+        for key in _CAME:
+            if isinstance(source, Metadata) and source.metadata(key) is not None:
+                came = Column(f"came by {key}", timestamp_ltz(3))
+                return replace(
+                    table, columns=(*table.columns, came), metadata=(*table.metadata, (came.name, key, True))
+                )
+        raise NotComputable(f"{source.place} does not say when its rows came, from which a time to live counts")
+
+    @property
+    def conditions(self) -> Sequence[Expression]:
+        """The conditions, over the columns of the table."""
+        return [self.over_table(condition) for condition in self.segment.filters]
+
+    def over_table(self, part: Expression) -> Expression:
+        """A resolved expression over the columns of the table, of several of :attr:`node`."""
+        return typed(retyped(transform(part, self._leaf)))
+
+    def of_type(self, part: Expression, type: DataType) -> Expression:
+        """The same, seen to be of a type."""
+        found = self.over_table(part)
+        if found.type.with_nullability(True) != type.with_nullability(True):
+            raise NotComputable(f"{describe(part)} is a {type} and by its parts a {found.type}")
+        return found
+
+    def _leaf(self, leaf: Expression) -> Expression:
+        origin = self.segment.origin
+        if isinstance(leaf, WindowColumn) and leaf.field in BOUNDS:
+            return self.bound(leaf.field)
+        if isinstance(leaf, SourceColumn):
+            place = [column.name for column in self.table.columns].index(leaf.column)
+            return InputRef(place, self.table.columns[place].type, leaf.span)
+        if isinstance(leaf, OperatorColumn) and isinstance(origin, RankOperator):
+            if not isinstance(leaf.output, PassedOutput) or leaf.output.column not in origin.row:
+                raise NotComputable(f"{describe(leaf)} of a ranking below is not computed from history yet")
+            place = origin.row.index(leaf.output.column)
+            return InputRef(place, origin.row_types[place], leaf.span)
+        if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
+            return self.passed(leaf.output.input, leaf.output.column)
+        if isinstance(leaf, OperatorColumn) and isinstance(origin, AggregateOperator):
+            outputs = [*map(KeyOutput, origin.keys), *origin.aggregates]
+            if leaf.output not in outputs:
+                raise NotComputable(f"{describe(leaf)} of an aggregation below is not computed from history yet")
+            place = outputs.index(leaf.output)
+            types = [*origin.key_types, *map(result_type, origin.aggregates, origin.argument_types)]
+            return InputRef(place, types[place], leaf.span)
+        if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, ColumnOutput):
+            assert isinstance(origin, OtherOperator)
+            column = [row[leaf.output.index] for row in origin.input_columns]
+            place = [list(row) for row in zip(*origin.rows, strict=True)].index(column)
+            return InputRef(place, origin.row_types[0][place], leaf.span)
+        return leaf
+
+    @property
+    def time(self) -> InputRef:
+        """The event time of the table, of a union that of all its tables."""
+        found = self._time
+        if found is None:
+            raise NotComputable("which column is the event time of rows of several tables is not told")
+        return found
+
+    @property
+    def _time(self) -> InputRef | None:
+        origin = self.segment.origin
+        if isinstance(origin, OtherOperator):
+            branches = [(each, each._time) for each in self._inputs]
+            for place, row in enumerate(zip(*origin.rows, strict=True)):
+                timed = zip(branches, row, strict=True)
+                if all(time is not None and each.over_table(column) == time for (each, time), column in timed):
+                    return InputRef(place, origin.row_types[0][place])
+        if not isinstance(origin, Source) or self.table.watermark is None:
+            return None
+        table = self.table
+        place = [column.name for column in table.columns].index(self.table.watermark.column)
+        return InputRef(place, table.columns[place].type)
+
+    def in_windows(self, window: Window, partition_by: tuple[Expression, ...] = ()) -> WindowAssign:
+        """The rows, each once for each of its windows, with the bounds of the window behind its columns."""
+        bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
+        return WindowAssign(self.node, window, self.time, (*self.columns, *bounds), partition_by)
+
+    @property
+    def zone(self) -> str:
+        """The time zone by whose clock windows over the event time of the table are cut; UTC of times without one."""
+        rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
+        return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
+
+    def still_to_fire(self, windows: SlicedWindow) -> TableRows:
+        """The same without rows of which all windows have fired."""
+        if self.watermark is None or self.watermark < LONG_AGO:
+            return self
+        begins = (self.watermark + 2 - windows.size) * 1000
+        # Local time is never a day away from UTC.
+        return replace(
+            self, published=Range(from_micros(begins if self.time.type.name == "TIMESTAMP" else begins - DAY))
+        )
+
+    def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
+        """Rows by keys, aggregated.
+
+        Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
+        """
+        apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
+        if not apart:
+            return self._grouped(node, keys, calls)
+        if self.time_to_live:
+            raise NotComputable("distinct values that live by themselves are not computed from history yet")
+        counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
+        values = self._grouped(node, (*keys, *apart), counted)
+        columns = []
+        for number, call in enumerate(calls):
+            made = InputRef(len(keys) + len(apart) + number, counted[number].type)
+            if not call.distinct:
+                columns.append(_merged(call, made))
+                continue
+            args = tuple(InputRef(len(keys) + apart.index(arg), arg.type) for arg in call.args)
+            there = FunctionCall(">", (made, Literal(0, BIGINT)), BOOLEAN)
+            columns.append(AggregateCall(call.function, args, call.type, distinct=True, filter=there))
+        by = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys))
+        return Group(values, by, tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(columns)))
+
+    def _grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
+        settings = dict(self.pipeline.settings)
+        rows = Aggregate(node, tuple(keys), tuple(calls), ())
+        made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
+        assert isinstance(made, Aggregate)
+        context = CompileContext(ROW_OPERATORS, self.locations, self.published, settings)
+        read = read_by(made.keys, made.aggregates)
+        first = len(keys)
+        columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
+        by = tuple(map(grouped, made.keys))
+        if self.time_to_live:
+            columns += ((first + len(columns), self.told(f"max(unix_millis(c{len(self.table.columns)}))")),)
+            return Group(self._since_they_expired(context, made.input, read, by), by, columns)
+        below = context.compile(made.input, read)
+        merged = tuple(
+            (first + i, aggregate(_merged(call, InputRef(first + i, call.type))))
+            for i, call in enumerate(made.aggregates)
+        )
+        of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
+        return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
+
+    def told(self, came: str) -> str:
+        """When a row came, or several."""
+        refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
+        return f"IF({came} >= 0, {came}, raise_error({refused}))"
+
+    @property
+    def came(self) -> InputRef:
+        """Of rows with a time to live the column that says when each came."""
+        return InputRef(len(self.table.columns), timestamp_ltz(3))
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether rows of parts of the tables are all rows, as they are not of a join."""
+        if isinstance(self.segment.origin, Source):
+            return True
+        return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)
+
+    def _since_they_expired(
+        self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
+    ) -> Step:
+        """Rows without those that an expired value was of: one begins anew where none came for the time to live."""
+        came = len(self.table.columns)
+        of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        columns = tuple((i, f"c{i}") for i in sorted(read | {came}))
+        since = f"unix_millis(c{came}) - lag(unix_millis(c{came})) OVER ({of_key}ORDER BY c{came})"
+        anew = (came + 1, f"IF({since} >= {self.time_to_live}, c{came}, NULL)")
+        steps = Select(context.compile(node, read | {came}), (*columns, anew))
+        last = (came + 2, f"max(c{came + 1}) OVER ({of_key.strip()})")
+        return Where(Select(steps, (*columns, last)), f"c{came + 2} IS NULL OR c{came} >= c{came + 2}")
+
+    def bound(self, field: WindowField) -> InputRef:
+        """A bound of a row's window, of rows in windows."""
+        type = self.time.type if field is WindowField.TIME else timestamp(3)
+        return InputRef(len(self.columns) + BOUNDS.index(field), type)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the table tells in which order its rows arrived."""
+        return self.locations.source(self.table).ordered
+
+    def selected(self, node: Node, columns: Sequence[Expression], in_order: bool = True) -> Select:
+        """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived."""
+        settings = dict(self.pipeline.settings)
+        named = tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns))
+        rows = Project(node, tuple(columns), named)
+        made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
+        assert isinstance(made, Project)
+        context = CompileContext(
+            ROW_OPERATORS, self.locations, self.published, settings, arriving=in_order and self.ordered
+        )
+        step = context.compile(made, frozenset(range(len(columns))))
+        assert isinstance(step, Select)
+        return step
+
+
+def _is_clock(column: Expression) -> bool:
+    return isinstance(column, FunctionCall) and column.function == "PROCTIME"
+
+
+_MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
+
+
+def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
+    """What makes one value of those that a call has for several parts of its rows, in a column."""
+    return AggregateCall(_MERGED_BY[call.function], (column,), call.type)

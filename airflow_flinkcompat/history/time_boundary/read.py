@@ -1,0 +1,265 @@
+"""A reader of an archive without offsets and its topic, and the proof that the event time separates them.
+
+Only the archive holds records that the topic has deleted. The proof therefore compares what both hold, row by row and
+with multiplicity:
+
+* Below the boundary the archive is read. It must hold each record that the job has read and the topic still has, as
+  often as the topic does, and no record that the job has yet to read.
+* From the boundary on the topic is read. The archive must hold no row there that the topic lacks: none was deleted.
+* A deleted record is only noticed if the archive holds it. An archive written in topic order does, provided that it
+  holds a later record of the partition. The records that the topic still has show this order: the archive holds the
+  first ones of each partition, some of them below the boundary and some above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.connectors.files.read import FileReader
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka.read import offsets
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
+from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeBounded, TimeSpan
+from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
+from airflow_flinkcompat.history.archived_topic.read import between, by_partition, extent
+from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.plan.types import APPROXIMATE
+from airflow_flinkcompat.savepoint.source_positions import FilesRead
+
+TIME, PARTITION, OFFSET = "m_time", "m_partition", "m_offset"
+
+
+_FACTS = {
+    "untimed": f"min(IF(read AND {TIME} IS NULL, {OFFSET}, NULL))",
+    "missing": f"min(IF(below AND read AND archived < job, {OFFSET}, NULL))",
+    "again": f"min(IF(below AND NOT read AND archived > job, {OFFSET}, NULL))",
+    "twice": f"min(IF(below AND read AND archived > job, {OFFSET}, NULL))",
+    "older": "count_if(below AND read)",
+    "newer": "count_if(NOT below AND read AND copy <= archived)",
+    "ends": f"min(IF(copy > archived, {OFFSET}, NULL))",
+    "last": f"max(IF(copy <= archived, {OFFSET}, NULL))",
+    "no_time": f"count_if({TIME} IS NULL)",
+    "surplus": "count_if(NOT below AND archived > held)",
+    "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
+}
+"""What is asked of the records of a partition; of the rows of the archive, which have no partition, the last three."""
+
+
+_OFFSETS = "name the archive's columns of partition and offset, if it has them"
+
+
+_OF_RECORDS = {
+    "untimed": f"has no event time and lies on neither side of a boundary; {_OFFSETS}",
+    "missing": "lies below the boundary, and the archive does not hold it as often as the topic: it ends in front of "
+    "the boundary, or has lost rows. Name an earlier boundary, or an archive that holds it",
+    "again": "lies below the boundary and is in the archive, and the job is still to read it: it would count twice. "
+    "Name an earlier boundary",
+    "twice": "lies below the boundary, and the archive holds it more often than the topic: it has rows twice, or the "
+    f"topic has deleted a record that is equal, which nothing tells apart; {_OFFSETS}",
+}
+"""What is wrong with the first record of a partition of which ``_FACTS`` have one."""
+
+
+@dataclass(frozen=True)
+class Parted:
+    """What is held together.
+
+    Attributes:
+        topic: The records that it holds up to its end, whether or not the job has ``read`` them.
+        archive: Its rows, of which those may be left out that are older than all of the topic.
+        lost: By partition the first offset that is left, of those that have lost records.
+    """
+
+    topic: DataFrame
+    archive: DataFrame
+    lost: Mapping[int, int]
+
+
+def problems(source: BoundaryArchive, parted: Parted) -> Sequence[str]:
+    """Why the boundary is not shown to part the records."""
+    return list(_problems(source, parted.lost, {row[PARTITION]: row for row in _facts(source, parted)}))
+
+
+def _facts(source: BoundaryArchive, parted: Parted) -> Sequence[Row]:
+    """Of each partition, and of the archive's rows under None, what ``_FACTS`` ask."""
+    keys = [
+        # -0.0 is not 0.0, and NaN is NaN.
+        f"CAST(f{i} AS STRING) AS k{i}" if column.type.name in APPROXIMATE else f"f{i} AS k{i}"
+        for i, column in enumerate(source.declared.stored)
+    ]
+    archive = parted.archive.withColumn("read", F.lit(False))
+    both = archive.union(parted.topic.select(archive.columns)).selectExpr(
+        *keys, TIME, f"{TIME} < {source.boundary} AS below", PARTITION, OFFSET, "read"
+    )
+    alike = f"PARTITION BY {', '.join(f'k{i}' for i, _ in enumerate(keys))} ORDER BY {PARTITION}, {OFFSET}"
+    every = f"OVER ({alike} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    counted = both.selectExpr(
+        *(TIME, "below", PARTITION, OFFSET, "read"),
+        f"count_if({PARTITION} IS NULL) {every} AS archived",
+        f"count_if({PARTITION} IS NOT NULL) {every} AS held",
+        f"count_if(read) {every} AS job",
+        # The archive's own rows come first, as they have no partition.
+        f"row_number() OVER ({alike}) - count_if({PARTITION} IS NULL) {every} AS copy",
+    )
+    return counted.groupBy(PARTITION).agg(*(F.expr(sql).alias(name) for name, sql in _FACTS.items())).collect()
+
+
+def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[int | None, Row]) -> Iterator[str]:
+    archive, partitions = found.get(None), sorted(number for number in found if number is not None)
+    if archive is not None and archive["no_time"]:
+        yield f"the archive has {archive['no_time']} rows without an event time, which lie on neither side; {_OFFSETS}"
+    for number in partitions:
+        for name, says in _OF_RECORDS.items():
+            if (offset := found[number][name]) is not None:
+                yield f"the record at offset {offset} of partition {number} {says}"
+    if archive is not None and archive["surplus"]:
+        yield (
+            f"the archive has {archive['surplus']} rows from the boundary on, the first of "
+            f"{source.told(archive['surplus_from'])}, that the topic does not hold as often: it has deleted them, or "
+            f"the archive has rows twice. Name a later boundary, or {_OFFSETS}"
+        )
+    for number, first in sorted(lost.items()):
+        row = found.get(number)
+        begins = f"partition {number} begins at offset {first} by now, and"
+        if row is None or not row["older"]:
+            yield (
+                f"{begins} none of its records that the job has read and the topic still holds lies below the "
+                f"boundary, so that deleted ones may lie beyond. Name a later boundary, or {_OFFSETS}"
+            )
+        elif not row["newer"]:
+            yield (
+                f"{begins} none of its records from the boundary on that the job has read is in the archive, so that "
+                "nothing shows whether the archive goes on there or lacks deleted ones. Name an earlier boundary, or "
+                "wait until the archive holds more"
+            )
+        elif row["ends"] is not None and row["last"] > row["ends"]:
+            yield (
+                f"{begins} the archive has its record at offset {row['last']}, and not that at offset {row['ends']}: "
+                "it is cut, or not written in the order of the topic, and may lack deleted ones. Wait until it holds "
+                f"both, or {_OFFSETS}"
+            )
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What is read: the archive below the boundary, None where the topic has all records, and the topic."""
+
+    archive: BackfillSource | None
+    topic: KafkaSource
+
+
+class BoundaryArchiveReader:
+    """Reads the records below one offset of each partition, once it is proven that the boundary parts them.
+
+    Args:
+        session: Of Spark.
+        source: Both places.
+    """
+
+    def __init__(self, session: SparkSession, source: BoundaryArchive) -> None:
+        self._session, self._source = session, source
+
+    def check(self) -> None:
+        """Raises :class:`BackfillError` where the boundary is not shown to part them."""
+        reader_of(self._session, self._source.archive).check()
+        self._joined()
+
+    def rows(self) -> DataFrame:
+        """The rows of both, decoded; behind what was prepared those of the topic, whatever their time."""
+        joined, source = self._joined(), self._source
+        names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
+        recent = self._timed(joined.topic)
+        if joined.archive is None:
+            return recent.select(*names)
+        older = self._timed(_narrowed(source, joined.archive, source.span)).where(F.col(TIME) < source.boundary)
+        return older.select(*names).union(recent.where(F.col(TIME) >= source.boundary).select(*names))
+
+    def newest(self) -> KafkaSource:
+        """The records that the topic still holds: in each partition they have the greatest event time of all."""
+        return self._joined().topic
+
+    def _joined(self) -> _Joined:
+        return pin(self._session, replace(self._source, span=None), self._proven)
+
+    def _proven(self) -> _Joined:
+        session, source = self._session, self._source
+        held, begin, end = extent(session, source.topic)
+        start = {number: max(min(held[number], end[number]), begin[number]) for number in held}
+        lost = {number: at for number, at in held.items() if at > begin[number]}
+        if not lost:
+            return _Joined(None, between(source.topic, start, end))
+        if source.topic.start.mode == "behind":
+            missing = {number: at for number, at in lost.items() if end[number] > begin[number]}
+            if not missing:
+                return _Joined(None, between(source.topic, start, end))
+            number, at = min(missing.items())
+            raise BackfillError(
+                f"{source.topic.place}: partition {number} begins at offset {at} by now, behind what was prepared: "
+                "leave what was prepared out"
+            )
+        # All that the archive holds then was in the topic when the topic's end is asked.
+        archive = self._unchanging(source.archive)
+        latest = {number: at for (_, number), at in offsets(session, source.topic.topics, Position("latest")).items()}
+        if latest.keys() != end.keys():
+            raise BackfillError(
+                f"table {source.table}: {source.topic.place} got partitions while it is read: repeat it"
+            )
+        last = {number: max(latest[number], at) for number, at in end.items()}
+        topic = self._timed(between(source.topic, held, last)).withColumn("read", F.col(OFFSET) < by_partition(end))
+        (first,) = topic.agg(F.min(TIME)).collect()[0]
+        # A row is as old as one that is equal to it.
+        oldest = source.boundary if first is None else min(first, source.boundary)
+        rows = self._timed(_narrowed(source, archive, None, oldest)).where(f"{TIME} IS NULL OR {TIME} >= {oldest}")
+        if found := problems(source, Parted(topic, rows, lost)):
+            raise BackfillError(
+                f"table {source.table}: {source.told(source.boundary)} is not shown to part {source.archive.place} "
+                f"from {source.topic.place}: {found[0]}"
+            )
+        return _Joined(archive, between(source.topic, start, end))
+
+    def _unchanging(self, archive: BackfillSource) -> BackfillSource:
+        """The archive as it is now; lakes have snapshots, which the run keeps to since it first looked."""
+        reader_of(self._session, archive).check()
+        if not isinstance(archive, FileSource):
+            return archive
+        files = frozenset(path for path, _ in FileReader(self._session, archive).files())
+        return replace(archive, read=FilesRead(files, (), ()))
+
+    def _timed(self, side: BackfillSource) -> DataFrame:
+        """The rows of one side, decoded, each with its event time; of the topic with partition and offset, too."""
+        source = self._source
+        columns = source.declared.stored
+        decoded = [side.decode(column, f"f{i}", source.declared) for i, column in enumerate(columns)]
+        place = ("m_partition", "m_offset") if isinstance(side, KafkaSource) else ("CAST(NULL AS INT)", "NULL")
+        rows = reader_of(self._session, side).rows()
+        rows = rows.selectExpr(
+            *(f"{value} AS c{i}" for i, value in enumerate(decoded)),
+            f"{place[0]} AS {PARTITION}",
+            f"CAST({place[1]} AS BIGINT) AS {OFFSET}",
+        )
+        names = (f"c{i} AS f{i}" for i, _ in enumerate(columns))
+        return rows.selectExpr(*names, f"{micros_of(source.time)} AS {TIME}", PARTITION, OFFSET)
+
+
+reader = BoundaryArchiveReader
+
+
+def _narrowed(
+    source: BoundaryArchive, archive: BackfillSource, span: TimeSpan | None, oldest: int | None = None
+) -> BackfillSource:
+    """The archive, which may leave out rows that are not asked for by their time, where that is one of its columns."""
+    if source.field is None or not isinstance(archive, TimeBounded):
+        return archive
+    if oldest is not None:
+        return archive.within(TimeSpan(source.field, oldest, None))
+    if span is None or span.field != source.field:
+        return archive.within(TimeSpan(source.field, None, source.boundary))
+    last = source.boundary if span.last is None else min(span.last, source.boundary)
+    return archive.within(TimeSpan(source.field, span.first, last))

@@ -1,0 +1,324 @@
+"""The warm start of a job that has never run: the savepoint that it would have left, had it read its tables so far.
+
+It is written as a migration is. In the place of the old savepoint stands one of the new job that has read all rows and
+kept nothing of them: the template with the positions behind these rows and with the watermark to which they lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
+from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.history.computing import HistoryComputer
+from airflow_flinkcompat.history.known_history import KnownHistory, history_session, history_spark
+from airflow_flinkcompat.history.queries import preview, state_query
+from airflow_flinkcompat.history.sources import (
+    ALL,
+    EPOCH,
+    GOES_ON_BEHIND,
+    AssumedHistory,
+    HistoryLocations,
+    SourceEnd,
+    SourceEnds,
+    Until,
+    end_of,
+    resumable,
+)
+from airflow_flinkcompat.history.watermarks import NEVER, watermark
+from airflow_flinkcompat.migration.slices import watermarks, with_watermark
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
+from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
+from airflow_flinkcompat.savepoint.store import METADATA, read_handle, read_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_WARM = "WARM START: all of the state is computed from history"
+
+
+_NOT_WARM = "NO WARM START: one state is not computed from history, so that no savepoint is written"
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What a job that has never run begins with.
+
+    Attributes:
+        side: Its script.
+        plan: Flink's own.
+        history: The tables of which the rows are known.
+        until: By the name of a table how far it is read; all that lies there of one that is not named.
+        state: What becomes of each of its states.
+        reasons: By the name of a source or operator why it would begin with less than all; empty where none does.
+    """
+
+    side: Side
+    plan: CompiledPlan
+    history: KnownHistory
+    until: Mapping[str, Until]
+    state: Migration
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, own: Migration, side: Side, plan: CompiledPlan, history: KnownHistory, until: Mapping[str, Until]
+    ) -> WarmStart:
+        """What a job would begin with, told without Spark.
+
+        Args:
+            own: The migration of the job to itself, which has a line for each of its states.
+            side: Its script.
+            plan: Flink's own.
+            history: The tables of which the rows are known.
+            until: By the name of a table how far it is read.
+
+        Returns:
+            Its states; where ``reasons`` holds one there is no warm start.
+
+        Raises:
+            InputError: The script reads no table of such a name.
+        """
+        lines = Migration(tuple(_line(line.new) for line in own.operators if line.new is not None))
+        state, reasons = history.extend(lines, side, begins=True)
+        started = cls(side, plan, history, until, state)
+        return replace(started, reasons=dict(started._missing(reasons)))
+
+    def _missing(self, told: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        read = {last_name(spec.name) for spec in self._sources}
+        if unknown := sorted(self.until.keys() - read):
+            raise InputError(
+                f"--until {unknown[0]}: the script reads no table of that name; it reads {', '.join(sorted(read))}"
+            )
+        if self.side.version not in MIGRATED_LINES:
+            yield "the job", f"no state was written for Flink {self.side.version} yet, where it may mean something else"
+        for node in self.plan.nodes:
+            if not node.inputs and not any(_is_of(node.config, spec) for spec in self._sources):
+                yield node.description, "its rows come once more when the job begins, as it keeps no positions"
+        for spec in self._sources:
+            try:
+                self._resumable(spec)
+            except BackfillError as error:
+                yield last_name(spec.name), str(error)
+        for line in self.state.operators:
+            kept = line.new
+            if kept is not None and kept.kind is StateKind.OPERATOR and line.keep is not StateAction.COMPUTED:
+                reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "what it keeps is not known"
+                yield kept.name, told.get(kept.name, reason)
+            elif kept is not None and kept.kind is StateKind.OPERATOR:
+                query = state_query(self.side, kept, AssumedHistory(self.history.places))
+                untimed = [table.name for table in query.tables if table.watermark is None]
+                if untimed and (query.in_windows or not query.stores_watermark):
+                    yield kept.name, f"how far time has come in table {untimed[0]} its rows do not tell"
+
+    @property
+    def report(self) -> MigrationReport:
+        """What the job begins with, as a report says it."""
+        lines = (
+            line
+            if line.new is None or line.new.kind is not StateKind.POSITIONS
+            else replace(line, keep=StateAction.BEGINS)
+            if last_name(line.new.name) in self.reasons
+            else replace(line, keep=StateAction.COMPUTED, reason=GOES_ON_BEHIND)
+            for line in self.state.operators
+        )
+        kept = MigrationExtent.NONE if self.reasons else MigrationExtent.WHOLE
+        return MigrationReport(kept, tuple(map(MigratedOperator.of, lines)))
+
+    @property
+    def headline(self) -> str:
+        """Whether there is a warm start, in a sentence that begins with its word in capitals."""
+        return _NOT_WARM if self.reasons else _WARM
+
+    def preview(self) -> Iterator[str]:
+        """What a run would read, and what of it is not exact, told without Spark.
+
+        Yields:
+            A sentence each.
+        """
+        lines = (line for line in self.state.operators if line.keep is StateAction.COMPUTED)
+        specs = [line.new for line in lines if line.new is not None and line.new.kind is StateKind.OPERATOR]
+        places = AssumedHistory(self.history.places)
+        yield from preview(self.side, specs, places, "as far as --until says, or as it goes when the command looks")
+
+    @property
+    def _sources(self) -> Sequence[StateSpec]:
+        return [line.new for line in self.state.operators if line.new and line.new.kind is StateKind.POSITIONS]
+
+    def _table(self, spec: StateSpec) -> Table:
+        """Raises BackfillError: none, or several, are of that name, or nobody named its history."""
+        name = last_name(spec.name)
+        found = [table for table in self.side.program.tables if table.path[2] == name]
+        if len(found) != 1:
+            raise BackfillError(f"the script declares {len(found)} tables of that name")
+        if name not in self.history.tables:
+            raise BackfillError(f"the history of table {name} is not named: --history {name}")
+        return found[0]
+
+    @property
+    def _locations(self) -> TableLocations:
+        return HistoryLocations(tables=self.history.places)
+
+    def _resumable(self, spec: StateSpec) -> Table:
+        table = self._table(spec)
+        resumable(table, self._locations)
+        return table
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Sees that the rows can be had, with a Spark that stays for what computes from them.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            InputError: Spark does not start, or what is to be read is not there.
+            NotMigratable: The oldest records of a topic are gone.
+        """
+        from airflow_flinkcompat.history.sources import check_source
+
+        with history_spark(self.history.master, [(self.side, self._locations)]) as session:
+            for name, end in self._ends(session).items():
+                source = SourceEnds(ends=((name, end),)).source(self._tables[name])
+                check_source(session, source, lambda line: None)  # what is not told is said when it is read
+            yield
+
+    @property
+    def _tables(self) -> Mapping[str, Table]:
+        """Raises BackfillError."""
+        return {last_name(spec.name): self._table(spec) for spec in self._sources}
+
+    def _ends(self, session: SparkSession) -> dict[str, SourceEnd]:
+        """How far each table goes by now. Raises BackfillError."""
+        return {
+            name: end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
+            for name, table in self._tables.items()
+        }
+
+    @contextmanager
+    def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
+        """Who computes the state, and the savepoint in whose place it comes.
+
+        Args:
+            template: Path or URI of a savepoint that the job took before it had read anything.
+            say: Gets a line for what is read.
+
+        Yields:
+            Path of a savepoint of the job that has read all rows and kept nothing of them, and the computer.
+
+        Raises:
+            InputError: Spark does not start, or what is to be read is not there.
+            NotMigratable: A state cannot be computed.
+            SavepointUnreadable: The template cannot be had from here, or is of a form that is not known.
+        """
+        from airflow_flinkcompat.history.computing import HistoryComputer
+        from airflow_flinkcompat.spark_migration import SparkWorkers
+
+        with history_session(self.history.master, [(self.side, self._locations)], say) as session:
+            ends = self._ends(session)
+            for name, end in ends.items():
+                say(f"{name} is read to here: {end}")
+            locations = SourceEnds(ends=tuple(ends.items()))
+            sample = self.history.sample
+            computer = HistoryComputer(session, SparkWorkers(session), self.side, locations, say, sample=sample)
+            with TemporaryDirectory(prefix="flinkcompat-warm-start-") as folder:
+                head, reached = self._unfilled(template, computer, locations, say)
+                Path(folder, METADATA).write_bytes(head.to_bytes())
+                yield folder, replace(computer, reached=reached)
+
+    def _unfilled(
+        self, template: str, computer: HistoryComputer, ends: SourceEnds, say: Callable[[str], None]
+    ) -> tuple[SavepointMetadata, Mapping[str, int]]:
+        """The template with positions and watermarks, and with nothing by key; of operators by id how far time came."""
+        head = read_metadata(template)
+        specs = {line.new.id: line.new for line in self.state.operators if line.new is not None}
+        by_name = dict(ends.ends)
+        of_tables: dict[str, int] = {}
+        reached: dict[str, int] = {}
+        said: list[str] = []
+
+        def filled(operator: OperatorState) -> OperatorState:
+            spec = specs.get(operator.id)
+            if spec is not None and spec.kind is StateKind.POSITIONS:
+                return by_name[last_name(spec.name)].behind(operator, template)
+            if spec is None or spec.kind is StateKind.SINK:
+                return _empty(operator)
+            query = state_query(self.side, spec, computer.locations)
+            if not list(watermarks(operator, template)) and query.stores_watermark:
+                return _empty(operator)
+            for table in query.tables:
+                if table.name not in of_tables:
+                    of_tables[table.name] = self._watermark(computer, table, ends)
+            # Of several inputs Flink goes by the one that lies furthest behind.
+            slowest = min(query.tables, key=lambda table: of_tables[table.name])
+            if (told := _told(slowest, of_tables[slowest.name], not query.stores_watermark)) not in said:
+                said.append(told)
+                say(told)
+            reached[spec.id] = of_tables[slowest.name]
+            return with_watermark(operator, template, reached[spec.id])
+
+        made = tuple(_with_headers_of(each, filled(each), template) for each in head.operators)
+        return replace(head, operators=made), reached
+
+    def _watermark(self, computer: HistoryComputer, table: Table, ends: SourceEnds) -> int:
+        pipeline = next(
+            each
+            for each in self.side.program.pipelines
+            if any(isinstance(node, Scan) and node.table == table for node in walk_nodes(each.sink))
+        )
+        with computer.reading(f"table {table.name}"):
+            return watermark(computer.session, pipeline, self.plan, table, ends)
+
+
+def _line(spec: StateSpec) -> OperatorMigration:
+    """What becomes of a state in the savepoint of a job that has read all rows and kept nothing of them."""
+    if spec.kind is StateKind.POSITIONS:
+        return OperatorMigration(StateAction.CARRIED, spec, spec, "")
+    return OperatorMigration(StateAction.BEGINS, spec, spec, "")
+
+
+def _is_of(config: Mapping[str, Any], spec: StateSpec) -> bool:
+    return "scanTableSource" in config and config["scanTableSource"]["table"]["identifier"] == spec.name
+
+
+def _empty(operator: OperatorState) -> OperatorState:
+    subtasks = tuple(SubtaskState(each.index) for each in operator.subtasks or ())
+    return replace(operator, coordinator=None, subtasks=subtasks)
+
+
+def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) -> OperatorState:
+    """An operator with the keyed state of the template, which holds no key: the headers alone, put inline."""
+
+    def inline(keyed: KeyGroups | None) -> KeyGroups | None:
+        return keyed and replace(keyed, handle=Inline("headers", read_handle(keyed.handle, path)))
+
+    keyed = {each.index: inline(each.keyed) for each in template.subtasks or ()}
+    subtasks = filled.subtasks and tuple(replace(each, keyed=keyed[each.index]) for each in filled.subtasks)
+    return replace(filled, subtasks=subtasks)
+
+
+def _told(table: Table, reached: int, of_rows: bool) -> str:
+    if reached == NEVER:
+        begins = "nothing of its rows counts as sent" if of_rows else "all windows over it are open"
+        return f"no watermark has come for table {table.name}: {begins}"
+    time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    of = {column.name: column.type.name for column in table.columns}
+    if table.watermark is not None and of[table.watermark.column] == "TIMESTAMP_LTZ":
+        time += "Z"
+    if of_rows:
+        return f"what rows of table {table.name} in front of {time} bring counts as sent: a backfill computes it"
+    return f"windows over table {table.name} that end by {time} count as sent: a backfill computes them"

@@ -1,0 +1,199 @@
+"""Watermarks that past rows imply: late rows, closed sessions, and the watermark at the savepoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
+from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
+from airflow_flinkcompat.backfill.steps import Select, Where
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
+from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic, topic_of
+from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.sources import RowsRead, SourceEnds, TopicEnd
+from airflow_flinkcompat.history.state_rows import Doubt, exact
+from airflow_flinkcompat.history.table_rows import TableRows
+from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.nodes import Scan, Table, Window
+from airflow_flinkcompat.plan.operators import Source, StatelessSegment
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.types import INT, Column, timestamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_IDLE = ("scan.watermark.idle-timeout", "table.exec.source.idle-timeout")
+
+
+def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Select:
+    """The rows of a table, each with how far the watermark may have been when it came."""
+    table, source = rows.table, rows.locations.source(rows.table)
+    assert table.watermark is not None
+    if not rows.ordered:
+        raise NotComputable(f"{source.place} does not tell which rows came late for {matter}")
+    if any(table.option(option) or dict(rows.pipeline.settings).get(option) for option in _IDLE):
+        raise NotComputable(f"where partitions may be idle, history does not tell which rows came late for {matter}")
+    width = len(columns)
+    # Rows that no condition lets through move the watermark too.
+    read = rows.selected(Scan(table), [*columns, rows.time, table.watermark.expression, *rows.conditions])
+    # A broker's partitions have watermarks of their own, of which the job's is the least; files are read one by one.
+    stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | ArchivedTopic) else ""
+    before = f"OVER ({stream}ORDER BY arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    mixed = "FALSE" if stream else "min(arrival.stream) OVER () <> max(arrival.stream) OVER ()"
+    found = [f"c{i}" for i in range(width)]
+    found += [micros_of(f"c{width}"), f"max({micros_of(f'c{width + 1}')}) {before}", mixed]
+    through = [f"c{width + 2 + i}" for i in range(len(rows.conditions))]
+    met = Select(read, (*enumerate([*found, *through]),))
+    if not through:
+        return met
+    let_through = Where(met, " AND ".join(f"c{width + 3 + i}" for i in range(len(through))))
+    return Select(let_through, (*enumerate(f"c{i}" for i in range(width + 3)),))
+
+
+def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
+    """The rows that may have come too late for their session, or after a part of it was closed."""
+    assert sessions.gap is not None
+    gap, width = sessions.gap * 1000, len(keys)
+    of_key = ", ".join(f"c{i}" for i in range(width)) or "1"
+    met = rows_met(rows, keys, "a session")
+    columns = [f"c{i}" for i in range(width)]
+    time, watermark, unordered = f"c{width}", f"c{width + 1}", f"c{width + 2}"
+    columns += [time, watermark, unordered]
+    by_time = f"OVER (PARTITION BY {of_key} ORDER BY {time})"
+    beside = Select(met, (*enumerate([*columns, f"lag({time}) {by_time}", f"lag({watermark}) {by_time}"]),))
+    former, former_met = f"c{width + 3}", f"c{width + 4}"
+    begins = f"({former} IS NULL OR {time} - {former} > {gap})"
+    late = f"coalesce({watermark} >= {time} + {gap} - 1000, FALSE)"
+    closed = f"coalesce(greatest({watermark}, {former_met}) >= {former} + {gap} - 1000, FALSE)"
+    doubtful = f"{unordered} OR {late} OR (NOT {begins} AND {closed})"
+    number = f"sum(IF({begins}, 1, 0)) OVER (PARTITION BY {of_key} ORDER BY {time} ROWS UNBOUNDED PRECEDING)"
+    numbered = Select(beside, (*enumerate([*columns, f"{number}", doubtful]),))
+    end = f"max({time}) OVER (PARTITION BY {of_key}, c{width + 3}) + {gap}"
+    ended = Select(numbered, ((0, end), (1, f"c{width + 4}")))
+    return Doubt(
+        Select(Where(ended, "c1"), ((0, "c0"),)),
+        "a row may have come too late for its session, and history does not tell whether it did",
+    )
+
+
+NEVER = -(1 << 63)
+"""The watermark of a job to which none has come."""
+
+
+_PARTITION = "flinkcompat_partition"
+
+
+@dataclass(frozen=True)
+class Watermarking:
+    """Where the watermarks of a table come from.
+
+    Attributes:
+        by_split: Whether its source makes them, for each split by itself.
+        idle: Whether a split without rows counts as idle then.
+    """
+
+    by_split: bool
+    idle: bool = False
+
+    @classmethod
+    def of(cls, plan: CompiledPlan, table: Table) -> Watermarking:
+        """What a compiled plan tells."""
+        pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
+        if len(pushed) != 1:
+            raise NotComputable(f"where the watermarks of table {table.name} come from its plan does not tell")
+        (found,) = pushed
+        return found
+
+
+def _reads(config: Any, table: Table) -> bool:
+    scanned = config.get("scanTableSource")
+    return scanned is not None and last_name(str(scanned["table"]["identifier"])) == table.path[2]
+
+
+def _pushed(scan: Any, table: Table) -> Watermarking:
+    for ability in scan.get("abilities") or ():
+        if ability["type"] == "SourceWatermark":
+            raise NotComputable(f"the watermarks of table {table.name} are those of its connector")
+        if ability["type"] == "WatermarkPushDown":
+            of_table = (ability.get("watermarkParams") or {}).get("sourceIdleTimeout", -1)
+            return Watermarking(True, max(int(ability.get("idleTimeoutMillis", -1)), int(of_table)) > 0)
+    return Watermarking(False)
+
+
+def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, table: Table, ends: SourceEnds) -> int:
+    """How far time had come for who has read the rows of a table."""
+    how = Watermarking.of(plan, table)
+    rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
+    end = dict(ends.ends)[table.path[2]]
+    if how.by_split and not isinstance(end, TopicEnd):
+        raise NotComputable(f"the splits of table {table.name}, which have watermarks of their own, are not known")
+    if not isinstance(end, TopicEnd) or not how.by_split:
+        found = _highest(session, rows)
+        return found if found > 0 else NEVER
+    reached = _by_partition(session, rows)
+    counted = [each.partition for each in end.partitions if each.partition in reached or not how.idle]
+    return min((reached.get(partition, NEVER) for partition in counted), default=NEVER)
+
+
+def least_watermark(session: SparkSession, rows: TableRows) -> int:
+    """What no row of a table to come lies before, if it is not late, whoever makes the watermarks."""
+    table, locations = rows.table, rows.locations
+    source = locations.source(table)
+    topic = topic_of(source)
+    if topic is not None:
+        reached = _by_partition(session, rows)
+        return min((reached.get(partition, NEVER) for partition, _ in topic.end.offsets), default=NEVER)
+    if isinstance(locations, RowsRead) and locations.readers[table.path[2]].parallelism > 1:
+        raise NotComputable(f"several readers share the files of {source.place}, each with a watermark of its own")
+    return _highest(session, rows)
+
+
+def _highest(session: SparkSession, rows: TableRows) -> int:
+    """The highest watermark of all rows of a table."""
+    from airflow_flinkcompat.backfill.execution.frames import Execution
+
+    steps = exact(rows.grouped(Scan(rows.table), (), (_highest_of(rows.table),)), ("TIMESTAMP(3)",))
+    ((highest,),) = Execution(session).frame(steps).collect()
+    return _millis(highest)
+
+
+def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
+    """The highest watermark of each partition of a table that has rows."""
+    from airflow_flinkcompat.backfill.execution.frames import Execution
+
+    table = rows.table
+    if isinstance(source := rows.locations.source(table), BoundaryArchive):
+        rows = replace(rows, locations=_still_held(session, table, source))
+    column = Column(_PARTITION, INT)
+    numbered = replace(
+        table, columns=(*table.columns, column), metadata=(*table.metadata, (_PARTITION, "partition", True))
+    )
+    number = InputRef(len(table.columns), INT)
+    steps = exact(rows.grouped(Scan(numbered), (number,), (_highest_of(table),)), ("INT", "TIMESTAMP(3)"))
+    return {row[0]: _millis(row[1]) for row in Execution(session).frame(steps).collect()}
+
+
+def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
+    """The records that the topic still holds, in each partition one that is later than all that were deleted."""
+    from airflow_flinkcompat.history.time_boundary.read import BoundaryArchiveReader
+
+    if table.watermark_delay is None:
+        raise NotComputable(
+            f"the watermark of table {table.name} does not follow its event time by a constant, so that records which "
+            "the topic has deleted may have brought it further"
+        )
+    newest = BoundaryArchiveReader(session, source).newest()
+    return SourceEnds(ends=((table.path[2], TopicEnd(newest, ())),))
+
+
+def _highest_of(table: Table) -> AggregateCall:
+    assert table.watermark is not None
+    return AggregateCall("MAX", (table.watermark.expression,), timestamp(3))
+
+
+def _millis(micros: int | None) -> int:
+    return NEVER if micros is None else micros // 1000
