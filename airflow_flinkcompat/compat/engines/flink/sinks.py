@@ -16,7 +16,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.changelog import change
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     ON_CONFLICT,
     Materializer,
-    faults,
+    conflict_faults,
     materializer,
 )
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
@@ -293,7 +293,7 @@ def lack_clause(pair: PipelinePair) -> tuple[bool, bool]:
 
 
 def _lacks_clause(output: Output, pipeline: Pipeline, program: Program, sink: Table | None, line: str | None) -> bool:
-    found = () if sink is None else faults(output, pipeline, program, sink, line)
+    found = () if sink is None else conflict_faults(output, pipeline, program, sink, line)
     return any(each.kind == ON_CONFLICT and each.certain for each in found)
 
 

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
-from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused
+from airflow_flinkcompat.compat.engines.flink.validation.functions import refused_call
 from airflow_flinkcompat.plan.types import BIGINT, INT, NULL, STRING, UNKNOWN, DataType
 from airflow_flinkcompat.sql import parse_script
 
@@ -79,7 +79,7 @@ def test_a_declared_function_may_hide_one_of_flinks(declaration: str) -> None:
     ],
 )
 def test_what_is_not_known_is_not_spoken_of(function: str, types: list[DataType]) -> None:
-    assert refused(function, types, UNKNOWN) == ""
+    assert refused_call(function, types, UNKNOWN) == ""
 
 
 def _explained(statement: str) -> str:

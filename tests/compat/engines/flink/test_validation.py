@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
-from airflow_flinkcompat.compat.engines.flink.validation.casts import fits
+from airflow_flinkcompat.compat.engines.flink.validation.functions import is_implicitly_cast
 from airflow_flinkcompat.plan.types import BIGINT, NULL, STRING, UNKNOWN, DataType
 from airflow_flinkcompat.sql import parse_script
 from tests import sections
@@ -85,7 +85,7 @@ def test_whether_results_change_may_depend_on_what_is_not_known() -> None:
     ],
 )
 def test_casts(source: DataType, target: DataType, expected: bool | None) -> None:
-    assert fits(source, target) is expected
+    assert is_implicitly_cast(source, target) is expected
 
 
 @pytest.mark.slow

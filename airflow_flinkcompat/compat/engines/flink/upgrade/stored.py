@@ -15,7 +15,12 @@ from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.settings import MINI_BATCH
 from airflow_flinkcompat.compat.engines.flink.sinks import table
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
-from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer, faults, materializer
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
+    REQUIRED,
+    Materializer,
+    conflict_faults,
+    materializer,
+)
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, SinkState, SourceState
@@ -372,7 +377,7 @@ def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: s
     found = table(program, output.sink) if output.sink else None
     if found is None or not found.primary_key or line is None:
         return
-    refused = list(faults(output, pipeline, program, found, line))
+    refused = list(conflict_faults(output, pipeline, program, found, line))
     if refused:
         yield from (REFUSED for each in refused if each.certain)
         return

@@ -1,4 +1,4 @@
-"""Whether Flink's validator and planner take an INSERT and the tables it uses, as far as a script tells (2.3.0)."""
+"""INSERT statements and tables that Flink 2.3.0 refuses, as far as the script shows."""
 
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.query import Query, brought, faults, of_declarations

@@ -34,10 +34,12 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
 _OUTER = ("LEFT", "RIGHT", "FULL")
+
+
 _AS_THEIR_INPUTS = (OtherKind.UNION_ALL, OtherKind.LIMIT)
 
 
-def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) -> Iterator[Fault]:
+def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) -> Iterator[Fault]:
     """What Flink refuses of an INSERT because its results change.
 
     Args:

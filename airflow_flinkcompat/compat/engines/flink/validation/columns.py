@@ -1,16 +1,48 @@
-"""Whether the columns of a query go into those of its sink: how many there are, which are named, of which types."""
+"""Columns of an INSERT and its sink, event times, and joins FOR SYSTEM_TIME AS OF that Flink refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from airflow_flinkcompat.compat.engines.flink.validation.casts import fits
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
-from airflow_flinkcompat.plan.nodes import Opaque, Scan, Sink, Table, walk_nodes
-from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.compat.engines.flink.validation.functions import is_implicitly_cast
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.plan.expressions import (
+    ACCESSES,
+    Expression,
+    FunctionCall,
+    InputRef,
+    conjuncts,
+    through,
+    transform,
+    walk,
+)
+from airflow_flinkcompat.plan.nodes import (
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    Node,
+    Opaque,
+    Over,
+    Project,
+    Scan,
+    Sink,
+    Sort,
+    Table,
+    Union,
+    WindowAggregate,
+    WindowAssign,
+    walk_nodes,
+)
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators
+from airflow_flinkcompat.plan.ordering import HIDDEN_KEY
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.scalars import time_attribute_of
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, TimeAttribute
 
 
-def faults(sink: Sink) -> Iterator[Fault]:
+def column_faults(sink: Sink) -> Iterator[Fault]:
     """What Flink refuses of the columns of an INSERT.
 
     Args:
@@ -43,7 +75,7 @@ def faults(sink: Sink) -> Iterator[Fault]:
         )
         return
     for column, target in zip(sink.schema, targets, strict=True):
-        if fits(column.type, target.type) is False:
+        if is_implicitly_cast(column.type, target.type) is False:
             yield Fault(
                 f"type of {target.name}",
                 f"the query gives a {_type(column)} to column {target.name} of sink {table.name}, which is a "
@@ -89,3 +121,202 @@ def _list(sink: Sink, table: Table, named: dict[str, Column], fixed: set[str]) -
                 f"column {column.name} of sink {table.name} takes no NULL, and the INSERT does not name it; name it, "
                 "or let the column be NULL",
             )
+
+
+_REFUSED = ("RIGHT", "FULL")
+
+
+_EQUALITIES = ("=", "IS NOT DISTINCT FROM")
+
+
+def temporal_join_faults(root: Node) -> Iterator[Fault]:
+    """Find what Flink refuses of the joins FOR SYSTEM_TIME AS OF of a query.
+
+    Args:
+        root: The query.
+
+    Yields:
+        The faults.
+    """
+    yield from _below(root, ())
+
+
+def _below(node: Node, above: Sequence[Expression]) -> Iterator[Fault]:
+    """Find the faults of a node and what is below it; the conditions of WHERE above it are over its columns."""
+    match node:
+        case Filter():
+            yield from _below(node.input, (*above, *conjuncts(node.condition)))
+        case Project():
+            computed = through(node.expressions)
+            yield from _below(node.input, [transform(part, computed) for part in above])
+        case Join():
+            width = len(node.left.schema)
+            if node.temporal is not None:
+                yield from _of(node, above)
+            yield from _below(node.left, [part for part in above if _sides(part, width) == {True}])
+            right = _shifted(width)
+            yield from _below(node.right, [transform(part, right) for part in above if _sides(part, width) == {False}])
+        case _:
+            for each in node.inputs:
+                yield from _below(each, ())
+
+
+def _of(join: Join, above: Sequence[Expression]) -> Iterator[Fault]:
+    own = () if join.condition is None else conjuncts(join.condition)
+    by_event_time = join.temporal is not None and time_attribute_of(join.temporal, join.schema)
+    # A join with versions takes its key from ON alone, a lookup from WHERE too.
+    compared = own if by_event_time is TimeAttribute.ROWTIME else (*own, *above)
+    width = len(join.left.schema)
+    keys = [key for part in compared if (key := _key(part, width)) is not None]
+    if join.kind in _REFUSED:
+        yield Fault("kind of join", f"a join FOR SYSTEM_TIME AS OF is no {join.kind} JOIN; take INNER or LEFT")
+    elif not keys:
+        yield Fault("key of join", "a join FOR SYSTEM_TIME AS OF has no = of columns of both sides; compare the key")
+    elif not any(_is_stored(key) for key in keys):
+        message = "the key of a join FOR SYSTEM_TIME AS OF is computed; compare a column of the joined table itself"
+        yield Fault("key of join", message, certain=False)
+
+
+def _is_stored(key: Expression) -> bool:
+    return isinstance(key, InputRef) or (isinstance(key, FunctionCall) and key.function in ACCESSES)
+
+
+def _key(part: Expression, width: int) -> Expression | None:
+    """The side of an equality that is computed of the right input alone, where the other one is of the left input."""
+    if not isinstance(part, FunctionCall) or part.function not in _EQUALITIES:
+        return None
+    sides = [_sides(arg, width) for arg in part.args]
+    return part.args[sides.index({False})] if {True} in sides and {False} in sides else None
+
+
+def _shifted(width: int) -> Callable[[Expression], Expression]:
+    return lambda leaf: replace(leaf, index=leaf.index - width) if isinstance(leaf, InputRef) else leaf
+
+
+def _sides(expression: Expression, width: int) -> set[bool]:
+    return {part.index < width for part in walk(expression) if isinstance(part, InputRef)}
+
+
+_DECLARE = "declare WATERMARK FOR it, or take a column that has one"
+
+
+def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
+    """What Flink refuses of the windows of a query, and of how it orders its rows.
+
+    Args:
+        pipeline: The INSERT. Of operations of the Table API nothing is said: those are refused in words of their own.
+
+    Yields:
+        The faults. In batch mode any column with a time will do, and rows are ordered by whatever there is.
+    """
+    if pipeline.steps:
+        return
+    settings = dict(pipeline.settings)
+    mode = settings.get("execution.runtime-mode", "streaming").lower()
+    root = pipeline.sink.input
+    for node in walk_nodes(root):
+        if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
+            yield from _window(node.input, node.time, mode)
+    sort = _last_sort(root)
+    if sort is not None and sort.keys and sort.limit is None and mode == "streaming" and not _sorts_anything(settings):
+        yield from _order(sort)
+
+
+def output_time_faults(pipeline: Pipeline, output: Output) -> Iterator[Fault]:
+    """Find more than one column of event time that goes into a sink."""
+    table = pipeline.sink.table
+    if table is None or not table.declared:
+        return
+    forms = {operator.span: operator.form for operator in operators(output) if isinstance(operator, JoinOperator)}
+    fixed = {name for name, value in pipeline.sink.partition if value}
+    columns = {column.name: column for column in written(table) if column.name not in fixed}
+    targets = [columns[name] for name in pipeline.sink.columns if name in columns] or list(columns.values())
+    flags = _event_times(pipeline.sink.input, forms)
+    names = [
+        column.name
+        for column, flag, target in zip(pipeline.sink.schema, flags, targets, strict=False)
+        if flag and column.type.with_nullability(True) == target.type.with_nullability(True)  # a CAST ends event time
+    ]
+    if len(names) > 1:
+        remedy = f"CAST all but one to {pipeline.sink.schema[flags.index(True)].type.with_nullability(True)}"
+        yield Fault(
+            "event times", f"several columns of event time go to sink {table.name}: {', '.join(names)}; {remedy}"
+        )
+
+
+def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool]:
+    """Tell which columns of a node are event time for sure."""
+    declared = [column.time_attribute is TimeAttribute.ROWTIME for column in node.schema]
+    match node:
+        case Scan() | WindowAggregate():
+            return declared
+        case GroupWindowAggregate():
+            return [flag and place >= len(node.keys) for place, flag in enumerate(declared)]
+        case Project():
+            below = _event_times(node.input, forms)
+            return [isinstance(each, InputRef) and below[each.index] for each in node.expressions]
+        case Filter() | Sort():
+            return _event_times(node.input, forms)
+        case Over():
+            return [*_event_times(node.input, forms), *[False] * len(node.calls)]
+        case WindowAssign():
+            below = _event_times(node.input, forms)
+            return [*below, *declared[len(below) :]]
+        case Union():
+            branches = [_event_times(each, forms) for each in node.branches]
+            return [all(flags) for flags in zip(*branches, strict=True)]
+        case Join() if node.temporal is not None:
+            return [*_event_times(node.left, forms), *[False] * len(node.right.schema)]
+        case Join() if forms.get(node.span) in (JoinForm.INTERVAL, JoinForm.WINDOW):
+            return [*_event_times(node.left, forms), *_event_times(node.right, forms)]
+    return [False] * len(node.schema)
+
+
+def view_time_faults(root: Node) -> Iterator[Fault]:
+    """Find the windows of a view that are on no time; whether it is a time attribute is asked when a query reads it."""
+    for node in walk_nodes(root):
+        if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
+            yield from _window(node.input, node.time, mode="")
+
+
+def _sorts_anything(settings: Mapping[str, str]) -> bool:
+    return settings.get("table.exec.non-temporal-sort.enabled", "").lower() == "true"
+
+
+def _window(below: Node, time: Expression, mode: str) -> Iterator[Fault]:
+    column = _column(below, time)
+    if column is None:
+        return
+    said = f"a window is on {column.name}, a {column.type.with_nullability(True)}"
+    if column.type.name not in TIMESTAMPS:
+        yield Fault("time of window", f"{said}, which is no time; {_DECLARE}")
+    elif mode == "streaming":
+        # Whether a column is still a time attribute behind other operators may be known less well here than by Flink.
+        yield Fault("time of window", f"{said} without a watermark; {_DECLARE}", certain=isinstance(below, Scan))
+
+
+def _last_sort(root: Node) -> Sort | None:
+    """The ORDER BY of the query itself: that of a subquery Flink leaves out."""
+    if isinstance(root, Project) and isinstance(root.input, Sort) and len(root.schema) < len(root.input.schema):
+        return root.input if root.input.schema[-1].name.startswith(HIDDEN_KEY) else None
+    return root if isinstance(root, Sort) else None
+
+
+def _order(sort: Sort) -> Iterator[Fault]:
+    key, ascending, _ = sort.keys[0]
+    column = _column(sort.input, key)
+    if column is None or (column.time_attribute is not None and ascending):
+        return
+    name = "what is not selected" if column.name.startswith(HIDDEN_KEY) else column.name
+    said = f"rows are ordered by {name}{'' if ascending else ' DESC'}, and those of a stream have no end"
+    remedy = "order them by a time attribute, ascending, or take a LIMIT"
+    certain = column.type.name not in TIMESTAMPS or column.time_attribute is not None
+    yield Fault("order", f"{said}; {remedy}", certain=certain)
+
+
+def _column(below: Node, expression: Expression) -> Column | None:
+    """The column that an expression names, where its type is known."""
+    if not isinstance(expression, InputRef) or expression.index >= len(below.schema):
+        return None
+    column = below.schema[expression.index]
+    return column if column.type.is_known else None

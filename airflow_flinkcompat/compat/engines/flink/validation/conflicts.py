@@ -49,23 +49,41 @@ from airflow_flinkcompat.plan.types import UNKNOWN
 
 ON_CONFLICT = "ON CONFLICT"
 """The clause, and the kind of fault that it is missing."""
+
+
 REQUIRED = "table.exec.sink.require-on-conflict"
+
+
 _MATERIALIZE = "table.exec.sink.upsert-materialize"
+
+
 _FIRST = (2, 3)
 """The first line of Flink that knows the clause, and asks for it."""
+
+
 _WITHOUT_RETRACTIONS = (2, 2)
 """The first line that plans no materializer for a sink that takes the row before an update as well."""
+
+
 _AT_WATERMARKS = ("ERROR", "NOTHING")
 """Strategies by which rows wait for the watermark in front of the sink."""
+
+
 REMEDY = (
     "add ON CONFLICT DO DEDUPLICATE (the latest row of a key stays), DO NOTHING (the first row stays) or DO ERROR (the "
     f"job fails) to the end of the INSERT, or set {REQUIRED} = false"
 )
 """What a script does about it. DO NOTHING and DO ERROR ask for a watermark of every source."""
+
+
 _OTHER_VALUES = frozenset({"UPPER", "LOWER", "TRIM", "SUBSTRING", "SUBSTR", "CONCAT", "ABS", "MOD", "DATE_FORMAT"})
 """Functions that no planner simplifies to their argument, and that keep no key."""
+
+
 _ORDERED = frozenset({"<", "<=", ">", ">=", "<>", "LIKE", "IS NOT NULL", "IS NULL"})
 """Conditions that give no column a constant value."""
+
+
 _Key = frozenset[object]
 
 
@@ -95,7 +113,9 @@ def strategy(output: Output) -> str | None:
     return next((text.upper() for name, text in output.hints if name == ON_CONFLICT), None)
 
 
-def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None) -> Iterator[Fault]:
+def conflict_faults(
+    output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None
+) -> Iterator[Fault]:
     """Find out whether a line of Flink refuses an INSERT for its ON CONFLICT clause, or for the lack of one.
 
     Args:

@@ -1,4 +1,4 @@
-"""What Flink refuses of a statement, as a value."""
+"""A reason for which Flink refuses a statement."""
 
 from __future__ import annotations
 

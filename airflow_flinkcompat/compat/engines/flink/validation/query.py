@@ -1,4 +1,4 @@
-"""A query with its tables: everything for which Flink refuses it, and what of that a new version brought."""
+"""All reasons for which Flink refuses an INSERT and its tables, and those that a new version adds."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from airflow_flinkcompat.compat.engines.flink.validation import (
-    calls,
-    changelog,
-    columns,
-    conflicts,
-    joins,
-    tables,
-    times,
+from airflow_flinkcompat.compat.engines.flink.validation.changelog import changelog_faults
+from airflow_flinkcompat.compat.engines.flink.validation.columns import (
+    column_faults,
+    output_time_faults,
+    temporal_join_faults,
+    time_faults,
+    view_time_faults,
 )
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import conflict_faults
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation.functions import (
+    call_faults,
+    called_functions,
+    unknown_function_faults,
+    view_call_faults,
+)
+from airflow_flinkcompat.compat.engines.flink.validation.tables import (
+    declaration_faults,
+    declared_expressions,
+    faults_of_table,
+)
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import Join, Scan, walk_nodes
@@ -59,22 +70,22 @@ def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
     if _alters(program):
         return
     declared = frozenset(each.name.upper() for each in program.functions)
-    names = {each: list(calls.called(node)) for each, node in program.view_plans}
+    names = {each: list(called_functions(node)) for each, node in program.view_plans}
     unused = [table for table in program.tables if table.name not in program.used_tables]
     for table in unused:
-        yield from ((fault, table.span) for fault in tables.of_declaration(table, declared))
+        yield from ((fault, table.span) for fault in declaration_faults(table, declared))
         names[table.name] = [
-            part.function for each in tables.expressions(table) for part in walk(each) if _is_call(part)
+            part.function for each in declared_expressions(table) for part in walk(each) if _is_call(part)
         ]
     for _, node in program.view_plans:
-        yield from ((fault, node.span) for fault in (*calls.of_view(node, declared), *times.of_view(node)))
+        yield from ((fault, node.span) for fault in (*view_call_faults(node, declared), *view_time_faults(node)))
     # Functions of a query have rules of their own.
     if not any(names.values()):
         return
-    used = {name for pipeline in program.pipelines for name in calls.called(pipeline.sink.input)}
+    used = {name for pipeline in program.pipelines for name in called_functions(pipeline.sink.input)}
     spans = {table.name: table.span for table in unused} | {name: node.span for name, node in program.view_plans}
     for where, found in names.items():
-        for fault in calls.unknown((name for name in found if name not in used), declared):
+        for fault in unknown_function_faults((name for name in found if name not in used), declared):
             yield fault, spans[where]
 
 
@@ -114,19 +125,19 @@ def _faults(query: Query) -> Iterator[Fault]:
     scans = [node for node in nodes if isinstance(node, Scan) and not (node.hints and _other_options(node.hints))]
     declared = frozenset(each.name.upper() for each in query.program.functions)
     for table in dict.fromkeys([scan.table for scan in scans]):
-        yield from tables.faults(table, declared, query.line, sink=False)
-    yield from calls.faults(sink.input, declared)
+        yield from faults_of_table(table, declared, query.line, sink=False)
+    yield from call_faults(sink.input, declared)
     if any(isinstance(node, Join) for node in nodes):
-        yield from joins.faults(sink.input)
-    yield from times.faults(query.pipeline)
+        yield from temporal_join_faults(sink.input)
+    yield from time_faults(query.pipeline)
     if sink.table is None or not sink.table.declared:
         return
-    yield from times.of_output(query.pipeline, query.output)
-    yield from columns.faults(sink)
+    yield from output_time_faults(query.pipeline, query.output)
+    yield from column_faults(sink)
     if not _other_options(sink.hints):
-        yield from tables.faults(sink.table, declared, query.line, sink=True)
-        yield from changelog.faults(query.output, query.pipeline, query.program, sink.table)
-        yield from conflicts.faults(query.output, query.pipeline, query.program, sink.table, query.line)
+        yield from faults_of_table(sink.table, declared, query.line, sink=True)
+        yield from changelog_faults(query.output, query.pipeline, query.program, sink.table)
+        yield from conflict_faults(query.output, query.pipeline, query.program, sink.table, query.line)
 
 
 def _other_options(hints: tuple[tuple[str, str], ...]) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from airflow_flinkcompat import connectors
-from airflow_flinkcompat.compat.engines.flink.validation import calls
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
-from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused as refused_call
+from airflow_flinkcompat.compat.engines.flink.validation.functions import expression_call_faults, refused_call
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.connectors.flink_options import has_metadata, metadata, table_faults
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
@@ -15,17 +14,27 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
 
 _KEY_FIELDS, _KEY_FORMAT = "key.fields", "key.format"
+
+
 _TRANSACTIONS = "sink.transactional-id-prefix"
+
+
 _ALIGNED, _DRIFT = "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift"
+
+
 _CACHE_LIMITS = tuple(
     f"lookup.partial-cache.{name}" for name in ("expire-after-access", "expire-after-write", "max-rows")
 )
+
+
 _LONGEST_TIME = 3
 """Digits of a second that a time attribute has at most."""
+
+
 _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "ROW", "MULTISET"})
 
 
-def faults(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
+def faults_of_table(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
     """What Flink refuses of a table's declaration.
 
     Args:
@@ -38,7 +47,7 @@ def faults(table: Table, functions: Collection[str], line: str | None, *, sink: 
         The faults.
     """
     if table.declared:
-        yield from of_declaration(table, functions)
+        yield from declaration_faults(table, functions)
         yield from _options(table, line, sink)
         yield from _metadata(table, sink)
         yield from _alignment(table, sink)
@@ -49,16 +58,16 @@ def faults(table: Table, functions: Collection[str], line: str | None, *, sink: 
         yield from _format(table)
 
 
-def of_declaration(table: Table, functions: Collection[str]) -> Iterator[Fault]:
+def declaration_faults(table: Table, functions: Collection[str]) -> Iterator[Fault]:
     """Find what Flink refuses of a table where it is declared, whether a query uses it or not."""
-    for expression in expressions(table):
-        yield from calls.of_expression(expression, functions)
+    for expression in declared_expressions(table):
+        yield from expression_call_faults(expression, functions)
     yield from _watermark(table)
     yield from _key_columns(table)
     yield from _partitions(table)
 
 
-def expressions(table: Table) -> Iterator[Expression]:
+def declared_expressions(table: Table) -> Iterator[Expression]:
     """Return the expressions of computed columns and of the watermark."""
     yield from (expression for _, expression in table.computed)
     if table.watermark is not None:

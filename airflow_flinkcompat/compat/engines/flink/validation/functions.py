@@ -1,14 +1,29 @@
-"""What types functions take in Flink SQL: each position was asked of a 2.3.0 planner with a column of each kind.
-
-Types stand as one letter of their kind (``KIND``); a type of no kind here, such as a variant, is never spoken of.
-"""
+"""Argument types that Flink's validator refuses in calls and casts, as a Flink 2.3.0 planner answered for each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from airflow_flinkcompat.plan.types import DataType
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.plan.expressions import ACCESSES, AggregateCall, Expression, FunctionCall, Literal, walk
+from airflow_flinkcompat.plan.functions import is_built_in
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Correlate,
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    Node,
+    Opaque,
+    Over,
+    Project,
+    Union,
+    Values,
+    walk_nodes,
+)
+from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, DataType
 
 KIND: Mapping[str, str] = {
     "CHAR": "t",
@@ -33,14 +48,21 @@ KIND: Mapping[str, str] = {
     "MAP": "m",
     "ROW": "r",
 }
+
+
 _NUMBERS, _WHOLE, _MOMENTS = "ibcf", "ib", "dhwz"
+
+
 _ANY = "".join(dict.fromkeys(KIND.values()))
+
 
 _JSON_RESULTS: Mapping[str, tuple[str, ...]] = {
     "JSON_VALUE": ("VARCHAR", "BOOLEAN", "INT", "DOUBLE"),
     "JSON_QUERY": ("VARCHAR", "ARRAY"),
 }
 """What these functions return; any other type after RETURNING is refused when code is made of the call."""
+
+
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "UPPER LOWER INITCAP REVERSE URL_ENCODE URL_DECODE ASCII CHAR_LENGTH CHARACTER_LENGTH UNHEX": ("t",),
     "INSTR": ("t t", "t t ib", "t t ib ib"),
@@ -119,11 +141,13 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
 }
 """The lists of arguments that a function takes, each with the kinds that each of its positions takes."""
 
+
 _MIXED: Mapping[str, str] = {
     **dict.fromkeys(("CASE", "IF", "IN", "ARRAY"), "wz"),
     **dict.fromkeys(("COALESCE", "IFNULL", "GREATEST", "LEAST"), _MOMENTS),
 }
 """Functions whose values have one common type, and the kinds beside the numbers that have one together."""
+
 
 _TAKE_NULL = frozenset({
     "URL_ENCODE", "URL_DECODE", "UNHEX", "STARTSWITH", "ENDSWITH", "REGEXP_COUNT", "REGEXP_INSTR", "REGEXP_SUBSTR",
@@ -131,13 +155,27 @@ _TAKE_NULL = frozenset({
     "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND",
 })  # fmt: skip
 """Functions of ``_FORMS`` that take a NULL without a type at some position."""
+
+
 _REFUSE_NULL = frozenset(["COUNT", "FIRST_VALUE", "LAST_VALUE", "LAG", "LEAD", "IF", "GREATEST", "LEAST"])
+
+
 _ALL_NULL = frozenset({"CASE", "COALESCE", "IFNULL", "ARRAY"})
 """Functions that take NULL for any of their values, but not for all."""
+
+
 _CAST_NULL = "a NULL without a type; write CAST(NULL AS the type)"
+
+
 _ELEMENTS = ("ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND")
+
+
 _EQUAL = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "NULLIF")
+
+
 _ORDERED = ("<", "<=", ">", ">=")
+
+
 _CASTS: Mapping[str, str] = {
     "t": "txkibcfdhwz",
     "x": "tx",
@@ -154,6 +192,8 @@ _CASTS: Mapping[str, str] = {
 
 
 _LATE = frozenset({"JSON_EXISTS", "JSON_VALUE", "JSON_QUERY", "TIMESTAMPDIFF", "MIN", "MAX"})
+
+
 _LATE_CASTS: Mapping[str, str] = {
     **dict.fromkeys(_NUMBERS, "wz"),
     "w": _NUMBERS,
@@ -163,7 +203,7 @@ _LATE_CASTS: Mapping[str, str] = {
 }
 
 
-def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
+def refused_call(function: str, types: Sequence[DataType], result: DataType) -> str:
     """Why Flink refuses a call for its arguments."""
     if [type for type in types if not type.is_known]:
         return ""
@@ -280,3 +320,152 @@ def _comparable(left: str, right: str, *, equal: bool) -> bool:
 
 def _shown(type: DataType) -> str:
     return str(type.with_nullability(True))
+
+
+_CASTABLE_NUMBERS = frozenset({*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE"})
+
+
+_FROM: Mapping[str, frozenset[str]] = {
+    "VARCHAR": frozenset(CHARACTERS),
+    "VARBINARY": frozenset({"BINARY", "VARBINARY"}),
+    **{name: frozenset(INTEGERS[: i + 1]) for i, name in enumerate(INTEGERS)},
+    "DECIMAL": _CASTABLE_NUMBERS,
+    "FLOAT": _CASTABLE_NUMBERS - {"DOUBLE"},
+    "DOUBLE": _CASTABLE_NUMBERS,
+    "DATE": frozenset({"DATE", "TIMESTAMP"}),
+    "TIME": frozenset({"TIME", "TIMESTAMP"}),
+    "TIMESTAMP": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
+    "TIMESTAMP_LTZ": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
+}
+"""Types from which a type is made without a CAST; any other is made of itself alone."""
+
+
+def is_implicitly_cast(source: DataType, target: DataType) -> bool | None:
+    """Whether Flink writes values of one type into a column of another without a CAST."""
+    if not (source.is_known and target.is_known) or "NULL" in (source.name, target.name):
+        return None
+    if source.elements or target.elements:
+        alike = source.name == target.name and len(source.elements) == len(target.elements)
+        return alike and all(is_implicitly_cast(a, b) for a, b in zip(source.elements, target.elements, strict=True))
+    return source.name in _FROM.get(target.name, {target.name})
+
+
+_BUILT_IN = "builtin"
+
+
+def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
+    """What Flink refuses of the conditions and expressions of a query.
+
+    Args:
+        root: The query.
+        declared: Functions that the script declares, in capitals; they may hide one of Flink's.
+
+    Yields:
+        The faults.
+    """
+    for node in walk_nodes(root):
+        yield from _rows(node)
+        for condition in _node_conditions(node):
+            if condition.type.is_known and condition.type.name not in ("BOOLEAN", "NULL"):
+                kind = condition.type.with_nullability(True)
+                yield Fault("condition", f"a condition is a {kind}; compare it with something")
+        for call in _aggregates(node):
+            if call.language == _BUILT_IN:
+                yield from _of(call, declared)
+        for expression in _expressions(node):
+            if isinstance(expression, FunctionCall):
+                yield from expression_call_faults(expression, declared)
+
+
+def expression_call_faults(expression: Expression, declared: Collection[str]) -> Iterator[Fault]:
+    """What Flink refuses of one expression."""
+    for part in walk(expression):
+        if isinstance(part, FunctionCall):
+            yield from _of(part, declared)
+
+
+def view_call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
+    """Find what Flink refuses of a view where it is declared, whether a query reads it or not."""
+    yield from (fault for fault in call_faults(root, declared) if not fault.late)
+
+
+def called_functions(root: Node) -> Iterator[str]:
+    """Return the functions that a query calls."""
+    for node in walk_nodes(root):
+        yield from (call.function for call in _aggregates(node))
+        for expression in _expressions(node):
+            if isinstance(expression, FunctionCall):
+                yield from (part.function for part in walk(expression) if isinstance(part, FunctionCall))
+        if isinstance(node, Correlate):
+            yield node.function
+
+
+def unknown_function_faults(names: Iterable[str], declared: Collection[str]) -> Iterator[Fault]:
+    """Find the functions that are neither Flink's own nor declared."""
+    for name in dict.fromkeys(names):
+        if not (is_built_in(name) or name in (*ACCESSES, "UNNEST") or name.upper() in declared):
+            yield Fault(
+                f"function {name}", f"{name} is no built-in function, and the script does not declare it", certain=False
+            )
+
+
+def _of(call: FunctionCall | AggregateCall, declared: Collection[str]) -> Iterator[Fault]:
+    types = [arg.type for arg in call.args if arg.type.name != "SYMBOL"]
+    if call.function not in declared and (why := refused_call(call.function, types, call.type)):
+        yield Fault(f"arguments of {call.function}", why, late=is_refused_late(call.function, types, call.type))
+    if call.function == "LIKE" and len(call.args) > len(("value", "pattern")) and (why := _escaped(*call.args[1:])):
+        yield Fault("escape", why, late=True)
+
+
+def _rows(node: Node) -> Iterator[Fault]:
+    """Find columns of a set operation, or of VALUES, whose types have nothing in common."""
+    match node:
+        case Union(branches=inputs):
+            rows = [[column.type for column in each.schema] for each in inputs]
+        case Opaque(inputs=inputs, kind=kind) if kind.startswith(("INTERSECT", "EXCEPT")):
+            rows = [[column.type for column in each.schema] for each in inputs]
+        case Values():
+            rows = [[cell.type for cell in row] for row in node.rows]
+        case _:
+            return
+    what = "VALUES" if isinstance(node, Values) else "a set operation"
+    for place, types in enumerate(zip(*rows, strict=False), start=1):
+        if why := mixed(types):
+            yield Fault("types of rows", f"column {place} of {what} {why}", late="DATE" in why)
+
+
+def _escaped(pattern: Expression, escape: Expression) -> str:
+    """Why Flink refuses an ESCAPE; "" where it takes it, or a part of it is no literal."""
+    if not (isinstance(escape, Literal) and isinstance(escape.value, str)):
+        return ""
+    sign = escape.value
+    if len(sign) > 1:
+        return f"ESCAPE takes one character, and '{sign}' has {len(sign)}"
+    if not sign or not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
+        return ""
+    escaped = re.sub(rf"{re.escape(sign)}[_%{re.escape(sign)}]", "", pattern.value)
+    return f"'{sign}' in '{pattern.value}' escapes neither _, % nor itself" if sign in escaped else ""
+
+
+def _node_conditions(node: Node) -> list[Expression]:
+    found = [call.filter for call in _aggregates(node) if call.filter is not None]
+    if isinstance(node, Filter | Join) and node.condition is not None:
+        return [node.condition, *found]
+    return found
+
+
+def _aggregates(node: Node) -> tuple[AggregateCall, ...]:
+    if isinstance(node, Aggregate | GroupWindowAggregate):
+        return node.aggregates
+    return tuple([each.call for each in node.calls]) if isinstance(node, Over) else ()
+
+
+def _expressions(node: Node) -> list[Expression]:
+    found = _node_conditions(node)
+    if isinstance(node, Project):
+        found += node.expressions
+    elif isinstance(node, Aggregate | GroupWindowAggregate):
+        found += node.keys
+    for call in _aggregates(node):
+        found += call.args
+    return found
