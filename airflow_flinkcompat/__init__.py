@@ -6,9 +6,10 @@ Names load on first use: a DAG processor that imports an operator must not pay f
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.lazy import lazy_names
+from airflow_flinkcompat.lazy import MovedModules, lazy_names
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Report, Side, check
@@ -21,3 +22,6 @@ __all__ = ["Policy", "Report", "Side", "__version__", "check"]
 
 if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
     __getattr__, __dir__ = lazy_names(__name__, {".compat": ("Report", "Side", "check"), ".model": ("Policy",)})
+
+_FORMER_PATHS = frozenset({"hooks", "links", "operators", "plugin", "provider_info", "sensors", "tasks", "triggers"})
+sys.meta_path.append(MovedModules(__name__, "airflow", _FORMER_PATHS))

@@ -1,11 +1,15 @@
-"""What is made on first use: the names of a package, and values that are worked out of another one."""
+"""Names that load on first use, and modules under their former paths."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from sys import modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -29,7 +33,7 @@ else:
             return value
 
 
-__all__ = ["cached_property", "lazy_names"]
+__all__ = ["MovedModules", "cached_property", "lazy_names"]
 
 
 def lazy_names(
@@ -57,3 +61,39 @@ def lazy_names(
         return sorted({*vars(modules[package]), *home_of})
 
     return load, names
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Import modules of a package that moved into a subpackage by their former paths as well.
+
+    Args:
+        package: The package's ``__name__``.
+        home: The subpackage into which they moved.
+        names: The first part of each former path, below the package.
+    """
+
+    def __init__(self, package: str, home: str, names: frozenset[str]) -> None:
+        self._package, self._home, self._names = package, home, names
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Claim the former paths."""
+        root, _, rest = fullname.partition(".")
+        return ModuleSpec(fullname, self) if root == self._package and rest.partition(".")[0] in self._names else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module at its present path; for a former package, one that looks its names up there."""
+        present = import_module(f"{self._package}.{self._home}{spec.name.removeprefix(self._package)}")
+        if not hasattr(present, "__path__"):
+            spec.loader_state = present.__spec__
+            return present
+        package = ModuleType(spec.name, present.__doc__)
+        package.__path__ = []  # its modules come from here too, not a second time from the folder
+        package.__dict__["__getattr__"] = partial(getattr, present)
+        return package
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Keep the present spec of a module, which has run already."""
+        if module.__spec__ and module.__spec__.loader_state:
+            module.__spec__ = module.__spec__.loader_state

@@ -19,13 +19,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from airflow_flinkcompat.airflow.plugin import views
+from airflow_flinkcompat.airflow.plugin.fleet import Attention, ListFilter, deployment_list
+from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
 from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded
-from airflow_flinkcompat.plugin import views
-from airflow_flinkcompat.plugin.fleet import Attention, ListFilter, deployment_list
-from airflow_flinkcompat.plugin.ledgers import FoundLedgers, NamedLedger
 from benchmarks.ledger_index import DEPLOYMENTS, history
-from tests.plugin.rights import OnlyDags
+from tests.airflow.plugin.rights import OnlyDags
 
 LIMIT, ROUNDS = 50, 5
 

@@ -25,15 +25,17 @@ FOUNDATIONS = (
     "airflow.sdk.bases.operatorlink, tomllib, pydantic"
 )
 IMPORTS = {
-    "the package": "import airflow_flinkcompat.operators",
+    "the package": "import airflow_flinkcompat.airflow.operators",
     "a policy": "from airflow_flinkcompat import Policy",
-    "the gate": "from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator",
+    "the gate": "from airflow_flinkcompat.airflow.operators import FlinkSqlCompatibilityOperator",
     "gate, deployment, approval and sensor": (
-        "from airflow_flinkcompat.operators import "
+        "from airflow_flinkcompat.airflow.operators import "
         "FlinkSqlApprovalOperator, FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator; "
-        "from airflow_flinkcompat.sensors import FlinkSqlChangeSensor"
+        "from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor"
     ),
-    "every name": "from airflow_flinkcompat.operators import *; from airflow_flinkcompat.sensors import *",
+    "every name": (
+        "from airflow_flinkcompat.airflow.operators import *; from airflow_flinkcompat.airflow.sensors import *"
+    ),
 }
 """What a DAG file may import, from the least to everything."""
 

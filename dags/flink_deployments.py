@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from airflow_flinkcompat.operators import redeploy_dags
+from airflow_flinkcompat.airflow.operators import redeploy_dags
 
 FILE = os.environ.get("FLINKCOMPAT_DEPLOYMENTS") or Path(__file__).with_suffix(".toml")
 globals().update(redeploy_dags(FILE))

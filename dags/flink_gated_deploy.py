@@ -16,7 +16,7 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 with DAG(
     "flink_gated_deploy",

@@ -15,7 +15,7 @@ from typing import Any
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 NAME = "visits"  # of its own: FLINKCOMPAT_DEPLOYMENT names the job of the SQL examples
 PROGRAM = os.environ.get("FLINKCOMPAT_PROGRAM", "programs/visits.py")

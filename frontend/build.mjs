@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { build, transform, version } from "esbuild";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const STATIC = resolve(process.argv[2] ?? join(HERE, "..", "airflow_flinkcompat", "plugin", "static"));
+const STATIC = resolve(process.argv[2] ?? join(HERE, "..", "airflow_flinkcompat", "airflow", "plugin", "static"));
 const BUNDLE = "main.umd.js";
 
 const sha256 = (content) => createHash("sha256").update(content).digest("hex");

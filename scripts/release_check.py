@@ -65,7 +65,9 @@ TRIES: dict[str, tuple[Try, ...]] = {
     "s3": (python("import s3fs, upath; print(upath.UPath('s3://bucket/ledger'))", "s3://bucket/ledger"),),
     "gcs": (python("import gcsfs, upath; print(upath.UPath('gs://bucket/ledger'))", "gs://bucket/ledger"),),
     "airflow": (
-        python("from airflow_flinkcompat.operators import *; from airflow_flinkcompat.sensors import *"),
+        python(
+            "from airflow_flinkcompat.airflow.operators import *; from airflow_flinkcompat.airflow.sensors import *"
+        ),
         Try(("airflow", "flinkcompat", "--help"), said="adopt"),
         Try(("airflow", "flinkcompat", "list"), 2, "there is no Airflow connection 'flink_default'"),
     ),

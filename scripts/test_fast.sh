@@ -7,7 +7,7 @@ set -euo pipefail
 
 folders=(
     tests/compat tests/frontends tests/plan tests/sql tests/cli
-    tests/migration tests/savepoint tests/triggers tests/demo tests/secrets tests/hooks tests/fleet tests/lsp tests/exec_graph
+    tests/migration tests/savepoint tests/airflow/triggers tests/demo tests/secrets tests/airflow/hooks tests/fleet tests/lsp tests/exec_graph
 )
 export HYPOTHESIS_PROFILE=quick
 

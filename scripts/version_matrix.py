@@ -28,11 +28,12 @@ ENVIRONMENTS = ROOT / ".matrix"
 AIRFLOWS = ("3.1", "3.2", "3.3")
 # What operators, hooks and DAGs ask of Airflow; with the newest Airflow also what asks something of Python alone.
 OF_AIRFLOW = (
-    "tests/operators", "tests/sensors", "tests/triggers", "tests/hooks", "tests/tasks", "tests/airflow_cli",
-    "tests/links", "tests/deploy/targets/test_aws.py", "tests/test_dags.py",
+    "tests/airflow/operators", "tests/airflow/sensors", "tests/airflow/triggers", "tests/airflow/hooks",
+    "tests/airflow/tasks", "tests/airflow/cli", "tests/airflow/links", "tests/deploy/targets/test_aws.py",
+    "tests/test_dags.py",
 )  # fmt: skip
 # Airflow's own API server, in the process of the tests: slow, and without a JVM.
-OF_PAGES = ("tests/plugin",)
+OF_PAGES = ("tests/airflow/plugin",)
 OF_PYTHON = (
     "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/exec_graph",
     "tests/cli", "tests/savepoint", "tests/migration", "tests/deploy", "tests/test_lazy.py", "tests/test_docstrings.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from airflow_flinkcompat.plugin.app import create_app
+from airflow_flinkcompat.airflow.plugin.app import create_app
 
 TARGET = Path(__file__).parents[1] / "frontend" / "openapi.json"
 

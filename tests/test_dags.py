@@ -17,7 +17,7 @@ from airflow.sdk import DAG
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
 from airflow_flinkcompat.deploy import read_hand_over
-from tests.operators.versions import DagBag, DagSerialization
+from tests.airflow.operators.versions import DagBag, DagSerialization
 
 DAGS = Path(__file__).parents[1] / "dags"
 FILE = DAGS / "flink_gated_deploy.py"
@@ -29,10 +29,12 @@ HEAVY = ("sqlglot", "pyspark", "kubernetes")
 
 
 IMPORTS = {
-    "packages": "import airflow_flinkcompat.operators, airflow_flinkcompat.sensors",
-    "every name": "from airflow_flinkcompat.operators import *; from airflow_flinkcompat.sensors import *",
-    "the rest": "import airflow_flinkcompat.hooks.flink, airflow_flinkcompat.triggers.change",
-    "provider": "from airflow_flinkcompat.provider_info import get_provider_info; get_provider_info()",
+    "packages": "import airflow_flinkcompat.airflow.operators, airflow_flinkcompat.airflow.sensors",
+    "every name": (
+        "from airflow_flinkcompat.airflow.operators import *; from airflow_flinkcompat.airflow.sensors import *"
+    ),
+    "the rest": "import airflow_flinkcompat.airflow.hooks.flink, airflow_flinkcompat.airflow.triggers.change",
+    "provider": "from airflow_flinkcompat.airflow.provider_info import get_provider_info; get_provider_info()",
     "the DAG file": f"import runpy; runpy.run_path({str(FILE)!r})",
     "the second DAG file": f"import runpy; runpy.run_path({str(HAND_OVER)!r})",
     "the DAG file of a program": f"import runpy; runpy.run_path({str(TABLE_API)!r})",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+import pytest
+
 from airflow_flinkcompat.lazy import cached_property
 
 
@@ -27,3 +31,15 @@ def test_it_is_worked_out_once_for_each() -> None:
 def test_the_class_tells_what_it_is() -> None:
     assert Square.__dict__["area"].__doc__ == "What it covers."
     assert Square.area is Square.__dict__["area"]
+
+
+def test_modules_that_moved_are_found_under_their_former_paths() -> None:
+    former = import_module("airflow_flinkcompat.operators.deploy")
+    present = import_module("airflow_flinkcompat.airflow.operators.deploy")
+    assert former is present
+    assert present.__spec__ is not None
+    assert present.__spec__.name == present.__name__
+    package = import_module("airflow_flinkcompat.operators")
+    assert package.FlinkSqlDeployOperator is present.FlinkSqlDeployOperator
+    with pytest.raises(ModuleNotFoundError, match=r"airflow_flinkcompat\.airflow\.operators\.nothing"):
+        import_module("airflow_flinkcompat.operators.nothing")

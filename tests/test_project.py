@@ -136,7 +136,7 @@ class TestPackaging:
         assert provider.load()()["package-name"] == "airflow-flinkcompat"
 
     def test_provider_info_is_valid(self) -> None:
-        from airflow_flinkcompat.provider_info import get_provider_info
+        from airflow_flinkcompat.airflow.provider_info import get_provider_info
 
         schema = json.loads(files("airflow").joinpath("provider_info.schema.json").read_text(encoding="utf-8"))
         jsonschema.validate(get_provider_info(), schema)
@@ -191,8 +191,8 @@ def test_import_contracts_bite(tmp_path: Path) -> None:
         ("frontends", "airflow_flinkcompat.plan"): "def f():\n    from airflow_flinkcompat import plan",
         (
             "operators/summary",
-            "airflow_flinkcompat.operators.deploy",
-        ): "def f():\n    from airflow_flinkcompat.operators import deploy",
+            "airflow_flinkcompat.airflow.operators.deploy",
+        ): "def f():\n    from airflow_flinkcompat.airflow.operators import deploy",
         ("compat", "pyspark"): "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyspark.sql",
         ("deploy", "airflow_flinkcompat.backfill"): "from airflow_flinkcompat import backfill",
         ("backfill", "airflow"): "from airflow.sdk import DAG",
@@ -205,7 +205,7 @@ def test_import_contracts_bite(tmp_path: Path) -> None:
             "deploy/redeploy",
             "airflow_flinkcompat.deploy.flink.jobmanager",
         ): "def f():\n    from airflow_flinkcompat.deploy.flink import jobmanager",
-        ("cli", "airflow_flinkcompat.hooks"): "from airflow_flinkcompat import hooks",
+        ("cli", "airflow_flinkcompat.airflow.hooks"): "from airflow_flinkcompat import hooks",
         ("operators", "airflow_flinkcompat.cli"): "from airflow_flinkcompat import cli",
     }
     for (module, _), code in wrong.items():

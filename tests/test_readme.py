@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from airflow_flinkcompat.airflow_cli import get_flinkcompat_cli_commands
+from airflow_flinkcompat.airflow.cli import get_flinkcompat_cli_commands
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.planner import close_all, install
 from tests.frontends.table_api import test_validation

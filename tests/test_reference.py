@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.airflow.operators import __all__ as operators
+from airflow_flinkcompat.airflow.sensors import __all__ as sensors
 from airflow_flinkcompat.cli import cli
-from airflow_flinkcompat.operators import __all__ as operators
-from airflow_flinkcompat.sensors import __all__ as sensors
 from scripts.write_reference import PAGES, written
 
 

@@ -53,7 +53,10 @@ def test_every_file_that_asks_something_of_airflow_is_chosen() -> None:
 def test_a_report_is_read() -> None:
     counts, seconds, wrong = version_matrix.read_report(REPORT)
     assert (counts, seconds) == (Counter(passed=1, failed=2, skipped=1), 12.5)
-    assert wrong == ["tests.operators.test_x.test_b: assert 1 == 2", "tests.operators.test_x.test_c: no fixture"]
+    assert wrong == [
+        "tests.operators.test_x.test_b: assert 1 == 2",
+        "tests.operators.test_x.test_c: no fixture",
+    ]
 
 
 def test_the_table_names_what_failed_and_what_was_not_run() -> None:

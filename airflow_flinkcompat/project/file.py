@@ -30,7 +30,7 @@ DEPLOYMENT_KEYS = (
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
     "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
-"""What a deployment may say: the fields of :class:`airflow_flinkcompat.operators.Deployment` beside its name."""
+"""Keys of a deployment: the fields of :class:`airflow_flinkcompat.airflow.operators.Deployment` except its name."""
 _OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
 """Arguments of the table ``check`` that may stand outside of it, for they are no matter of Airflow alone."""
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")

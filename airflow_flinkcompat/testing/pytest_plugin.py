@@ -126,7 +126,7 @@ def _settings(connection: str) -> Mapping[str, Any] | str | None:
 def _by_airflow(conn_id: str, name: str) -> Opens:
     """Opens what an Airflow connection names. Raises ValueError: it names another target, or there is none."""
     try:
-        from airflow_flinkcompat.hooks.flink import FlinkHook
+        from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     except ImportError as error:
         raise ValueError(
             f"--flinkcompat-connection {conn_id!r} is neither JSON nor a file, and no Airflow is installed that "

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import pytest
 
+from airflow_flinkcompat.airflow.operators.approval import NOBODY, REJECT, RESTART, RESUME
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, ApprovedEntry, JobStart, RejectedEntry
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESUME
 from demo.airflow_client import AirflowApiError, AirflowClient
 from demo.airflow_instance import AirflowStandalone
+from tests.airflow.operators.fakes import script
+from tests.airflow.plugin.pages.airflow import ApiServer
+from tests.airflow.plugin.pages.browser import browsing, require_chromium
 from tests.deploy.jobs import wait_for
 from tests.fleet.repository import git
-from tests.operators.fakes import script
-from tests.plugin.pages.airflow import ApiServer
-from tests.plugin.pages.browser import browsing, require_chromium
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -30,7 +30,7 @@ from datetime import datetime
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 
 def deploy(task_id, start_mode, **more):

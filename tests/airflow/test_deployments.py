@@ -16,8 +16,8 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from demo.airflow_client import AirflowApiError, AirflowClient
 from demo.airflow_instance import AirflowStandalone
+from tests.airflow.operators.fakes import script
 from tests.deploy.jobs import wait_for
-from tests.operators.fakes import script
 
 pytestmark = pytest.mark.slow
 

@@ -116,7 +116,7 @@ def test_secrets_stay_in_the_connection(gate: Gate) -> None:
 BY_HAND = """\
 from datetime import datetime
 from airflow.sdk import DAG
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 with DAG("by_hand", schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1):
     gated_redeploy(

@@ -27,7 +27,7 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 with DAG({dag_id!r}, schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1):
     gated_redeploy(

@@ -15,14 +15,14 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.local_flink.processes import choose_ports
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
+from tests.airflow.operators.fakes import script
 from tests.deploy.jobs import wait_for
 from tests.deploy.servers import rest_server
-from tests.operators.fakes import script
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 WATCHED = """\
-from airflow_flinkcompat.operators import Deployment, redeploy_dag
+from airflow_flinkcompat.airflow.operators import Deployment, redeploy_dag
 
 dag = redeploy_dag(Deployment(**{fields!r}))
 """
@@ -31,7 +31,7 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 with DAG("redeploy_triggered", schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1):
     gated_redeploy(Deployment(**{fields!r}), watch=False)

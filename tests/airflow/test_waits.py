@@ -24,7 +24,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy
 
 settle = json.loads(Path({settle!r}).read_text())
 quick = {{"patience": 2, "poll_interval": 1}}

@@ -11,8 +11,8 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
 from demo.airflow_instance import AirflowStandalone
+from tests.airflow.operators.fakes import script
 from tests.deploy.jobs import wait_for
-from tests.operators.fakes import script
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.operators import Deployment, gated_redeploy, script_asset
+from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy, script_asset
 
 orders = Deployment(name="orders", script="orders.sql", check={{"engine": "flink", "engine_version": "2.3.0"}})
 with DAG(

@@ -12,9 +12,9 @@ import pytest
 from airflow.sdk import DAG, BaseHook, Connection
 from structlog.testing import capture_logs
 
-from airflow_flinkcompat.operators import FlinkBackfillOperator
+from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator
+from tests.airflow.operators.fakes import Run
 from tests.backfill.scripts import BID_COLUMNS, BIDS, SUM, SUM_COLUMNS, lines, script, table
-from tests.operators.fakes import Run
 
 if TYPE_CHECKING:
     from tests.services.postgres import Postgres

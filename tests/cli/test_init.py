@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.airflow.operators import read_deployments
 from airflow_flinkcompat.cli.init import named_scripts
-from airflow_flinkcompat.operators import read_deployments
 from airflow_flinkcompat.project import load_project
 from tests.cli.command import FUNCTIONS_OF_PYTHON, PROGRAM, QUERY, TABLES, UNREADABLE_PROGRAM, V1, Run
 

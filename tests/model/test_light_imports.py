@@ -20,10 +20,10 @@ VALUES = {
     "deploy": "from airflow_flinkcompat.deploy import StartMode",
 }
 FRONTS = {
-    "packages": "import airflow_flinkcompat.operators, airflow_flinkcompat.sensors",
-    "every operator": "from airflow_flinkcompat.operators import *",
-    "every sensor": "from airflow_flinkcompat.sensors import *",
-    "triggers": "import airflow_flinkcompat.triggers.change, airflow_flinkcompat.triggers.deploy",
+    "packages": "import airflow_flinkcompat.airflow.operators, airflow_flinkcompat.airflow.sensors",
+    "every operator": "from airflow_flinkcompat.airflow.operators import *",
+    "every sensor": "from airflow_flinkcompat.airflow.sensors import *",
+    "triggers": "import airflow_flinkcompat.airflow.triggers.change, airflow_flinkcompat.airflow.triggers.deploy",
 }
 
 
@@ -65,9 +65,14 @@ def test_fronts(fronts: dict[str, list[str]], name: str) -> None:
 @pytest.mark.slow
 def test_a_dag_file_pays_for_no_types_of_arguments_no_job_and_no_trigger() -> None:
     named = "FlinkSqlApprovalOperator, FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator"
-    found = loaded(f"from airflow_flinkcompat.operators import {named}\nimport airflow_flinkcompat.sensors.change")
-    assert "airflow_flinkcompat.operators.deploy" in found
-    assert found & {f"airflow_flinkcompat.{part}" for part in ("model.job", "tasks.arguments", "triggers")} == set()
+    found = loaded(
+        f"from airflow_flinkcompat.airflow.operators import {named}\nimport airflow_flinkcompat.airflow.sensors.change"
+    )
+    assert "airflow_flinkcompat.airflow.operators.deploy" in found
+    assert (
+        found & {f"airflow_flinkcompat.{part}" for part in ("model.job", "airflow.tasks.arguments", "airflow.triggers")}
+        == set()
+    )
 
 
 def test_the_measure_would_notice() -> None:

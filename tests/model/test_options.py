@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from airflow_flinkcompat import model
+from airflow_flinkcompat.airflow.tasks.arguments import PolicyTable
 from airflow_flinkcompat.exec_graph.migration import Accept
-from airflow_flinkcompat.tasks.arguments import PolicyTable
 
 
 @pytest.mark.parametrize(

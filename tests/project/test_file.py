@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.airflow.operators import Deployment, read_deployments
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.operators import Deployment, read_deployments
 from airflow_flinkcompat.project import DEPLOYMENT_KEYS, find_project_file, load_project, read_tables
 
 ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'

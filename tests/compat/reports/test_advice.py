@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_sided import added_report
 from airflow_flinkcompat.compat.reports.advice import possible_answers, steps
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
-from tests.operators.fakes import script
+from tests.airflow.operators.fakes import script
 
 OLD = Side(script(), engine="flink", source="deployed #4")
 INCOMPATIBLE = check(OLD, Side(script(size=5), engine="flink", source="orders.sql"))

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.airflow.tasks.base import side_of
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import (
     ENTRY_TYPES,
@@ -48,7 +49,6 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.model import FunctionDeclaration
-from airflow_flinkcompat.tasks.base import side_of
 
 ROOT = Path(__file__).parents[2] / "fixtures" / "stored" / "ledger-1"
 FILES = {int(path.stem): path for path in sorted((ROOT / "orders").glob("*.json"))}

@@ -19,12 +19,12 @@ import psutil
 import pytest
 from airflow.sdk import Connection
 
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+from airflow_flinkcompat.airflow.triggers.rehearsal import FlinkRehearsalTrigger
 from airflow_flinkcompat.deploy import ApiError, JobManager, SqlGateway, SqlGatewayTarget, Wait
 from airflow_flinkcompat.deploy.restore_test import Paused, rehearse
-from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import RehearsalFinding
-from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.deploy.restore_tests import QUICK, Script, cluster, expected, pairs, rehearsed, running
 from tests.measured import Restore

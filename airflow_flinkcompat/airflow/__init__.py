@@ -1,0 +1,1 @@
+"""The Airflow provider: operators, sensors, triggers, hooks, links and the pages of deployments."""

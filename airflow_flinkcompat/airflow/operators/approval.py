@@ -1,0 +1,318 @@
+"""The human decision, on Airflow's own human-in-the-loop operators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import BranchMixIn
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
+
+from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.operators.answers import Answer, AskedQuestion
+from airflow_flinkcompat.airflow.operators.asking import REASON, REJECT, AskingAgain, is_time_up, reason_of, reasons_of
+from airflow_flinkcompat.airflow.tasks import notifying, telemetry
+from airflow_flinkcompat.airflow.tasks.base import (
+    DeploymentOperator,
+    TaskRole,
+    UnmappedMixin,
+    readable_errors,
+    run_name,
+    task_ids,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.airflow.operators.summary import Summary
+
+RESUME = "Resume from savepoint"
+MIGRATE = "Migrate the state"
+RESTART = "Restart without state"
+RESTART_WITH_BACKFILL = "Restart with backfill"
+_CHOICES: Mapping[str, str] = {
+    RESUME: "resume",
+    MIGRATE: "migrate",
+    RESTART: "restart",
+    RESTART_WITH_BACKFILL: "restart",
+    REJECT: "reject",
+}
+_BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
+# Of the task itself, where nobody says otherwise: an answer that Airflow lost is asked for again.
+_RETRIES = 2
+# Longer bodies make the page slow and help nobody to decide.
+_LONGEST_BODY = 20_000
+NOBODY = "nobody (time-out)"
+
+
+class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
+    """Shows the report of the check and lets a person choose: resume, migrate, restart without state, or reject.
+
+    The answer is recorded in the ledger (who, what, when, and the reason that the form asks for) and pushed to XCom
+    (key ``decision``) before branching. A rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer
+    never means resume. As the gate it is not mapped.
+
+    Args:
+        deployment: Name of the Flink job. (templated)
+        branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``migrate``, which is offered
+            where a migration keeps some of the state, may be left out, and ``reject``: everything downstream is skipped
+            then.
+        check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
+        subject: The question's title; by default one that names the deployment. (templated)
+        body: Text above the report. (templated, Markdown)
+        backfill: Whether history is recomputed after a restart, as its option says then: "Restart with backfill".
+            Default: whether a FlinkBackfillOperator of the deployment comes after this task.
+        retries: At least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
+            asks again. Fewer in ``default_args`` are raised to 1, with a warning.
+        retry_delay: The pause before a retry.
+        defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
+        params: Fields of the form beside ``reason``, whose answer goes into the ledger. Airflow's form cannot ask for
+            one with some answers alone, so it may be left empty.
+        approvers_needed: 2 for four eyes: the question is asked again until two users have chosen the same. One
+            "Reject" is enough. Needs Airflow 3.3, as all below does.
+        author_may_approve: Whether who made the change, as the ledger's origin says, may let it run. Default: with one
+            approver, not with two. An answer of the author's is refused, and asked for again.
+        authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it
+            a user is the author who has its name or address. Where it is not known the ledger says so.
+        escalate_to: Further users (ids, or tables of id and name) who may answer after ``escalate_after``; before that
+            their answers are refused. ``assigned_users`` are those who may at once.
+        escalate_after: How long only ``assigned_users`` may answer; a timedelta or seconds.
+        notifiers: Called when the question is asked, is asked again, and when others may answer, too.
+        decision_notifiers: Called when it is decided, also by the time-out. One that fails is a warning in the log.
+    """
+
+    role = TaskRole.APPROVAL
+    template_fields: Sequence[str] = (*DeploymentOperator.template_fields, "subject", "body")
+    operator_extra_links = (FlinkChangeLink(),)
+    inherits_from_skipmixin = True
+    ui_color = "#fef7e0"
+
+    def __init__(
+        self,
+        *,
+        deployment: str,
+        branches: Mapping[str, str | Sequence[str]],
+        check_task_id: str | None = None,
+        subject: str | None = None,
+        body: str = "",
+        defaults: str | Sequence[str] | None = None,
+        backfill: bool | None = None,
+        retry_delay: timedelta = timedelta(seconds=10),
+        params: Mapping[str, Any] | None = None,
+        approvers_needed: Literal[1, 2] = 1,
+        author_may_approve: bool | None = None,
+        authors: Mapping[str, str | Sequence[str]] | None = None,
+        escalate_to: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] = (),
+        escalate_after: timedelta | float | None = None,
+        decision_notifiers: Any = (),
+        **kwargs: Any,
+    ) -> None:
+        for name in ("options", "multiple"):
+            if name in kwargs:
+                raise ValueError(f"{name} cannot be chosen: the options are {', '.join(_options(backfill))}")
+        defaults = task_ids(defaults)
+        if defaults not in ([], [REJECT]):
+            raise ValueError(f"defaults must be None or {REJECT!r}: no answer never means resume or restart")
+        self.branches = _checked_branches(branches)
+        super().__init__(
+            deployment=deployment,
+            subject=subject or f"Flink: a change to {deployment} needs a decision",
+            body=body,
+            options=_options(backfill),
+            defaults=defaults or None,
+            multiple=False,
+            params=_form(params),
+            retry_delay=retry_delay,
+            **{**kwargs, "retries": _retries(kwargs)},
+        )
+        self.backfill = backfill
+        self.check_task_id = check_task_id
+        self._set_who(approvers_needed, author_may_approve, authors, escalate_to, escalate_after)
+        self.decision_notifiers = notifying.each("decision_notifiers", decision_notifiers)
+
+    def execute(self, context: Context) -> Any:
+        """Asks; parks the task until somebody answers."""
+        with readable_errors():
+            summary = self._summary(context)
+            self.options = self._effective_options(summary)
+            self.body = self._question(summary)
+        context["flinkcompat"] = self._facts("asked", summary)  # type: ignore[typeddict-unknown-key]
+        return self._ask(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any], asked: Mapping[str, Any] | None = None) -> Any:
+        """Records the decision, then branches; asks again where the answer is none yet.
+
+        Args:
+            context: Airflow's context of the task.
+            event: The answer, or that time is up.
+            asked: The question as it stood, where this Airflow hands it on.
+
+        Returns:
+            What a branching task returns.
+
+        Raises:
+            HITLTimeoutError: Time is up, and there is no default.
+        """
+        with readable_errors():
+            summary = self._summary(context)
+            self.options = self._effective_options(summary)
+        standing = AskedQuestion.from_dict(asked) if asked else None
+        if standing is not None and standing.escalates_at is not None and is_time_up(event):
+            self._escalate(context, summary, standing, event)
+        answer = HITLOperator.execute_complete(self, context, event)
+        option = answer["chosen_options"][0]
+        agreed: tuple[Answer, ...] = ()
+        if standing is not None and self._asks_again and answer.get("responded_by_user"):
+            agreed = self._agreed(context, summary, standing, answer)
+        choice = _CHOICES[option]
+        with readable_errors():
+            decision = self._record(context, choice, answer, agreed)
+        context["ti"].xcom_push(key=summaries.DECISION, value=decision)
+        reason = f", because: {decision['reason']}" if decision["reason"] else ""
+        self.log.info("%s decided: %s%s", decision["by"], decision["choice"], reason)
+        telemetry.count(f"decision.{choice}", self.deployment)
+        if standing is not None and hasattr(answer["responded_at"], "timestamp"):
+            took = timedelta(seconds=answer["responded_at"].timestamp() - standing.at)
+            telemetry.duration("decision.duration", took, self.deployment)
+        facts = self._facts("decided", summary, **{key: decision[key] for key in ("choice", "by", "reason")})
+        notifying.tell(self, context, self.decision_notifiers, facts)
+        return self.do_branch(context, self.branches.get(choice) or None)
+
+    def _summary(self, context: Context) -> Summary:
+        summary = summaries.pull(context, self, self.check_task_id)
+        self.link_change(summary.checked_entry)
+        return summary
+
+    def _effective_options(self, summary: Summary) -> list[str]:
+        backfill = summaries.has_backfill(self) if self.backfill is None else self.backfill
+        migrates = "migrate" in self.branches and summary.migration in ("whole", "partial")
+        return _options(backfill, migrates)
+
+    def _question(self, summary: Summary) -> str:
+        from airflow_flinkcompat.secrets import mask_secrets
+
+        markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
+        above = (self.body, _made_by(summary), self._who(summary), _from_zero(summary))
+        text = mask_secrets("\n\n".join(filter(None, [*above, markdown])))
+        if len(text) <= _LONGEST_BODY:
+            return text
+        cut = text[:_LONGEST_BODY].rsplit("\n", 1)[0]
+        fence = "\n```" if cut.count("\n```") % 2 else ""
+        return f"{cut}{fence}\n\n*(cut here; the full report is {summary.report})*"
+
+    def _record(
+        self, context: Context, choice: str, answer: Mapping[str, Any], agreed: Sequence[Answer] = ()
+    ) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, JobVersion, RejectedEntry, Review
+
+        summary = summaries.pull(context, self, self.check_task_id)
+        at = answer["responded_at"]
+        who = " and ".join(each.by.name for each in agreed) or _name(answer.get("responded_by_user"))
+        reason = reasons_of(agreed) if len(agreed) > 1 else reason_of(answer.get("params_input"))
+        doubts = "".join(f"; {each.doubt}" for each in agreed if each.doubt)
+        rejected = choice == "reject"
+        zero = [*summary.from_zero] if choice == "resume" else []
+        entry = self.open_ledger().append(
+            (RejectedEntry if rejected else ApprovedEntry)(
+                version=JobVersion(summary.engine, summary.engine_version, summary.new_sha256),
+                review=Review(
+                    summary.outcome, summary.report, None if rejected else who, reason, tuple(summary.waivers)
+                ),
+                message=f"{who} chose {answer['chosen_options'][0]!r}"
+                + (f"; from zero start {', '.join(zero)}" if zero else "")
+                + doubts,
+                owner=run_name(context),
+                at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),
+            )
+        )
+        words = {"choice": choice, "by": who, "at": entry.at, "from_zero": zero, "reason": reason}
+        return {**words, "new_sha256": summary.new_sha256, "ledger_entry": entry.number}
+
+
+def restart_option(backfill: bool | None) -> str:
+    """The words of the option that restarts."""
+    return RESTART_WITH_BACKFILL if backfill else RESTART
+
+
+def _form(given: Mapping[str, Any] | None) -> ParamsDict:
+    """The fields of the form: the task's own, and the reason, unless the task has one of that name."""
+    reason = Param(
+        None,
+        title="Reason",
+        description="The reason, kept in the ledger with the decision. Give it above all if you reject.",
+        type=["null", "string"],
+        format="multiline",
+    )
+    fields = given if isinstance(given, ParamsDict) else ParamsDict(dict(given or {}))
+    # Airflow lays the DAG's parameters beside them, which are no fields of this form.
+    own = {name: param for name, param in fields.items() if getattr(param, "source", None) != "dag"}
+    return ParamsDict({REASON: reason, **own})
+
+
+def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
+    return [RESUME, *([MIGRATE] if migrates else []), restart_option(backfill), REJECT]
+
+
+def _retries(arguments: Mapping[str, Any]) -> int:
+    """The retries of this task. ``retries`` is among the arguments only where it was given to this very task.
+
+    Raises ValueError: it was given, and is less than 1.
+    """
+    why = "Airflow 3.3 can lose an answer; it asks again in the next try"
+    if (given := arguments.get("retries")) is not None:
+        if given < 1:
+            raise ValueError(f"retries must be at least 1: {why}")
+        return int(given)
+    shared = (arguments.get("default_args") or {}).get("retries")
+    if shared is not None and shared < 1:
+        warnings.warn(
+            f"retries = {shared} of default_args is raised to 1 for task {arguments.get('task_id')!r}: {why}",
+            UserWarning,
+            stacklevel=4,
+        )
+        return 1
+    return _RETRIES if shared is None else int(shared)
+
+
+def _checked_branches(branches: Mapping[str, Any]) -> dict[str, list[str]]:
+    if unknown := [key for key in branches if key not in _BRANCHES]:
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(_BRANCHES)}")
+    if missing := [key for key in ("resume", "restart") if not task_ids(branches.get(key))]:
+        raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
+    return {key: task_ids(value) for key, value in branches.items()}
+
+
+def _name(user: Any) -> str:
+    """``{"id", "name"}`` → the name; nobody where the time-out answered."""
+    if not user:
+        return NOBODY
+    row = user if isinstance(user, Mapping) else vars(user)
+    return str(row.get("name") or row.get("id") or NOBODY)
+
+
+def _made_by(summary: Summary) -> str:
+    """Whose change it is, where that is known."""
+    from airflow_flinkcompat.compat.reports.markdown import code_span
+
+    author, commit = summary.origin.get("author"), summary.origin.get("commit")
+    told = [f"made by {code_span(author)}" if author else "", f"commit {code_span(commit)}" if commit else ""]
+    return f"This change: {', '.join(filter(None, told))}." if any(told) else ""
+
+
+def _from_zero(summary: Summary) -> str:
+    """What a resume costs, above a report that may be cut: every metric that starts from zero."""
+    if not summary.from_zero:
+        return ""
+    from airflow_flinkcompat.compat.reports.markdown import code_span
+
+    names = "".join(f"\n* {code_span(name)}" for name in summary.from_zero)
+    return f"If you choose *{RESUME}*, these metrics start from zero:\n{names}"
+
+
+def _without_report(summary: Summary) -> str:
+    return f"The check of **{summary.deployment}** kept no report; its outcome is **{summary.outcome or 'not known'}**."

@@ -1,0 +1,230 @@
+"""A question that is asked again: for four eyes, of others than the author, and of more people when it stays open.
+
+Airflow keeps one answer of a task, and of its question who may answer and what it says. So everybody who may answer at
+some time is named to Airflow at once; an answer that does not count (yet) is refused here, and the question is open
+again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.version_compat import AIRFLOW_V_3_3_PLUS
+from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
+
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
+from airflow_flinkcompat.airflow.tasks import notifying
+from airflow_flinkcompat.airflow.tasks.base import task_ids
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.airflow.operators.summary import Summary
+
+REJECT = "Reject"
+REASON = "reason"
+"""The field of the form that asks why."""
+_LONGEST_REASON = 2_000
+
+
+class AskingAgain(HITLOperator):
+    """A question about a change, with what :class:`FlinkSqlApprovalOperator` says of who has to decide."""
+
+    deployment: str
+
+    def _set_who(
+        self,
+        approvers_needed: int,
+        author_may_approve: bool | None,
+        authors: Mapping[str, str | Sequence[str]] | None,
+        escalate_to: str | Mapping[str, str] | Sequence[str | Mapping[str, str]],
+        escalate_after: timedelta | float | None,
+    ) -> None:
+        """Raises ValueError: an argument is none, nobody could decide by them, or this Airflow asks but once."""
+        if approvers_needed not in (1, 2):
+            raise ValueError(f"approvers_needed is {approvers_needed!r}: write 1 or 2")
+        self.approvers_needed = approvers_needed
+        self.author_may_approve = approvers_needed == 1 if author_may_approve is None else author_may_approve
+        self.authors = {key: task_ids(users) for key, users in (authors or {}).items()}
+        self.escalate_to = _people("escalate_to", escalate_to)
+        self.escalate_after = _seconds(escalate_after)
+        self._check_who()
+
+    def _check_who(self) -> None:
+        """Raises ValueError: nobody could decide by these arguments, or this Airflow asks but once."""
+        if bool(self.escalate_to) != (self.escalate_after is not None):
+            missing, given = (
+                ("escalate_after", "escalate_to") if self.escalate_to else ("escalate_to", "escalate_after")
+            )
+            raise ValueError(f"{given} needs {missing}: both, or neither")
+        if self.escalate_to and not self.assigned_users:
+            raise ValueError("escalate_to: everybody may answer at once; say who may by assigned_users (or approvers)")
+        after, total = self.escalate_after, self.response_timeout
+        if after is not None and total is not None and after >= total.total_seconds():
+            raise ValueError("escalate_after must be shorter than response_timeout, after which nobody may answer")
+        may = {str(user["id"]) for user in self.assigned_users or ()} | {person.id for person in self.escalate_to}
+        if may and len(may) < self.approvers_needed:
+            raise ValueError(f"approvers_needed is {self.approvers_needed}, and only {', '.join(may)} may answer")
+        if self._asks_again and not AIRFLOW_V_3_3_PLUS:
+            raise ValueError("approvers_needed=2, author_may_approve=False and escalate_to need Airflow 3.3")
+
+    @property
+    def _asks_again(self) -> bool:
+        return self.approvers_needed > 1 or not self.author_may_approve or bool(self.escalate_to)
+
+    def _ask(self, context: Context) -> Any:
+        if not AIRFLOW_V_3_3_PLUS:
+            return HITLOperator.execute(self, context)
+        from airflow.sdk.exceptions import TaskAwaitingInput
+
+        now = time.time()
+        until = None if self.response_timeout is None else now + self.response_timeout.total_seconds()
+        asked = AskedQuestion(now, until, None if self.escalate_after is None else now + self.escalate_after)
+        users = self.assigned_users
+        if self.escalate_to:
+            # Airflow keeps who may answer of a question for good.
+            self.assigned_users = [*(users or ()), *(HITLUser(id=each.id, name=each.name) for each in self.escalate_to)]
+        try:
+            return HITLOperator.execute(self, context)
+        except TaskAwaitingInput:
+            self._note(context, asked)
+            self._park(asked)
+        finally:
+            self.assigned_users = users
+
+    def _note(self, context: Context, asked: AskedQuestion, refused: str = "") -> None:
+        """How the question stands, for the page: Airflow keeps of it what it was when it was asked first."""
+        if self._asks_again:
+            said = {"approvers_needed": self.approvers_needed, "answers": asked.said(), "refused": refused}
+            context["ti"].xcom_push(key=summaries.QUESTION, value=said)
+
+    def _park(self, asked: AskedQuestion) -> NoReturn:
+        """Wait for the next answer, and no longer than to the next moment at which something happens without one."""
+        from airflow.sdk.exceptions import TaskAwaitingInput
+
+        left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
+        raise TaskAwaitingInput(method_name="execute_complete", kwargs={"asked": asked.to_dict()}, timeout=left)
+
+    def _escalate(self, context: Context, summary: Summary, asked: AskedQuestion, event: Mapping[str, Any]) -> NoReturn:
+        """Lets others answer, too."""
+        names = [person.name for person in self.escalate_to]
+        self.log.warning("No decision so far: from now on %s may answer, too", ", ".join(names))
+        if event.get("timedout"):
+            # Airflow knows one time alone, and took the default when it was up. Until here nobody could answer.
+            self._ask_airflow_again(context)
+        notifying.tell(self, context, self.notifiers, self._facts("escalated", summary, to=names))
+        self._park(replace(asked, escalates_at=None))
+
+    def _agreed(
+        self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
+    ) -> tuple[Answer, ...]:
+        """The answers by which it is decided. Asks again where there are too few, or where this one does not count."""
+        user = answer["responded_by_user"]
+        by, option = Person.of(user if isinstance(user, Mapping) else vars(user)), answer["chosen_options"][0]
+        author = summary.origin.get("author")
+        told = None if self.author_may_approve else is_author(by, author, self.authors)
+        own = {str(each["id"]) for each in self.assigned_users or ()}
+        refusal = ""
+        if asked.escalates_at is not None and by.id not in own and by.id in {each.id for each in self.escalate_to}:
+            at = datetime.fromtimestamp(asked.escalates_at, UTC).isoformat(timespec="seconds")
+            refusal = f"{by.name} may answer from {at} on, if nobody of {', '.join(sorted(own))} decides before"
+        elif option != REJECT and told:
+            refusal = f"{by.name} made this change ({author}), so somebody else has to approve it"
+        if refusal:
+            why = f"The answer {option!r} does not count: {refusal}"
+            self._note(context, asked, why)
+            self._ask_again(context, summary, asked, why)
+        unknown = "" if self.author_may_approve or option == REJECT else doubt(by, author, told)
+        if unknown:
+            self.log.warning("%s", unknown)
+        asked = asked.with_answer(Answer(by, option, reason_of(answer.get("params_input")), unknown))
+        agreed = asked.agreed(option)
+        if option == REJECT or len(agreed) >= self.approvers_needed:
+            return agreed
+        self._note(context, asked)
+        said = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
+        self._ask_again(context, summary, asked, f"{said}. Asked again, until {self.approvers_needed} choose the same")
+
+    def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
+        self.log.warning("%s", why)
+        self._ask_airflow_again(context)
+        notifying.tell(self, context, self.notifiers, self._facts("asked again", summary, why=why))
+        self._park(asked)
+
+    def _ask_airflow_again(self, context: Context) -> None:
+        """Airflow clears the answer then, and keeps the question as it was asked first."""
+        upsert_hitl_detail(
+            context["ti"].id,
+            options=self.options,
+            subject=self.subject,
+            body=self.body,
+            params=self.serialized_params,
+        )
+
+    def _facts(self, event: str, summary: Summary, **more: Any) -> dict[str, Any]:
+        """What a notifier's template finds under ``flinkcompat``."""
+        known = {"outcome": summary.outcome, "report": summary.report, "author": summary.origin.get("author")}
+        return {"event": event, "deployment": self.deployment, **known, **more}
+
+    def _who(self, summary: Summary) -> str:
+        """Who has to decide: this text stays as it is when the question is asked again."""
+        from airflow_flinkcompat.compat.reports.markdown import code_span
+
+        lines = []
+        if self.approvers_needed > 1:
+            lines.append(
+                f"**{self.approvers_needed} people have to choose the same.** This question comes back until they "
+                f"have; one *{REJECT}* is enough."
+            )
+        if not self.author_may_approve:
+            author = summary.origin.get("author")
+            lines.append(
+                f"Its author, {code_span(author)}, may reject it and not approve it."
+                if author
+                else "Its author may not approve it; which one that is is not known."
+            )
+        if self.escalate_to and self.escalate_after is not None:
+            names = ", ".join(code_span(person.name) for person in self.escalate_to)
+            after = timedelta(seconds=self.escalate_after)
+            lines.append(f"Answers of {names} count once nobody else has decided for {after}.")
+        return "\n\n".join(lines)
+
+
+def is_time_up(event: Mapping[str, Any]) -> bool:
+    """Whether nobody has answered in time: Airflow says so, or has taken the default."""
+    return bool(event.get("timedout")) or event.get("error_type") == "timeout"
+
+
+def reason_of(answers: Mapping[str, Any] | None) -> str | None:
+    """What was given as the reason, secrets masked; None where nothing was."""
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    text = mask_secrets(str((answers or {}).get(REASON) or "").strip())
+    return (text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…") or None
+
+
+def reasons_of(answers: Sequence[Answer]) -> str | None:
+    """What each of them gave as the reason, by name."""
+    return "; ".join(f"{each.by.name}: {each.reason}" for each in answers if each.reason) or None
+
+
+def _people(name: str, given: str | Mapping[str, str] | Sequence[str | Mapping[str, str]]) -> tuple[Person, ...]:
+    """Raises ValueError: one of them is no user."""
+    try:
+        return tuple(map(Person.of, [given] if isinstance(given, str | Mapping) else given))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _seconds(given: timedelta | float | None) -> float | None:
+    """Raises ValueError: it is no time."""
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"escalate_after must be a time above 0, not {given!r}")
+    return seconds

@@ -1,0 +1,443 @@
+"""History, recomputed by Spark with the proposed script."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk import BaseHook
+
+from airflow_flinkcompat.airflow.hooks.flink import connection_lookup
+from airflow_flinkcompat.airflow.tasks import assets, telemetry
+from airflow_flinkcompat.airflow.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
+from airflow_flinkcompat.model import Late, Native
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments, Template
+    from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+    from airflow_flinkcompat.backfill import BackfillRequest
+    from airflow_flinkcompat.backfill.planning import BackfillPlan
+    from airflow_flinkcompat.backfill.protocols import Needs
+    from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry
+    from airflow_flinkcompat.plan.datasets import Dataset
+
+# What this operator decides itself; anything else of SparkSubmitOperator may be given.
+_OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
+_REQUEST, _RESULT = "request.json", "result.json"
+# What of a run's result is of use downstream.
+_COUNTS = (
+    "rows_read", "rows_late", "rows_dropped_null_time", "rows_written", "windows_written", "chunks",
+)  # fmt: skip
+
+
+class FlinkBackfillOperator(ScriptOperator):
+    """Runs the proposed script over bounded history, submitted by the apache-spark provider's SparkSubmitOperator.
+
+    Publishes exactly the windows that lie wholly inside [``from_``, ``to``). What can be settled without Spark is
+    settled before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
+    connections and reach Spark's driver in its environment: no argument, setting or file holds their values.
+
+    Returns the counts of the run (where the driver runs on this machine) and, with a boundary, the ``hand_over`` record
+    that FlinkSqlDeployOperator takes.
+
+    Args:
+        tables: Table of the script → URI of its history (default: the place the script declares). (templated)
+        sinks: Sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
+        from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
+        to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
+        sent_before: Task id of a FlinkStateMigrationOperator: computed are the windows that were sent before it without
+            what it computed from history, in place of ``to``; where there are none the task is skipped.
+        order_by: Table of the script → columns, ``a,b``, that say in which order its rows arrived; "" stands for all
+            others. (templated)
+        late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
+        native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
+        chunk: Compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
+            ones. (templated)
+        journal: Folder where finished parts are kept; default: beside a sink's folder. (templated)
+        boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
+        allow_incomplete: The source went quiet: it need not have passed the boundary.
+        allow_empty: Whether a run that reads no row succeeds; if not, it fails and leaves every sink as it was.
+            The shipped gate sets False where the backfill follows a restart without state.
+        hand_over: File or URI to write the hand-over record to. (templated)
+        dry_run: Log what would be read, computed and written; submit nothing.
+        conn_id: Connection of type ``spark``. (templated)
+        spark: Further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
+    """
+
+    role = TaskRole.BACKFILL
+    template_fields: Sequence[str] = (
+        *ScriptOperator.template_fields, "tables", "sinks", "order_by", "from_", "to", "late", "native", "chunk",
+        "journal", "boundary", "hand_over", "conn_id", "spark",
+    )  # fmt: skip
+    secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "journal", "spark")
+    ui_color = "#fde7d9"
+
+    def __init__(
+        self,
+        *,
+        tables: Mapping[str, str] | None = None,
+        sinks: Mapping[str, str] | None = None,
+        order_by: Mapping[str, str] | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        sent_before: str | None = None,
+        late: Late | Template = "include",
+        native: Native | Template = "auto",
+        chunk: str | None = None,
+        journal: str | None = None,
+        boundary: str | None = None,
+        allow_incomplete: bool = False,
+        allow_empty: bool = True,
+        hand_over: str | None = None,
+        dry_run: bool = False,
+        conn_id: str = "spark_default",
+        spark: Mapping[str, Any] | None = None,
+        **kwargs: Unpack[ScriptArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        if own := [name for name in spark or {} if name in _OWN_ARGUMENTS]:
+            raise ValueError(f"spark: {', '.join(own)} cannot be given, this operator decides about it")
+        self.tables = tables
+        self.sinks = sinks
+        self.order_by = order_by
+        self.from_ = from_
+        if sent_before and (to or boundary):
+            raise ValueError("sent_before says where the backfill ends: leave to and boundary out")
+        self.to = to
+        self.sent_before = sent_before
+        self.late = late
+        self.native = native
+        self.chunk = chunk
+        self.journal = journal
+        self.boundary = boundary
+        self.allow_incomplete = allow_incomplete
+        self.allow_empty = allow_empty
+        self.hand_over = hand_over
+        self.only_plan = dry_run  # BaseOperator has a method of the other name
+        self.conn_id = conn_id
+        self.spark = spark
+        # By what was given: a task declares its outlets before anything is rendered.
+        self._tables = assets.tables_alias(self.deployment, flink_conn_id=self.flink_conn_id)
+        if not dry_run:
+            self.outlets = [*self.outlets, self._tables]
+        self._submission: Any = None
+        self._lineage: RunLineage | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Request and result of the backfill. Raises AirflowException, with Spark's reason, when the job fails."""
+        from airflow_flinkcompat.backfill import explain, plan
+
+        if self.sent_before:
+            self.to = (context["ti"].xcom_pull(task_ids=self.sent_before) or {}).get("sent_until")
+            if self.to is None:
+                raise AirflowSkipException("no window was sent before that lacks what was computed from history")
+        with readable_errors():
+            request = self.request()
+            planned = plan(request)
+            record = planned.hand_over
+            # The masked sinks: what is returned is shown.
+            asked = {
+                "deployment": self.deployment,
+                "from": self.from_,
+                "to": self.to or self.boundary,
+                "sinks": dict(self.sinks or {}),
+                "hand_over": None if record is None else record.to_dict(),
+            }
+            if self.only_plan:
+                self.log_lines(explain(planned, request))
+            if record is not None and self.hand_over:
+                _written(self.hand_over, record.to_json())
+            if self.only_plan:
+                return asked
+            secrets = self._secrets(request)
+            self._lineage = self._lineage_of(request, planned, {"from": asked["from"], "to": asked["to"]})
+        for line in () if record is None else record.lines():
+            self.log.info("%s", line)
+        self.log.info("Backfill of %s: [%s, %s)", self.deployment, asked["from"] or "beginning", asked["to"] or "end")
+        about = {"deployment": self.deployment, "from": asked["from"], "to": asked["to"]}
+        with telemetry.span("backfill", about), _private_folder(request.to_dict()) as folder, _environment(secrets):
+            self._submission = self._operator(folder, planned.work.needs)
+            # The bare function: Airflow warns of an operator that runs inside another one.
+            try:
+                inspect.unwrap(type(self._submission).execute)(self._submission, context)
+            except AirflowException:
+                if error := _result(folder).get("error"):
+                    raise AirflowException(f"the backfill failed: {error}") from None
+                raise
+            counts = _result(folder)
+        told = {key: counts[key] for key in _COUNTS if key in counts}
+        telemetry.count("backfill", self.deployment)
+        entry = self._record(context, asked, told)
+        self._emit(context, planned, asked, told, entry)
+        return {**asked, **told}
+
+    def _emit(
+        self,
+        context: Context,
+        planned: BackfillPlan,
+        asked: Mapping[str, Any],
+        counts: Mapping[str, int],
+        entry: BackfilledEntry | None,
+    ) -> None:
+        """Asset events on what was written: the places given for the sinks, else those that the script declares."""
+        extra = {
+            "event": "backfilled",
+            "deployment": self.deployment,
+            "entry": entry.number if entry else None,
+            "sha256": None if entry is None else entry.version.sha256,
+            "from": asked["from"],
+            "to": asked["to"],
+            **counts,
+        }
+        assets.emit_tables(self, context, self._tables, self._written(planned), extra)
+        if self._lineage is not None:
+            self._lineage = replace(self._lineage, facts=extra)
+
+    def _lineage_of(self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]) -> RunLineage:
+        """What is read and written: the places that were given, else those that the script declares."""
+        from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+        from airflow_flinkcompat.compat import Side
+        from airflow_flinkcompat.plan.datasets import dataset_at, read
+
+        side = Side.of(request.job)
+        places = {key.rpartition(".")[2].strip("`"): place for key, place in request.tables.items()}
+        given = {
+            name: tuple(filter(None, [dataset_at(places[plain])]))
+            for name in read(side.program)
+            if (plain := name.rpartition(".")[2]) in places
+        }
+        about = {"event": "backfilling", "deployment": self.deployment, **facts}
+        return RunLineage(side, about, read=given, written=self._written(planned))
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a backfill: called by its provider, in the task's own process.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None for a dry run.
+        """
+        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a backfill that failed.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None where it was refused before anything was submitted.
+        """
+        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage, event="failed")
+
+    @staticmethod
+    def _written(planned: BackfillPlan) -> dict[str, tuple[Dataset, ...]]:
+        from airflow_flinkcompat.plan.datasets import dataset_at, datasets_of
+
+        return {
+            write.rows.name: tuple(filter(None, [dataset_at(write.target.place)]))
+            if write.target.exclusive
+            else datasets_of(write.rows.table)
+            for write in planned.work.writes
+        }
+
+    def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> BackfilledEntry | None:
+        """Note in the ledger what was recomputed. That it cannot be written fails no backfill that is done."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
+        from airflow_flinkcompat.secrets import mask_secrets
+
+        try:
+            ledger = self.open_ledger()
+            head = ledger.head()
+            # By the digest of what runs, where this is the same version.
+            engine = (head.job.engine, head.job.engine_version) if head else ("flink", None)
+            return ledger.append(
+                BackfilledEntry(
+                    version=JobVersion.of(self.proposed_side(*engine)),
+                    range_from=asked["from"],
+                    range_to=asked["to"],
+                    sinks=asked["sinks"],
+                    counts=dict(counts),
+                    hand_over=asked["hand_over"],
+                    owner=run_name(context),
+                )
+            )
+        except (DeployError, AirflowException) as error:
+            self.log.warning("The ledger gets no entry of this backfill: %s", mask_secrets(str(error)))
+            return None
+
+    def on_kill(self) -> None:
+        """Ends the Spark job; places that were not published yet stay as they were."""
+        if self._submission is not None:
+            self._submission.on_kill()
+        self.log.warning(
+            "Killed: the Spark job of %s was asked to end; clear this task to run it again", self.deployment
+        )
+
+    def request(self) -> BackfillRequest:
+        """The request that the Spark job reads, made of the rendered arguments.
+
+        Returns:
+            The request; it holds placeholders and no secret.
+
+        Raises:
+            AirflowFailException: The script holds a literal secret, which no file should hold.
+            BackfillError: A bound is no time, or the span is empty.
+        """
+        from airflow_flinkcompat.backfill import BackfillRequest, parse_duration, parse_time
+
+        side = self.proposed_side("flink", None)
+        if side.secrets:
+            places = ", ".join(f"{secret.key} at {secret.span}" for secret in side.secrets)
+            raise AirflowFailException(
+                f"the script holds secrets in plain text ({places}): use ${{conn.…}} placeholders"
+            )
+        return BackfillRequest(
+            side,
+            from_=parse_time(self.from_) if self.from_ else None,
+            to=parse_time(self.to) if self.to else None,
+            tables=dict(self.rendered("tables") or {}),
+            sinks=dict(self.rendered("sinks") or {}),
+            order_by=dict(self.order_by or {}),
+            late=self.late,
+            native=self.native,
+            boundary=parse_time(self.boundary) if self.boundary else None,
+            allow_incomplete=self.allow_incomplete,
+            allow_empty=self.allow_empty,
+            chunk=parse_duration(self.chunk) if self.chunk else None,
+            journal=self.rendered("journal") or None,
+        )
+
+    def _secrets(self, request: BackfillRequest) -> dict[str, str]:
+        """The values of the request's placeholders by the variables in which the driver looks for them.
+
+        Raises AirflowFailException: a connection that is not there, or a driver that this process does not start.
+        """
+        from airflow_flinkcompat.secrets import EnvPlaceholder
+
+        # A variable of the environment is not ours to give.
+        found = [each for each in request.placeholders if not isinstance(each, EnvPlaceholder)]
+        if found and self._deploy_mode() == "cluster":
+            raise AirflowFailException(
+                f"{found[0]}: with deploy mode cluster the driver starts on another machine, and spark-submit would "
+                "carry the value there in its arguments. Use deploy mode client, or put the value into the driver's "
+                "environment by the cluster's own means (on Kubernetes the setting "
+                "spark.kubernetes.driver.secretKeyRef.NAME) and write ${env.NAME} in place of the placeholder"
+            )
+        lookup = connection_lookup(BaseHook.get_connection)
+        return {placeholder.variable: lookup(placeholder) for placeholder in found}
+
+    def _deploy_mode(self) -> str:
+        given = (self.rendered("spark") or {}).get("deploy_mode")
+        return str(given or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
+
+    def _operator(self, folder: Path, needs: Needs) -> Any:
+        """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
+        from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+        from airflow_flinkcompat.backfill.spark.session import submit_configuration
+
+        given = dict(self.rendered("spark") or {})
+        arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]
+        if self._deploy_mode() == "cluster":
+            # The driver finds it in the folder it is started in; nobody here sees what it writes.
+            arguments = ["--request", _REQUEST]
+            given["files"] = ",".join(filter(None, [given.get("files"), str(folder / _REQUEST)]))
+        master = BaseHook.get_connection(self.conn_id).host or ""
+        env_vars = {**self._environment(), **(given.pop("env_vars", None) or {})}
+        wanted = [*needs.packages, *(given.pop("packages", None) or "").split(",")]
+        packages = ",".join(dict.fromkeys(filter(None, wanted)))
+        return SparkSubmitOperator(
+            task_id=self.task_id,
+            conn_id=self.conn_id,
+            application=str(_application()),
+            application_args=arguments,
+            name=given.pop("name", f"flinkcompat-backfill-{self.deployment}"),
+            env_vars=env_vars or None,
+            packages=packages or None,
+            conf={**submit_configuration(master), **dict(needs.conf), **(given.pop("conf", None) or {})},
+            **given,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """With a local master: this Python, this package, and spark-submit itself where it lies beside this Python.
+
+        A cluster has its own; give it ``spark={"py_files": …}`` or install the package there.
+        """
+        if not (BaseHook.get_connection(self.conn_id).host or "").startswith("local"):
+            return {}
+        root, scripts = str(_application().parents[2]), str(Path(sys.executable).parent)
+        environment = {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+        if "PYSPARK_PYTHON" not in os.environ:
+            environment["PYSPARK_PYTHON"] = sys.executable
+        if not shutil.which("spark-submit") and shutil.which("spark-submit", path=scripts):
+            environment["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
+        return environment
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    """Output of the driver; empty where it runs on another machine or died."""
+    file = folder / _RESULT
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+
+
+def _application() -> Path:
+    import airflow_flinkcompat
+
+    return Path(airflow_flinkcompat.__file__).parent / "backfill" / "job.py"
+
+
+def _written(place: str, text: str) -> None:
+    from upath import UPath
+
+    try:
+        UPath(place).write_text(text, encoding="utf-8")
+    except (OSError, ValueError, ImportError) as error:
+        raise AirflowFailException(f"the hand-over record cannot be written to {place}: {error}") from None
+
+
+@contextmanager
+def _private_folder(request: Mapping[str, Any]) -> Iterator[Path]:
+    """A folder that only this user can enter, for as long as the block lasts, with the request in it."""
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-") as name:  # mode 0700
+        folder = Path(name)
+        (folder / _REQUEST).touch(mode=0o600)
+        (folder / _REQUEST).write_text(json.dumps(request, ensure_ascii=False), encoding="utf-8")
+        yield folder
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """This process's environment, which spark-submit and the driver inherit, with some more variables in it.
+
+    SparkSubmitOperator's ``env_vars`` become settings on YARN and Kubernetes, and settings are arguments.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

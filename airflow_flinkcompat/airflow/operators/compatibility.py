@@ -1,0 +1,615 @@
+"""The gate: check the proposed script against what is deployed, and branch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
+
+from airflow_flinkcompat.airflow.links.flink import FlinkJobLink
+from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.operators.summary import Summary
+from airflow_flinkcompat.airflow.tasks import telemetry
+from airflow_flinkcompat.airflow.tasks.base import (
+    ScriptOperator,
+    TaskRole,
+    UnmappedMixin,
+    known_tables,
+    readable_errors,
+    record_failure,
+    run_name,
+    side_of,
+    task_ids,
+)
+from airflow_flinkcompat.model import (
+    ACCEPTED,
+    ENGINES,
+    PLANNER_MODES,
+    PLANNER_VARIABLE,
+    Outcome,
+    PlannerMode,
+    Policy,
+)
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_flinkcompat.airflow.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
+    from airflow_flinkcompat.compat import Report, ReportContext, Side
+    from airflow_flinkcompat.compat.waivers import ChangeIdentity
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
+    from airflow_flinkcompat.model import AcceptName
+    from airflow_flinkcompat.planner import DeployedJob
+
+REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
+OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
+_ENGINES = ("auto", *sorted(ENGINES))
+_NOT_PLANNED = 'Flink\'s planner plans SQL scripts on engine flink: leave explain_plan and planner="always" out'
+# What Airflow calls the owner of a task that names none.
+_NO_OWNER = "airflow"
+
+
+class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
+    """Checks what a proposed script does to the state of the deployed one, and follows the branch of the verdict.
+
+    The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
+    ``return_value``) with a pointer to the full report (key ``report``), which the ledger keeps as JSON and Markdown.
+
+    What is waived beside the script's file (``flinkcompat accept``) stands in the report and in the ledger. It lets a
+    partial change through; where state may not fit, a person is asked with the waiver before their eyes, also where the
+    policy rejects.
+
+    A script with an error of syntax or a literal secret, and one that a FlinkSqlDeployOperator downstream would refuse,
+    fails the task: nobody is asked about what cannot be deployed. There is one gate for each deployment; it is not
+    mapped.
+
+    Args:
+        branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
+            ``restart``, ``approve``: what the policy makes of the outcome; ``migrate``, a FlinkStateMigrationOperator,
+            may be left out, and nothing is migrated then; ``unchanged`` and ``reject`` too: everything downstream is
+            skipped then.
+        engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the target is asked. (templated)
+        engine_version: Version of that engine; with ``auto`` the target's. (templated)
+        policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
+            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment follows and no state
+            can be kept. With a branch ``migrate`` an incompatible change takes it where a migration keeps all of the
+            state (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
+            savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
+            Where the branch depends on how much a migration keeps, and neither the scripts nor the worker's planner
+            show it, the planner of the target or of the connection's ``planner_conn_id`` is asked. Without any a
+            person is asked.
+        redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
+            default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
+            change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
+        planner: Whether Flink's own planner on the worker judges the change (engine ``flink``, SQL scripts): ``auto``,
+            where one is installed for the version; ``always``, and without one the task fails; ``never``. None:
+            ``$FLINKCOMPAT_PLANNER``, else ``auto``. The report names its ground. (templated)
+        jars: Jars of connectors, formats and functions for that planner: paths, or patterns such as ``lib/*.jar``,
+            absolute or relative to the DAG's folder. (templated)
+        explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
+            and compares the plans.
+        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed where
+            the target compiles plans on another machine. (templated)
+        savepoint_directory: Where the savepoint of the running job goes that is compared before a migration nobody
+            decides on; default: the cluster's. (templated)
+        accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
+            condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
+            another place now (topic, path, …) to begin anew by its own options (it keeps only a part then, so that a
+            person is asked); ``history``, for what is stored to go on where history says something else of it. It
+            belongs to a branch ``migrate``.
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
+            says it lies. What a migration would begin empty counts as kept where it is computed of them, which the task
+            of the branch ``migrate`` does. (templated)
+        deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
+            retried as ``retries`` says.
+        gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
+        settle_seconds: How long a job is watched without failure that came of a plan (``plan_only``), before it is
+            recorded as deployed.
+        team: Who answers for the deployment, for the ledger, beside the task's ``owner``. (templated)
+    """
+
+    role = TaskRole.CHECK
+    template_fields: Sequence[str] = (
+        *ScriptOperator.template_fields, "engine", "engine_version", "planner", "jars", "plan_dir",
+        "redeploy_unchanged", "team", "history", "savepoint_directory",
+    )  # fmt: skip
+    operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
+    inherits_from_skipmixin = True
+    ui_color = "#e8f0fe"
+
+    def __init__(
+        self,
+        *,
+        branches: Mapping[str, str | Sequence[str]],
+        engine: Engine | Template = "auto",
+        engine_version: str | None = None,
+        policy: PolicyTable | Policy | None = None,
+        redeploy_unchanged: bool | str = False,
+        planner: PlannerMode | Template | None = None,
+        jars: Sequence[str] = (),
+        explain_plan: bool = False,
+        plan_dir: str | None = None,
+        savepoint_directory: str | None = None,
+        accept: Sequence[AcceptName] = (),
+        history: Mapping[str, str] | None = None,
+        deferrable: bool = True,
+        gateway_timeout: float = 86_400,
+        settle_seconds: float = 10,
+        team: str | None = None,
+        **kwargs: Unpack[ScriptArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        _check_branches(branches)
+        if isinstance(policy, Mapping):
+            Policy.of(policy)
+        if engine not in _ENGINES and "{{" not in engine:
+            raise ValueError(f"engine {engine!r} is not one of {', '.join(_ENGINES)}")
+        if planner and planner not in PLANNER_MODES and "{{" not in planner:
+            raise ValueError(f"planner {planner!r} is not one of {', '.join(PLANNER_MODES)}")
+        if isinstance(jars, str):
+            raise ValueError(f"jars is the text {jars!r}: write a list of paths")
+        if (explain_plan or planner == "always") and not _may_compile(engine):
+            raise ValueError(_NOT_PLANNED)
+        if unknown := [each for each in accept if each not in ACCEPTED]:
+            raise ValueError(f"accept: {unknown[0]!r} is not one of {', '.join(ACCEPTED)}")
+        if accept and not branches.get("migrate"):
+            raise ValueError("accept is said to a migration: give branches a 'migrate', or leave accept out")
+        if history and not branches.get("migrate"):
+            raise ValueError("history is for a migration: give branches a 'migrate', or leave history out")
+        self.history = known_tables(history)
+        self.branches = {key: task_ids(value) for key, value in branches.items()}
+        self.engine = engine
+        self.engine_version = engine_version
+        self.policy = policy
+        self.redeploy_unchanged = redeploy_unchanged
+        self.planner = planner
+        self.jars = jars
+        self.explain_plan = explain_plan
+        self.plan_dir = plan_dir
+        self.savepoint_directory = savepoint_directory
+        self.accept = tuple(accept)
+        self.deferrable = deferrable
+        self.gateway_timeout = gateway_timeout
+        self.settle_seconds = settle_seconds
+        self.team = team
+        self.job_url = ""
+        self._folders: list[Path] = []
+
+    def _before_rendering(self, jinja_env: Any) -> None:
+        super()._before_rendering(jinja_env)
+        self._folders = [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
+
+    def execute(self, context: Context) -> Any:
+        """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""
+        return self._check_or_wait(context, time.time() + self.gateway_timeout)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+        """Taken up again after a wait in the triggerer; the files are read anew.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said: ``until``, seconds since the epoch after which the task fails, and ``silent``,
+                whether the target did not answer the triggerer either, at least once.
+
+        Returns:
+            What :meth:`execute` returns.
+        """
+        # Where only this task gets no answer, waiting for one would go on all day.
+        return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
+
+    def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
+        """Branches, or waits in the triggerer, until that second of the epoch, for a target that does not answer."""
+        from airflow_flinkcompat.airflow.triggers.gateway import SqlGatewayTrigger
+        from airflow_flinkcompat.deploy import DeployError
+
+        with readable_errors():
+            try:
+                return self._check_and_branch(context)
+            except DeployError as error:
+                if not (self.deferrable and may_wait and error.unanswered):
+                    raise
+                silence = masked_text(str(error))
+        if time.time() >= until:
+            raise AirflowFailException(f"{silence}: waited {self.gateway_timeout:.0f} s for it (gateway_timeout)")
+        self.log.warning("%s: waiting in the triggerer, for %.0f s at most", silence, until - time.time())
+        trigger = SqlGatewayTrigger(self.flink_conn_id, until, target=self.target)
+        self.defer(trigger=trigger, method_name="execute_complete")
+
+    def _check_and_branch(self, context: Context) -> Any:
+        ledger = self.open_ledger()
+        self._record_carried_out(context, ledger)
+        new = self.proposed_side(*self._engine())
+        with telemetry.span("check", {"deployment": self.deployment, "sha256": new.sha256}) as tell:
+            summary = self._check(context, ledger, new)
+            tell(outcome=summary.outcome, branch=summary.branch, migration=summary.migration)
+        telemetry.count(f"check.{summary.outcome or summary.branch}", self.deployment)
+        summary = self._record_check(context, ledger, new, summary)
+        if summary.branch in ("unchanged", "reject"):
+            self._record(context, ledger, new, summary)
+        summaries.push(context, summary)
+        return self.do_branch(context, self.branches.get(summary.branch) or None)
+
+    def _record_carried_out(self, context: Context, ledger: Ledger) -> None:
+        """Record what runs by now of what was planned: it is what the proposed script is held against then."""
+        from airflow_flinkcompat.deploy import Options
+        from airflow_flinkcompat.deploy.redeploy.planning import pending_plans, record_carried_out
+
+        if not pending_plans(ledger.entries()):
+            return
+        options = Options(settle_seconds=self.settle_seconds)
+        with self.hook.get_conn() as target:
+            record_carried_out(target, ledger, owner=run_name(context), options=options, log=self.log_lines)
+
+    def _record_check(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> Summary:
+        """Note in the ledger what was found, unless a former try of this task has; the summary with its origin."""
+        from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
+
+        origin, why = self._origin(context)
+        against = f"against what entry {summary.old_entry} deployed" if summary.old_entry else "nothing is deployed yet"
+        words = [f"{summary.outcome or 'not compared'}: {against}", *([f"no commit is known: {why}"] if why else [])]
+        entry = CheckedEntry(
+            version=JobVersion.of(new),
+            review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
+            origin=origin,
+            branch=summary.branch,
+            policy=summary.policy,
+            message="; ".join(words),
+            owner=run_name(context),
+        )
+        noted = _noted(entry, ledger.in_force()) or ledger.append(entry)
+        self.link_change(noted.number)
+        return replace(summary, origin=origin.to_dict(), checked_entry=noted.number)
+
+    def _origin(self, context: Context) -> tuple[Origin, str]:
+        """Where the proposed version comes from, and why no commit is known where that has a cause."""
+        from airflow_flinkcompat.airflow.tasks.origin import git_origin
+        from airflow_flinkcompat.deploy.ledger.entries import Origin
+
+        found = git_origin(self.files, getattr(context["ti"], "bundle_instance", None))
+        if found.why:
+            self.log.info("The ledger gets no commit of %s: %s", self._source, found.why)
+        owned_by = self.owner if self.owner != _NO_OWNER else None
+        return Origin(found.commit, found.author, str(self.team) if self.team else None, owned_by), found.why
+
+    def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
+        """Note in the ledger that nothing is deployed, by which the sensor knows."""
+        from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RejectedEntry, Review, UnchangedEntry
+
+        unchanged = summary.branch == "unchanged"
+        why = "nothing to deploy" if unchanged else "rejected by the policy"
+        ledger.append(
+            (UnchangedEntry if unchanged else RejectedEntry)(
+                version=JobVersion.of(new),
+                review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
+                message=f"{why}: the check found it {summary.outcome}",
+                owner=run_name(context),
+            )
+        )
+
+    def _check(self, context: Context, ledger: Ledger, new: Side) -> Summary:
+        from airflow_flinkcompat.deploy import ScriptRefused
+        from airflow_flinkcompat.model import InputError
+        from airflow_flinkcompat.sql import ScriptError
+
+        try:
+            self._require_deployable(new)
+            head = ledger.head()
+            return self._compare(ledger, head, new) if head else self._first(ledger, new)
+        except (ScriptError, InputError, ScriptRefused) as error:  # the version's own fault: it is not offered again
+            record_failure(context, ledger, new, str(error))
+            raise
+
+    def _first(self, ledger: Ledger, new: Side) -> Summary:
+        self.log.info("%s was never deployed: there is nothing to compare with", ledger.deployment)
+        return Summary(ledger.deployment, "first", new.sha256, new.engine, new.engine_version)
+
+    def _engine(self) -> tuple[str, str | None]:
+        if self.engine not in _ENGINES:
+            raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(_ENGINES)}")
+        # Rendered as a native object, a template that says 2.3 is a number.
+        stated = str(self.engine_version) if self.engine_version else None
+        if self.engine != "auto":
+            return self.engine, stated
+        engine, version = self.hook.engine()
+        self.log.info("The target runs %s %s", engine, version)
+        return engine, stated or version
+
+    def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
+        from airflow_flinkcompat.compat import render_markdown
+        from airflow_flinkcompat.compat.branch import kept_by_migration
+        from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
+        from airflow_flinkcompat.compat.waivers import ChangeIdentity, waivers_held
+
+        self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
+        old = side_of(head)
+        report = self._with_waivers(self._judged(head, old, new), ChangeIdentity.of(head.job, new))
+        from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
+        branch, policy = self._branch(ledger, head, report)
+        if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
+            self.log.warning("Nobody was to be asked, and now a person is: %s", masked_text(why))
+            branch, report = "approve", replace(report, warnings=(*report.warnings, why))
+        known = self._circumstances(head, new, branch)
+        kept = {**report.to_dict(), "context": known.to_dict()}
+        pointer = masked_text(ledger.store_report(kept, render_markdown(report, known), new))
+        self._log_verdict(report, head, branch, pointer, known)
+        return Summary(
+            deployment=ledger.deployment,
+            branch=branch,
+            new_sha256=new.sha256,
+            engine=new.engine,
+            engine_version=new.engine_version,
+            old_sha256=head.sha256,
+            old_entry=head.number,
+            outcome=str(report.outcome),
+            report=pointer,
+            findings=summaries.brief(report.findings),
+            findings_total=len(report.findings),
+            migration=kept_by_migration(report),
+            accepted=self.accept,
+            history=self.history,
+            from_zero=[masked_text(name) for name in from_zero],
+            policy=policy,
+            waivers=[each.to_dict() for each in waivers_held([report])],
+            ground=report.ground,
+        )
+
+    def _judged(self, head: HeadEntry, old: Side, new: Side) -> Report:
+        """The verdict: the worker's planner is asked first, then the target's where more has to be known."""
+        from airflow_flinkcompat.compat import check
+        from airflow_flinkcompat.compat.branch import planner_decides
+        from airflow_flinkcompat.compat.report import PLANNED
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.exec_graph.migration import Accept
+        from airflow_flinkcompat.history import KnownHistory
+        from airflow_flinkcompat.model import InputError
+        from airflow_flinkcompat.planner import PlannerUnavailable, judge
+
+        known: dict[str, Any] = {
+            "accepted": tuple(map(Accept, self.accept)),
+            "history": KnownHistory(self.history).applied if self.history else None,
+        }
+
+        def by_target() -> Report:
+            self.log.info("Flink's planner compiles both scripts; nothing is started")
+            plans = self.hook.explain_plans(old, new, self.plan_dir or None)
+            return replace(check(old, new, plans=plans, **known), ground=f"{PLANNED} {new.version}")
+
+        mode = self._planner_mode(old, new)
+        try:
+            job = None if mode == "never" or not _may_compile(new.engine) else self._deployed_job(head)
+            report = judge(old, new, mode, self._jar_files(), job=job, **known)
+        except PlannerUnavailable as error:
+            if not self.explain_plan:
+                raise AirflowFailException(f'planner is "always", and there is no answer: {error}') from None
+            self.log.info("The target is asked in place of a planner on this worker: %s", masked_text(str(error)))
+            return by_target()
+        decides = planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches)
+        if report.is_planned or not (decides or (self.explain_plan and report.migration_is_unknown)):
+            return report
+        try:
+            found = by_target()
+            return replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *report.warnings))))
+        except (DeployError, InputError, AirflowException) as error:
+            why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
+        self.log.warning("%s", why)
+        return replace(report, warnings=(*report.warnings, why))
+
+    def _deployed_job(self, head: HeadEntry) -> DeployedJob | None:
+        """The deployed job, as far as its target shows it; None without an answer."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.plans import planning_options
+        from airflow_flinkcompat.deploy.target import JobDescriptions
+        from airflow_flinkcompat.planner import DeployedJob
+
+        if not self.hook.exists:
+            return None
+        try:
+            with self.hook.get_conn() as target:
+                found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
+                ids = {each.id for each in found.vertices} if found else ()
+                return DeployedJob(planning_options(target, head.job_id), ids)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("Flink's planner does not know the options of the cluster: %s", masked_text(str(error)))
+            return None
+
+    def _planner_mode(self, old: Side, new: Side) -> PlannerMode:
+        """When the worker's planner is asked. Raises AirflowFailException: it is no mode, or nothing to be planned."""
+        asked = "always" if self.explain_plan else str(self.planner or os.environ.get(PLANNER_VARIABLE) or "auto")
+        mode = next((each for each in PLANNER_MODES if each == asked), None)
+        if mode is None:
+            raise AirflowFailException(f"planner {asked!r} is not one of {', '.join(PLANNER_MODES)}")
+        if mode == "always" and not (_may_compile(new.engine) and old.language == new.language == "sql"):
+            raise AirflowFailException(f"{_NOT_PLANNED}; this is {new.source} on {new.engine}")
+        return mode
+
+    def _jar_files(self) -> list[Path]:
+        """The jars that scripts need. Raises AirflowFailException: nothing lies where one is named."""
+        found: list[Path] = []
+        for pattern in map(str, self.jars or ()):
+            places = [Path("/")] if Path(pattern).is_absolute() else self._folders
+            matched = sorted(file for place in places for file in place.glob(pattern.lstrip("/")))
+            if not matched:
+                raise AirflowFailException(f"jars: there is no {pattern}; looked in {', '.join(map(str, places))}")
+            found += matched
+        return found
+
+    def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
+        """The report with what is waived beside the script; what is over of it is a warning."""
+        from airflow_flinkcompat.compat.waivers import apply_waivers, utc_day
+
+        judged = apply_waivers([report], self.waivers(), change, utc_day(), (self.deployment, self.deployment))
+        (report,) = judged.reports
+        return replace(report, warnings=(*report.warnings, *judged.notes))
+
+    def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
+        """What the ledger and this DAG know of the change beside the script."""
+        from airflow_flinkcompat.backfill import why_refused
+        from airflow_flinkcompat.compat import ReportContext
+        from airflow_flinkcompat.deploy.target import SourceTables
+
+        return ReportContext(
+            deployment=self.deployment,
+            job_id=head.job_id or "",
+            entry=head.number,
+            approver=branch == "approve",
+            backfill=summaries.has_backfill(self),
+            backfill_refused=why_refused(new),
+            migrates="migrate" in self.branches,
+            takes_commands=self.hook.names_jobs_as_flink,
+            chooses_offsets=self.hook.target_has(SourceTables),
+        )
+
+    def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
+        """The branch to follow, and the one that the policy alone says; None where it was not asked."""
+        from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, policy_branch
+
+        if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
+            if self._is_in_force(ledger, head):
+                return "unchanged", None
+            self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
+        policy, migrates = self._effective_policy(), "migrate" in self.branches
+        return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
+
+    def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
+        """Reason why a migration rests on plans alone; empty if a savepoint of the deployed job holds what they say.
+
+        Raises DeployError: the target does not answer.
+        """
+        from airflow_flinkcompat.compat.branch import kept_by_migration
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.migration import SavepointMigration
+        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+        from airflow_flinkcompat.history import KnownHistory
+
+        accepted = tuple(map(Accept, self.accept))
+        try:
+            with ExitStack() as opened, self.hook.get_conn() as target:
+                made = SavepointMigration(
+                    old,
+                    new,
+                    Cluster(target, self.hook.location()),
+                    head.job_id,
+                    at_least=MigrationExtent(kept_by_migration(report) or "none"),
+                    plan_dir=self.plan_dir or None,
+                    rehearsed=False,
+                    accepted=accepted,
+                    history=KnownHistory(self.history, None, accepted) if self.history else None,
+                    savepoint_directory=self.savepoint_directory or None,
+                    planner=lambda: opened.enter_context(self.hook.planner()),
+                    log=self.log_lines,
+                )
+                with made.compared() as savepoint:
+                    if savepoint is None:
+                        return "no savepoint of the running job could be compared with what its plan predicts"
+        except (DeployError, AirflowException) as error:
+            if isinstance(error, DeployError) and error.unanswered:
+                raise
+            return f"what the plan predicts could not be compared with a savepoint of the running job: {error}"
+        return ""
+
+    def _effective_policy(self) -> Policy:
+        return Policy.of(self.policy, backfill=summaries.has_backfill(self))
+
+    def _is_in_force(self, ledger: Ledger, head: HeadEntry) -> bool:
+        """Whether the deployed job runs and no redeploy is under way.
+
+        Where the cluster cannot be asked, as by a deployment without a connection, the job is taken to run: to leave
+        it alone stops nothing.
+        """
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.ledger.entries import RunEntry
+        from airflow_flinkcompat.deploy.ledger.steps import Progress
+
+        reached = Progress.of(ledger.entries()).reached
+        if isinstance(reached, RunEntry) and reached.is_open:
+            return False
+        if not head.job_id:
+            return True
+        try:
+            with self.hook.get_conn() as target:
+                status = target.status(head.job_id)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("Whether job %s runs cannot be asked: %s", head.job_id, masked_text(str(error)))
+            return True
+        return status is not None and not status.terminal
+
+    def _log_verdict(self, report: Report, head: HeadEntry, branch: str, pointer: str, known: ReportContext) -> None:
+        from airflow_flinkcompat.compat import render_text
+
+        self.log.info(
+            "Verdict: %s on %s %s%s, against what entry %s of the ledger deployed → %s: %s",
+            report.outcome, report.engine, report.engine_version, f", {report.ground}" * bool(report.ground),
+            head.number, branch,
+            ", ".join(self.branches.get(branch, [])) or "nothing downstream",
+        )  # fmt: skip
+        self.log_lines(masked_text(render_text(report, known=known, verbose=False)))
+        self.log.info("::group::Findings in full")
+        self.log_lines(masked_text(render_text(report, known=known)))
+        self.log.info("::endgroup::")
+        self.log.info("Full report: %s", pointer)
+
+    def _require_deployable(self, side: Side) -> None:
+        """Raises InputError or ScriptRefused, with every place and remedy: what no approval could have deployed."""
+        from airflow_flinkcompat.compat.deployable import obstacles
+        from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
+        from airflow_flinkcompat.model import InputError
+
+        if found := obstacles(side):
+            reasons = "\n".join(map(str, found))
+            raise InputError(f"{side.source} cannot be deployed until it is corrected:\n{reasons}")
+        if side.language == "sql" and summaries.downstream(self, TaskRole.DEPLOY):
+            prepare(side.script, side.source)
+            check_settings(side.settings)
+
+
+def _noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """The entry with this finding of this task that the ledger ends with; None: it ends with what was done since."""
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
+
+    for other in reversed(entries):
+        if isinstance(other, CheckedEntry):
+            return other if replace(other, number=0, at="", passes_over=(), message=entry.message) == entry else None
+        own = isinstance(other, DecisionEntry) and other.owner == entry.owner
+        if not (own or isinstance(other, FindingEntry)):
+            return None
+    return None
+
+
+def _may_compile(engine: str) -> bool:
+    """Whether scripts can be compiled on an engine; True where it is not known yet which one it is."""
+    facts = ENGINE_FACTS.get(engine)
+    return facts is None or facts.compiles_plans
+
+
+def _switch(name: str, value: bool | str | None) -> bool:
+    """A switch as given or rendered. Raises AirflowFailException: it is neither on nor off."""
+    known = {"true": True, "false": False, "none": False, "": False}
+    text = str(value).strip().lower()
+    if text not in known:
+        raise AirflowFailException(f"{name} is {value!r}: write true or false")
+    return known[text]
+
+
+def masked_text(text: str) -> str:
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    return mask_secrets(text)
+
+
+def _check_branches(branches: Mapping[str, Any]) -> None:
+    known = (*REQUIRED_BRANCHES, *OPTIONAL_BRANCHES)
+    if unknown := [key for key in branches if key not in known]:
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(known)}")
+    if missing := [key for key in REQUIRED_BRANCHES if not task_ids(branches.get(key))]:
+        raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")

@@ -1,0 +1,486 @@
+"""Deploy what was checked, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from airflow_flinkcompat.airflow.links.flink import FlinkJobLink
+from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.tasks import assets, notifying, telemetry
+from airflow_flinkcompat.airflow.tasks.base import (
+    ScriptOperator,
+    TaskRole,
+    readable_errors,
+    record_failure,
+    run_name,
+    side_of,
+)
+from airflow_flinkcompat.airflow.tasks.texts import masked
+from airflow_flinkcompat.model import StartMode, StartModeName
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_flinkcompat.airflow.operators.summary import Summary
+    from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments, Template
+    from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy import Ledger, Target
+    from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+    from airflow_flinkcompat.deploy.redeploy.run import StateMigration
+
+_RETURNED = (
+    "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
+)  # fmt: skip
+
+
+class FlinkSqlDeployOperator(ScriptOperator):
+    """Stops the running job with a savepoint and starts the checked script, from that savepoint or without state.
+
+    It acts on what was checked: the script, settings, functions and catalog must hash to what the check's summary
+    says, and the ledger's head and the running job must be the old side of that check. Placeholders
+    (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
+    refused. A start counts only when the job proved that it runs from the state it was given.
+
+    When the new job does not start, the former script is started again from the savepoint and verified, and the task
+    fails with both reasons. A retry after a kill finds out what was done and goes on from there.
+
+    Args:
+        start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
+            changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+            else savepoint. (templated)
+        check_task_id: The FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
+            the same deployment.
+        approval_task_id: The approval whose answer goes into the ledger; found in the same way.
+        savepoint_directory: Where savepoints go; default: the cluster's. (templated)
+        settle_seconds: How long the new job is watched without failure.
+        stop_timeout: Seconds the stop with savepoint may take.
+        start_timeout: Seconds the new job has to prove itself.
+        roll_back: Start the former script again when the new one does not run.
+        keep_savepoints: How many savepoints of this deployment's stops are kept; older ones are disposed of, never
+            the one to go back to. None: all.
+        deferrable: Wait for the cluster in the triggerer when it takes long.
+        patience: Seconds a worker waits before the triggerer does.
+        poll_interval: Seconds between two looks there.
+        allow_ended: Start stateless although the deployed job has ended without this deployment's doing.
+        hand_over: The record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
+            ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless;
+            where the sources have to start is logged, and the ledger keeps it. (templated)
+        source_offsets: Where sources begin, apart from the state: ``as-stored``, ``earliest``, ``latest``, a moment in
+            ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
+            its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A
+            stateless start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
+        plan_only: Touch nothing: have the target say what is to be written so that the script runs, for whoever writes
+            there (a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to XCom
+            (``plan``) and to ``plan_to``, and the ledger notes it; once it was carried out, the next check records what
+            runs. On the target ``kubernetes``.
+        plan_to: Path or URI of the file to write the plan to, replaced where it is there. (templated)
+        rollback_notifiers: Airflow's notifiers, called when the new job did not run and the former script was started
+            again. One that fails is a warning in the log.
+    """
+
+    role = TaskRole.DEPLOY
+    template_fields: Sequence[str] = (
+        *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets", "plan_to",
+    )  # fmt: skip
+    operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
+    takes_programs = False
+    ui_color = "#e6f4ea"
+    start_modes: ClassVar[tuple[StartMode, ...]] = tuple(mode for mode in StartMode if mode is not StartMode.MIGRATED)
+
+    def __init__(
+        self,
+        *,
+        start_mode: StartModeName | Template = "savepoint",
+        check_task_id: str | None = None,
+        approval_task_id: str | None = None,
+        savepoint_directory: str | None = None,
+        settle_seconds: float = 10,
+        stop_timeout: float = 600,
+        start_timeout: float = 300,
+        roll_back: bool = True,
+        keep_savepoints: int | None = 5,
+        deferrable: bool = True,
+        patience: float = 20,
+        poll_interval: float = 5,
+        allow_ended: bool = False,
+        hand_over: str | Mapping[str, Any] | None = None,
+        source_offsets: str | Mapping[str, str] | None = None,
+        plan_only: bool = False,
+        plan_to: str | None = None,
+        rollback_notifiers: Any = (),
+        **kwargs: Unpack[ScriptArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        if start_mode not in self.start_modes and "{{" not in start_mode:
+            raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(self.start_modes)}")
+        if "{{" not in f"{source_offsets} {start_mode}":
+            _check_offsets(source_offsets, start_mode)
+        if plan_to and not plan_only:
+            raise ValueError("plan_to is given, and nothing is planned: add plan_only=True, or leave it out")
+        if plan_only and (hand_over or source_offsets):
+            raise ValueError(
+                "plan_only takes no hand_over and no source_offsets: by a plan the platform starts the job itself, "
+                "where its script says"
+            )
+        self.plan_only = plan_only
+        self.plan_to = plan_to
+        self.rollback_notifiers = notifying.each("rollback_notifiers", rollback_notifiers)
+        self.source_offsets = source_offsets
+        self.start_mode = start_mode
+        self.check_task_id = check_task_id
+        self.approval_task_id = approval_task_id
+        self.savepoint_directory = savepoint_directory
+        self.settle_seconds = settle_seconds
+        self.stop_timeout = stop_timeout
+        self.start_timeout = start_timeout
+        self.roll_back = roll_back
+        self.keep_savepoints = keep_savepoints
+        self.deferrable = deferrable
+        self.patience = patience
+        self.poll_interval = poll_interval
+        self.allow_ended = allow_ended
+        self.hand_over = hand_over
+        # By what was given: a task declares its outlets before anything is rendered.
+        self._about = {"flink_conn_id": self.flink_conn_id, "deployment": self.deployment}
+        if not plan_only:
+            self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
+        self.job_url = ""
+        self._lineage: RunLineage | None = None
+        self._step = "nothing was touched yet"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The ledger entry of the deployment (without the script), or of the plan. Raises AirflowFailException."""
+        return self._plan(context) if self.plan_only else self._go_on(context, None)
+
+    def _plan(self, context: Context) -> dict[str, Any]:
+        """The plan's entry of the ledger, and the plan. Raises AirflowFailException: it is refused."""
+        from airflow_flinkcompat.deploy import ScriptRefused, TargetError
+        from airflow_flinkcompat.deploy.ledger.entries import Origin, Review
+        from airflow_flinkcompat.deploy.redeploy.planning import plan_change
+
+        with readable_errors():
+            summary = summaries.pull(context, self, self.check_task_id)
+            self.link_change(summary.checked_entry)
+            side = summaries.checked_side(self, summary)
+            ledger = self.open_ledger()
+            review = Review(summary.outcome, summary.report, *self._approver(context, summary), tuple(summary.waivers))
+            try:
+                with self.hook.get_conn() as target:
+                    planned = plan_change(
+                        target,
+                        ledger,
+                        side,
+                        start_mode=self.start_mode,
+                        checked_old_sha256=summary.old_sha256,
+                        review=review,
+                        origin=Origin.from_dict(summary.origin),
+                        owner=run_name(context),
+                        log=self._note,
+                    )
+            except (ScriptRefused, TargetError) as error:  # the version's own fault
+                if not error.unanswered:
+                    record_failure(context, ledger, side, str(error))
+                raise
+        plan, entry = planned.plan, planned.entry
+        if self.plan_to:
+            _write(self.plan_to, plan.text)
+        self.log_lines(f"Nothing was touched. Plan of ledger entry {entry.number} for {plan.place}:")
+        self.log.info("::group::Plan")
+        self.log_lines(plan.text)
+        self.log.info("::endgroup::")
+        if self.plan_to:
+            self.log_lines(f"Written to {self.plan_to}: merge it there, and the next check records what runs")
+        result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
+        place = {"place": plan.place, "plan": plan.text, "patch": plan.patch, "plan_to": self.plan_to}
+        return {**result, **place, "deployment": self.deployment, "job_url": ""}
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Taken up again after a wait in the triggerer.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said; ``wait`` is the wait that the run ended in.
+
+        Returns:
+            What :meth:`execute` returns.
+        """
+        return self._go_on(context, event["wait"])
+
+    def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
+        from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+        from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
+        from airflow_flinkcompat.deploy import Waiting
+
+        if self.start_mode not in self.start_modes:
+            raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(self.start_modes)}")
+        try:
+            with readable_errors():
+                summary = summaries.pull(context, self, self.check_task_id)
+                self.link_change(summary.checked_entry)
+                side = self._side(context, summary)
+                verdict = {"deployment": self.deployment, "outcome": summary.outcome, "start_mode": self.start_mode}
+                self._lineage = RunLineage(side, {**verdict, "sha256": side.sha256})
+                about = {"deployment": self.deployment, "outcome": summary.outcome, "sha256": side.sha256}
+                with telemetry.span("deploy", {**about, "start_mode": self.start_mode}, (Waiting,)) as tell:
+                    entry = self._deploy(context, side, summary, wait)
+                    tell(job_id=entry.job_id, entry=entry.number, savepoint=entry.start.savepoint)
+        except Waiting as waiting:
+            self._note(f"{waiting}: waiting in the triggerer")
+            trigger = FlinkJobTrigger(
+                self.flink_conn_id,
+                asdict(waiting.wait),
+                float(self.settle_seconds),
+                float(self.poll_interval),
+                **self.ledger_for_trigger(context),
+                target=self.target,
+            )
+            self.defer(trigger=trigger, method_name="execute_complete")
+        self.job_url = self.hook.job_url(entry.job_id)
+        self._emit(context, side, summary, entry)
+        self._measure(entry)
+        result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
+        return {**result, **self._more(entry), "deployment": self.deployment, "job_url": self.job_url}
+
+    def _more(self, entry: DeployedEntry) -> dict[str, Any]:
+        """What more is returned of a deploy."""
+        return {}
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a deploy: called by its provider, in the task's own process.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None for a plan, which touches nothing.
+        """
+        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a deploy that failed, so far as it came.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None where the checked script was not read yet.
+        """
+        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage, event="failed", step=masked(self._step))
+
+    def _measure(self, entry: DeployedEntry) -> None:
+        from airflow_flinkcompat.deploy import DeployError
+
+        telemetry.count(f"deploy.{entry.start.start_mode}", self.deployment)
+        if entry.start.savepoint_bytes is not None:
+            telemetry.level("savepoint_bytes", entry.start.savepoint_bytes, self.deployment)
+        try:
+            accepted, verified = telemetry.downtime(self.open_ledger().entries())
+        except (DeployError, AirflowException) as error:  # what runs, runs
+            self.log.warning("The downtime is not measured: %s", masked(str(error)))
+            return
+        for name, took in (("accepted", accepted), ("verified", verified)):
+            if took is not None:
+                telemetry.duration(f"downtime.{name}", took, self.deployment)
+
+    def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
+        """Asset events on the deployment and on what its script writes."""
+        from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+        from airflow_flinkcompat.plan.datasets import written
+
+        start = entry.start
+        extra = {
+            "event": "migrated" if start.migrated_from else "deployed",
+            "deployment": self.deployment,
+            "outcome": entry.review.outcome,
+            "entry": entry.number,
+            "sha256": entry.sha256,
+            "old_entry": summary.old_entry or None,
+            "old_sha256": summary.old_sha256,
+            "engine": side.engine,
+            "engine_version": side.engine_version,
+            "start_mode": start.start_mode,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "job_id": entry.job_id,
+            "commit": entry.origin.commit,
+        }
+        uri = assets.deployment_uri(self.deployment, self.flink_conn_id)
+        assets.emit(self, context, assets.deployment_alias(**self._about), {uri: extra})
+        assets.emit_tables(self, context, assets.tables_alias(**self._about), written(side.program), extra)
+        self._lineage = RunLineage(side, extra)
+
+    def _side(self, context: Context, summary: Summary) -> Side:
+        """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
+
+        The former job may be stopped by then, and has to be followed by what was checked, or come back.
+        """
+        from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
+        from airflow_flinkcompat.deploy.ledger.steps import Progress
+
+        try:
+            return summaries.checked_side(self, summary)
+        except AirflowFailException:
+            progress = Progress.of(self.open_ledger().entries())
+            claim = progress.latest(DeployingEntry)
+            ours = progress.unfinished is not None and progress.unfinished.owner == run_name(context)
+            if not ours or claim is None or progress.reached is None:
+                raise
+            begun = side_of(claim)
+            if begun.sha256 != summary.new_sha256:
+                raise
+            self.log_lines(f"the script changed since this run began: the checked version is deployed, {begun.source}")
+            return begun
+
+    def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> DeployedEntry:
+        from airflow_flinkcompat.deploy import (
+            Options,
+            RolledBack,
+            ScriptRefused,
+            SubmissionUnknown,
+            TargetError,
+            Wait,
+            deploy,
+            read_hand_over,
+        )
+        from airflow_flinkcompat.deploy.ledger.entries import Origin
+
+        ledger = self.open_ledger()
+        approved_by, reason = self._approver(context, summary)
+        hand_over = read_hand_over(self.hand_over) if self.hand_over else None
+        options = Options(
+            savepoint_directory=self.savepoint_directory,
+            settle_seconds=self.settle_seconds,
+            stop_timeout=self.stop_timeout,
+            start_timeout=self.start_timeout,
+            roll_back=self.roll_back,
+            keep_savepoints=self.keep_savepoints,
+            allow_ended=self.allow_ended,
+            patience=self.patience if self.deferrable else None,
+        )
+        try:
+            with self.hook.get_conn() as target, ExitStack() as opened:
+                migration = self._migration(target, ledger, side, summary, opened)
+                return deploy(
+                    target,
+                    ledger,
+                    side,
+                    start_mode=self.start_mode if migration is None else StartMode.MIGRATED,
+                    checked_old_sha256=summary.old_sha256,
+                    outcome=summary.outcome,
+                    report_path=summary.report,
+                    approved_by=approved_by,
+                    reason=reason,
+                    waivers=summary.waivers,
+                    origin=Origin.from_dict(summary.origin),
+                    owner=run_name(context),
+                    hand_over=hand_over,
+                    offsets=self.source_offsets if migration is None else None,
+                    migration=migration,
+                    options=options,
+                    resumed=Wait.from_dict(wait) if wait else None,
+                    # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
+                    asked_at=getattr(context.get("dag_run"), "start_date", None),
+                    log=self._note,
+                )
+        except SubmissionUnknown:
+            raise
+        except RolledBack as error:
+            telemetry.count("rolled_back", self.deployment)
+            why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
+            notifying.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
+            raise
+        except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
+            record_failure(context, ledger, side, str(error))
+            raise
+
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
+        """What rewrites the savepoint before the start, for an operator that has it rewritten.
+
+        ``opened`` closes what that opens.
+        """
+        return None
+
+    def on_kill(self) -> None:
+        """Stopping this task stops no job: say how far it came."""
+        self.log.warning(
+            "Killed while: %s. Whatever runs keeps running, and the steps done are in the ledger of %s. "
+            "Clear this task to let it take up where it stopped.", self._step, self.deployment,
+        )  # fmt: skip
+
+    def _note(self, message: str) -> None:
+        self._step = message
+        self.log_lines(message)
+
+    def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
+        """Who approved and why, from the approval of this run; None where none was asked, or the DAG has its own kind.
+
+        Raises AirflowFailException: nobody approved this version, or what was decided is not a resume.
+        """
+        decided, by, reason = summary.branch, None, None
+        if summary.branch == "approve" and (found := self._approvals()):
+            answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
+            answer = next((row for row in answers if row and row.get("new_sha256") == summary.new_sha256), None)
+            if answer is None:
+                raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
+            # The approval of a release before left no reason.
+            decided, by, reason = str(answer["choice"]), str(answer["by"]), answer.get("reason")
+        if decided == "reject":
+            raise AirflowFailException(
+                f"the decision on {self.deployment} is 'reject': lead that branch to no deploy task"
+            )
+        if decided == "restart" and self.start_mode != "stateless":
+            raise AirflowFailException(
+                f"the decision on {self.deployment} is {decided!r}, and this task would resume (start_mode "
+                f"{self.start_mode!r}): lead that branch to a task with start_mode 'stateless'"
+            )
+        if (decided == "migrate") != (self.start_mode == StartMode.MIGRATED.value):
+            raise AirflowFailException(
+                f"the decision on {self.deployment} is {decided!r}, and this task starts with start_mode "
+                f"{self.start_mode!r}: lead the branch 'migrate', and no other one, to a FlinkStateMigrationOperator"
+            )
+        return by, reason
+
+    def _approvals(self) -> list[str]:
+        return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, TaskRole.APPROVAL)
+
+
+def _write(place: str, text: str) -> None:
+    """Write a plan. Raises AirflowException: that cannot be done."""
+    from upath import UPath
+
+    try:
+        file = UPath(place)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except (OSError, ValueError, ImportError) as error:
+        raise AirflowException(
+            f"the plan cannot be written to {place}: {error}. It is in the ledger, a retry plans it again, and "
+            "nothing was touched"
+        ) from None
+
+
+def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:
+    """Raises ValueError, which the import of the DAG shows."""
+    from airflow_flinkcompat.deploy.errors import DeployRefused
+    from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
+
+    try:
+        offsets = SourceOffsets.of(given)
+        if start_mode in ("savepoint", "checkpoint"):
+            offsets.require_stored()
+    except DeployRefused as error:
+        raise ValueError(f"source_offsets: {error}") from None

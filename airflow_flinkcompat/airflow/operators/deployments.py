@@ -1,0 +1,338 @@
+"""Deployments as configuration: one file, a table for each Flink job, checked before a DAG is made of it.
+
+The file is the project file of the command line, read by the same reader. Nothing is opened here but the file itself:
+no script, no connection, no ledger.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+    model_validator,
+    with_config,
+)
+from typing_extensions import TypedDict
+
+from airflow_flinkcompat.airflow.operators import task_arguments
+from airflow_flinkcompat.airflow.operators.approval import FlinkSqlApprovalOperator
+from airflow_flinkcompat.airflow.operators.backfill import FlinkBackfillOperator
+from airflow_flinkcompat.airflow.operators.compatibility import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.airflow.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator
+from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.airflow.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.airflow.tasks import arguments
+from airflow_flinkcompat.airflow.tasks.arguments import (
+    ApproveTable,
+    BackfillTable,
+    ChangedTable,
+    CheckTable,
+    DeployTable,
+    MigrateTable,
+    RehearseTable,
+    Template,
+)
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
+from airflow_flinkcompat.project.positions import TomlPositions
+
+# What a deployment says once for all of its tasks, and what their order decides.
+_SHARED = {
+    "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "target",
+    "ledger", "team",
+}  # fmt: skip
+_DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run"}
+
+
+class DeploymentsError(ValueError):
+    """A file of deployments, or what it says of some of them, cannot be used; the text names each place."""
+
+
+def _table(
+    operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: Collection[str] = (), **more: Any
+) -> Any:
+    """The type of a table that holds arguments of ``operator``.
+
+    Its keys are the operator's own parameters, by name and as annotated, and what Airflow's own classes take.
+    """
+    known = dict(more)
+    for cls in operator.__mro__:
+        if cls.__module__.startswith("airflow_flinkcompat.") and "__init__" in vars(cls):
+            for name, parameter in inspect.signature(vars(cls)["__init__"]).parameters.items():
+                if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                    known.setdefault(name, _annotation(parameter.annotation, cls))
+    known = {**task_arguments.TASK, **(airflow or {}), "owner": str, **known}
+    kept = {name: kind for name, kind in known.items() if name not in {*_SHARED, *_DECIDED, *without}}
+    return _typed(operator.__name__, kept)
+
+
+def _typed(name: str, keys: Mapping[str, Any]) -> Any:
+    return with_config(ConfigDict(extra="forbid"))(TypedDict(name, keys, total=False))  # type: ignore[operator]
+
+
+def _annotation(annotation: Any, cls: type[Any]) -> Any:
+    try:
+        # Beside what the operator's own module names: the types of arguments are there for type checkers alone.
+        home = vars(sys.modules[cls.__module__])
+        found = eval(annotation, home, vars(arguments)) if isinstance(annotation, str) else annotation
+    except NameError:  # imported for typing only, because it is heavy: the operator itself checks the value
+        return Any
+    return str if Template in get_args(found) else found
+
+
+_CALLED = task_arguments.CALLED
+_KEY = re.compile(r"\W")
+"""What ends the name of an argument at the beginning of a message."""
+_TABLES = {
+    "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
+    "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
+    # A policy says itself what is wrong with it.
+    "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
+    "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL, decision_notifiers=_CALLED),
+    "deploy": _table(FlinkSqlDeployOperator, without=("hand_over", "plan_only", "plan_to"), rollback_notifiers=_CALLED),
+    "backfill": _table(FlinkBackfillOperator),
+    "migrate": _table(
+        FlinkStateMigrationOperator,
+        without=("hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"),
+        rollback_notifiers=_CALLED,
+    ),
+    "rehearse": _table(FlinkRestoreRehearsalOperator),
+}
+
+
+def _of(name: str) -> GetPydanticSchema:
+    return GetPydanticSchema(lambda _source, handler: handler(_TABLES[name]))
+
+
+def _switched(value: Any) -> Any:
+    """``rehearse = true`` is a table without arguments."""
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+def _user(value: Any) -> Any:
+    return {"id": value, "name": value} if isinstance(value, str) else value
+
+
+_Texts = Annotated[dict[str, str], BeforeValidator(flat_options)]
+
+
+class Approver(BaseModel):
+    """Who may answer: the user's id as the auth manager knows it, and a name to show."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str
+    name: str
+
+
+class Deployment(BaseModel):
+    """One Flink job and how it is redeployed.
+
+    ``script`` to ``ledger`` are the arguments that all of its tasks share. ``target`` names where the job runs, for a
+    connection that does not; one that names another is refused. ``approvers``: the only users who may answer
+    (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``owner`` is that of the tasks, and with
+    ``team`` who answers for the deployment, as the ledger says. ``changed``, ``check``, ``approve``,
+    ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in
+    seconds, and any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task
+    that takes them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of
+    ``path`` and ``arguments``. ``notifiers`` are called when a decision is needed, when it was taken, and when a
+    redeploy was rolled back, unless ``approve`` and ``deploy`` have their own.
+    Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
+    With ``migrate`` (True or a table) an incompatible change keeps its state where that can be rewritten; what
+    ``deploy`` says holds for that task, too.
+    With ``backfill_sent`` a backfill follows a migration that computed state from history: of the windows that were
+    sent before, into the places and with the arguments of ``backfill``.
+    With ``warm_restart`` a restart without state begins with state that is computed from history, where that says all
+    of it: for changes of which no migration keeps all. Tables are those that ``check`` names as ``history``.
+    With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
+    another finding of its ``fail_on``, does not.
+    With ``plan_only`` no task starts or stops anything: what is to be written is planned, into the file ``plan_to``
+    where one is given, and the check records it once it was carried out. There is nothing to recompute, rehearse or
+    migrate by a task then.
+    Raises pydantic's ValidationError, a ValueError.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+    script: str = Field(min_length=1)
+    settings: _Texts = {}
+    functions: dict[str, str] = {}
+    catalog: str | tuple[str, ...] = ""
+    variables: _Texts = {}
+    flink_conn_id: str = "flink_default"
+    target: str | None = None
+    ledger: str | None = None
+    plan_only: bool = False
+    plan_to: str | None = None
+    approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
+    notifiers: task_arguments.CALLED = ()
+    owner: str = "airflow"
+    team: str | None = None
+    tags: tuple[str, ...] = ()
+    default_args: Annotated[dict[str, Any], _of("default_args")] = {}
+    changed: Annotated[dict[str, Any], _of("changed")] = {}
+    check: Annotated[dict[str, Any], _of("check")] = {}
+    approve: Annotated[dict[str, Any], _of("approve")] = {}
+    deploy: Annotated[dict[str, Any], _of("deploy")] = {}
+    migrate: Annotated[Annotated[dict[str, Any], _of("migrate")] | None, BeforeValidator(_switched)] = None
+    rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
+    backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
+    backfill_sent: bool = False
+    warm_restart: bool = False
+
+    if TYPE_CHECKING:
+        # What may be given, which is more than what is kept: it says so to type checkers alone.
+        def __init__(
+            self,
+            *,
+            name: str,
+            script: str,
+            settings: Mapping[str, Any] = ...,
+            functions: Mapping[str, str] = ...,
+            catalog: str | Sequence[str] = ...,
+            variables: Mapping[str, Any] = ...,
+            flink_conn_id: str = ...,
+            target: str | None = ...,
+            ledger: str | None = ...,
+            plan_only: bool = ...,
+            plan_to: str | None = ...,
+            approvers: Sequence[str | Mapping[str, str] | Approver] = ...,
+            notifiers: Any = ...,
+            owner: str = ...,
+            team: str | None = ...,
+            tags: Sequence[str] = ...,
+            default_args: Mapping[str, Any] = ...,
+            changed: ChangedTable = ...,
+            check: CheckTable = ...,
+            approve: ApproveTable = ...,
+            deploy: DeployTable = ...,
+            migrate: MigrateTable | bool | None = ...,
+            rehearse: RehearseTable | bool | None = ...,
+            backfill: BackfillTable | Literal[False] | None = ...,
+            backfill_sent: bool = ...,
+            warm_restart: bool = ...,
+        ) -> None: ...
+
+    @model_validator(mode="after")
+    def _plans_alone(self) -> Self:
+        beside = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
+        if self.plan_only and beside:
+            raise ValueError(f"plan_only takes no {beside[0]}: nothing is deployed by its tasks; leave one of them out")
+        if self.backfill_sent and not (self.has_backfill and self.migrate is not None):
+            raise ValueError("backfill_sent is a backfill after a migration: add migrate and backfill, or leave it out")
+        if self.warm_restart and (not self.has_backfill or self.hands_over):
+            raise ValueError(
+                "warm_restart leaves what came before to a backfill without a boundary: add backfill, or leave it out"
+            )
+        told = {**self.check, **(self.migrate or {})}.get("history")
+        if self.warm_restart and (self.migrate is None or not told):
+            raise ValueError(
+                "warm_restart is for what no migration keeps, and computes state from history: add migrate, and name "
+                "the tables as history in check"
+            )
+        if self.plan_to and not self.plan_only:
+            raise ValueError("plan_to is given, and nothing is planned: add plan_only, or leave it out")
+        return self
+
+    @property
+    def has_backfill(self) -> bool:
+        """Whether history is recomputed after a start without state."""
+        return self.backfill not in (None, False)
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether the backfill ends at a boundary, where the live job's own windows begin."""
+        return bool(self.backfill and self.backfill.get("boundary"))
+
+
+@dataclass(frozen=True)
+class Deployments:
+    """What a file says: the deployments that can be used, and one line for each thing that cannot."""
+
+    path: Path
+    positions: TomlPositions
+    deployments: tuple[Deployment, ...]
+    problems: tuple[str, ...] = ()
+
+    def problem(self, deployment: Deployment, error: Exception) -> str:
+        """Return the line for a deployment that an operator refuses."""
+        return _placed(self.positions, deployment.name, str(error))
+
+
+def read_deployments(path: str | os.PathLike[str]) -> Deployments:
+    """Read ``[deployments.<name>]`` tables, each over what ``[defaults]`` and the top of the file say.
+
+    A deployment that cannot be used is a problem and not the end of the others.
+
+    Args:
+        path: A file of TOML in UTF-8; of a ``pyproject.toml`` its table ``[tool.flinkcompat]``.
+
+    Returns:
+        The deployments that can be used, and a line for each problem.
+
+    Raises:
+        DeploymentsError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
+    """
+    try:
+        tables = read_tables(path)
+    except InputError as error:
+        raise DeploymentsError(str(error)) from None
+    problems = [*tables.problems, *chain.from_iterable(tables.broken.values())]
+    found = []
+    for name, table in tables.deployments.items():
+        try:
+            found.append(Deployment.model_validate({**table, "name": name}))
+        except ValidationError as error:
+            problems += [_placed(tables.positions, name, line, key) for key, line in _readable(error)]
+    return Deployments(tables.path, tables.positions, tuple(found), tuple(problems))
+
+
+def _placed(positions: TomlPositions, name: str, line: str, key: str = "") -> str:
+    """A problem of a deployment at its place: that of its key, or of the one that it begins with."""
+    key = key or _KEY.split(line, 1)[0]  # "policy: …", "engine 'spark' is not one of …"
+    return f"{positions.place(key, name)}: deployment {name!r}: {line}"
+
+
+def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """The key of each mistake, and a line with it and what is wrong. Values are not shown: they may be secrets."""
+    for row in error.errors(include_url=False, include_input=False, include_context=False):
+        # Pydantic names the members of a union too; a user has written none of these.
+        loc = (part + 1 if isinstance(part, int) else part for part in row["loc"])  # as people count
+        place = [str(part) for part in loc if not str(part).startswith(("literal[", "function-", "TypedDict"))]
+        place = [part for part in place if part != FlinkBackfillOperator.__name__]
+        key = ".".join(place)
+        match row["type"]:
+            case "extra_forbidden":
+                yield key, f"{key}: {unknown_key(place[-1], _keys(place[:-1]))}"
+            case "missing":
+                yield key, f"{key}: is missing"
+            case "literal_error" if place == ["backfill"]:
+                continue  # said of the table already
+            case "value_error":
+                said = row["msg"].removeprefix("Value error, ")
+                yield key, f"{key}: {said}" if key else said
+            case _ if place == ["name"]:
+                yield "", "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
+            case _:
+                yield key, f"{key}: {row['msg'][0].lower()}{row['msg'][1:]}"
+
+
+def _keys(place: list[str]) -> tuple[str, ...]:
+    if not place:
+        return DEPLOYMENT_KEYS
+    return tuple(_TABLES[place[0]].__annotations__) if place[0] in _TABLES else tuple(Approver.model_fields)

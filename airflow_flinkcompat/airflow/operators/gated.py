@@ -1,0 +1,348 @@
+"""The gated redeploy of one deployment as a group of tasks, and a DAG for each deployment of a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from airflow.sdk import DAG, Asset, BaseOperator, Label, TaskGroup, get_parsing_context
+
+from airflow_flinkcompat.airflow.operators.approval import MIGRATE, RESUME, FlinkSqlApprovalOperator, restart_option
+from airflow_flinkcompat.airflow.operators.backfill import FlinkBackfillOperator
+from airflow_flinkcompat.airflow.operators.compatibility import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.airflow.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.airflow.operators.deployments import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.airflow.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
+from airflow_flinkcompat.airflow.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.airflow.operators.watching import check_schedule, script_asset
+from airflow_flinkcompat.airflow.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
+
+_JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
+_FIRST = "nothing deployed yet"
+_SENT = "windows sent before"
+_OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
+"""What of the table ``migrate`` holds for a warm restart too."""
+_PLACES = ("plan_dir", "savepoint_directory")
+"""Migration options that its check shares."""
+# A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
+_ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
+_BEGINNING = datetime(2026, 1, 1)
+# A fleet without a person who looks must not start one failing run after another for ever.
+_MOST_FAILED_RUNS = 5
+
+
+def gated_redeploy(
+    deployment: Deployment,
+    *,
+    group_id: str | None = None,
+    watch: bool | Literal["asset"] = True,
+    deploy: Callable[..., BaseOperator] | None = None,
+) -> TaskGroup:
+    """The tasks of one gated redeploy, in the DAG or task group that is open.
+
+    ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
+    ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
+    ``rehearse`` a rehearsal before ``resume``; with ``migrate`` check and approval lead to a task of that name as well,
+    and with ``backfill_sent`` from there to a backfill of the windows that were sent before.
+    What changes nothing that matters to a running job ends the run; the conf ``{"redeploy_unchanged": true}`` of a run
+    redeploys it all the same. An incompatible change asks a person, or where a backfill follows a restart, restarts.
+
+    Args:
+        deployment: The Flink job and the arguments of its tasks.
+        group_id: The name of a task group to put the tasks into; None: the DAG or task group that is open.
+        watch: False leaves ``changed`` out, for a DAG that is triggered; ``"asset"`` does too, for one that follows
+            the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
+        deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
+            ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task, and
+            ``hand_over`` where there is one. A program of the Table API needs it: targets run SQL scripts
+            only.
+
+    Returns:
+        The group the tasks are in.
+
+    Raises:
+        ValueError: The DAG may be at work on one deployment twice (``max_active_runs=1`` is needed), does not follow
+            the asset that ``watch`` speaks of, or an operator does not take an argument.
+    """
+    with TaskGroup(group_id) if group_id else nullcontext():
+        tasks = _Tasks(deployment, deploy)
+        check = tasks.hand_over_gate() if deployment.hands_over else tasks.gate()
+        if watch is True:
+            FlinkSqlChangeSensor(task_id="changed", **tasks.watched()) >> check
+    if check.dag.max_active_runs != 1:
+        raise ValueError(
+            f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} times at "
+            "once: give it max_active_runs=1, so that a second run waits for the first"
+        )
+    if watch == "asset":
+        check_schedule(deployment, check.dag)
+    elif not isinstance(watch, bool):
+        raise ValueError(f'watch is {watch!r}: write True, False or "asset"')
+    group: TaskGroup = check.task_group
+    return group
+
+
+def redeploy_dag(
+    deployment: Deployment, *, prefix: str = "redeploy_", watch: Literal["sensor", "asset"] = "sensor", **dag: Any
+) -> DAG:
+    """A DAG of one deployment, ``redeploy_<name>``.
+
+    Airflow finds it as a global of the DAG file.
+
+    Args:
+        deployment: The Flink job and the arguments of its tasks.
+        prefix: What the DAG id begins with, before the deployment's name.
+        watch: ``"sensor"``: always one run waits for a change, or is at work. ``"asset"``: the triggerer watches the
+            script, sought in the folders of ``template_searchpath``, and a run begins when it changed.
+        **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``, or the script's asset;
+            ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
+            ``disable_bundle_versioning=True``, because a run that waits for weeks has to see the script of today and
+            not the commit it began with.
+
+    Returns:
+        The DAG.
+
+    Raises:
+        ValueError: An operator refuses the value of an argument.
+        TypeError: An operator does not take an argument.
+    """
+    if watch not in ("sensor", "asset"):
+        raise ValueError(f'watch is {watch!r}: write "sensor" or "asset"')
+    by_asset = watch == "asset"
+    arguments = {
+        "schedule": [_script_asset(deployment, dag)] if by_asset else "@continuous",
+        "start_date": _BEGINNING,
+        "tags": ["flink", *deployment.tags],
+        "doc_md": f"Redeploys the Flink job **{deployment.name}** when `{deployment.script}` changes.",
+        # A DAG whose making fails half-way must not be found: its deploys would wait for no check.
+        "auto_register": False,
+        "max_consecutive_failed_dag_runs": _MOST_FAILED_RUNS,
+        "disable_bundle_versioning": True,
+        **dag,
+    }
+    with DAG(f"{prefix}{deployment.name}", max_active_runs=1, **arguments) as made:
+        gated_redeploy(deployment, watch="asset" if by_asset else True)
+    return made
+
+
+def _script_asset(deployment: Deployment, dag: Mapping[str, Any]) -> Asset:
+    if "schedule" in dag:
+        raise ValueError('schedule cannot be chosen with watch="asset": it is the asset of the script')
+    return script_asset(deployment, folders=dag.get("template_searchpath") or ())
+
+
+def redeploy_dags(
+    path: str | os.PathLike[str],
+    *,
+    prefix: str = "redeploy_",
+    watch: Literal["sensor", "asset"] = "sensor",
+    **dag: Any,
+) -> dict[str, DAG]:
+    """A DAG for each deployment of a file: ``globals().update(redeploy_dags("deployments.toml"))``.
+
+    Scripts are sought beside the file. Where some deployments cannot be used the others get their DAGs, and Airflow
+    shows one import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone.
+
+    Args:
+        path: The file of deployments.
+        prefix: What each DAG id begins with, before the deployment's name.
+        watch: As :func:`redeploy_dag` has it.
+        **dag: Further arguments of every DAG, as :func:`redeploy_dag` takes them.
+
+    Returns:
+        The DAGs by DAG id.
+
+    Raises:
+        DeploymentsError: The file cannot be read.
+    """
+    found = read_deployments(path)
+    problems = list(found.problems)
+    wanted = get_parsing_context().dag_id
+    dags: dict[str, DAG] = {}
+    for deployment in found.deployments:
+        dag_id = f"{prefix}{deployment.name}"
+        if wanted not in (None, dag_id):
+            continue
+        try:
+            arguments = {"template_searchpath": [str(found.path.absolute().parent)], **dag}
+            dags[dag_id] = redeploy_dag(deployment, prefix=prefix, watch=watch, **arguments)
+        except (ValueError, TypeError) as error:  # what an operator says of its arguments
+            problems.append(found.problem(deployment, error))
+    if problems and wanted is None:
+        dags[f"{prefix}.problems"] = _Broken(problems)
+    return dags
+
+
+class _Broken(DAG):
+    """No DAG: the place where Airflow reports an import error beside the file's good DAGs."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("problems", schedule=None)
+        self.problems = problems
+
+    def validate(self) -> None:
+        lines = "\n".join(self.problems)
+        raise DeploymentsError(f"these deployments have no DAG until the file is corrected:\n{lines}")
+
+
+class _Tasks:
+    """Makes the tasks of one deployment, from the ends of the branches back to the check."""
+
+    def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
+        if deploy is None and deployment.script.endswith(PROGRAM_SUFFIXES):
+            raise ValueError(
+                f"{deployment.script} is a program, and targets run SQL scripts only: give gated_redeploy a deploy "
+                "of your own, a function that makes the task which starts it (`flink run -py …`)"
+            )
+        if deploy is not None and deployment.plan_only:
+            raise ValueError("plan_only is said to FlinkSqlDeployOperator, and deploy makes other tasks: leave one out")
+        self.one = deployment
+        self.deploy = deploy
+        self.policy = Policy.of(deployment.check.get("policy"), backfill=deployment.has_backfill)
+
+    def gate(self) -> Any:
+        first = self._deploy("deploy_first", "stateless")
+        restart = self._warm_restart() if self.one.warm_restart else self._deploy("restart", "stateless", **_JOINED)
+        if self.one.has_backfill:
+            restart >> self._backfill("backfill")
+        check = self._check(first=first, restart=restart)
+        check >> Label(_FIRST) >> first
+        self._link(check, restart, self._outcomes("restart"))
+        return check
+
+    def hand_over_gate(self) -> Any:
+        hand_over = self._backfill("hand_over", dry_run=True, **_JOINED)
+        record = f"{{{{ ti.xcom_pull('{hand_over.task_id}')['hand_over'] | tojson }}}}"
+        restart = self._deploy("restart", "stateless", hand_over=record)
+        # It refuses to run before its history has passed the boundary: so it asks again.
+        backfill = self._backfill("backfill", retries=12, retry_delay=timedelta(minutes=10))
+        hand_over >> restart >> backfill
+        check = self._check(first=hand_over, restart=hand_over)
+        self._link(check, hand_over, " or ".join(filter(None, [self._outcomes("restart"), _FIRST])))
+        return check
+
+    def _check(self, *, first: Any, restart: Any) -> Any:
+        """The check and the approval, linked to each other and to all but the ways of ``first`` and ``restart``."""
+        resume = self._rehearsed_resume()
+        branches = {"resume": resume.task_id, "restart": restart.task_id}
+        if (migrate := self._migrate()) is not None:
+            branches["migrate"] = migrate.task_id
+        users = [approver.model_dump() for approver in self.one.approvers]
+        asks = {"backfill": self.one.has_backfill, **self._notified("notifiers", "decision_notifiers")}
+        approve = FlinkSqlApprovalOperator(
+            task_id="approve",
+            branches=branches,
+            assigned_users=users or None,
+            **self._shared({**asks, **self.one.approve}),
+        )
+        migration = {} if migrate is None else {**self.one.deploy, **(self.one.migrate or {})}
+        places: dict[str, Any] = {key: migration[key] for key in _PLACES if key in migration}
+        check = FlinkSqlCompatibilityOperator(
+            task_id="check",
+            branches={"first": first.task_id, "approve": approve.task_id, **branches},
+            **{
+                **self.scripted({**places, **self.one.check}, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
+                "policy": self.policy,
+            },
+        )
+        self._link(check, resume, self._outcomes("resume"))
+        label = self._outcomes("approve")
+        if migrate is not None and Outcome.INCOMPATIBLE not in label.split(" or "):
+            label = " or ".join(filter(None, (label, self._migratable("approve"))))
+        self._link(check, approve, label)
+        approve >> Label(RESUME) >> resume
+        if migrate is not None:
+            self._link(check, migrate, self._migratable("migrate"))
+            approve >> Label(MIGRATE) >> migrate
+        approve >> Label(restart_option(approve.backfill)) >> restart
+        return check
+
+    def _rehearsed_resume(self) -> Any:
+        """The task that a resume begins with: itself, or the rehearsal that has to pass before."""
+        if self.one.rehearse is None:
+            return self._deploy("resume", "savepoint", **_JOINED)
+        given = self.scripted(self.one.rehearse, fail_on=("refused",), **_JOINED)
+        rehearse = FlinkRestoreRehearsalOperator(task_id="rehearse", **given)
+        rehearse >> self._deploy("resume", "savepoint")
+        return rehearse
+
+    def _migrate(self) -> Any:
+        """The task that goes on from rewritten state; None where the deployment wants none."""
+        if self.one.migrate is None:
+            return None
+        shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
+        given = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
+        migrate = FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
+        if self.one.backfill_sent:
+            table = {key: value for key, value in (self.one.backfill or {}).items() if key not in ("to", "boundary")}
+            sent = FlinkBackfillOperator(
+                task_id="backfill_sent", sent_before=migrate.task_id, **self.scripted(table, trigger_rule="all_success")
+            )
+            migrate >> Label(_SENT) >> sent
+        return migrate
+
+    def _warm_restart(self) -> Any:
+        """The task that begins with state from history, where that says all of it."""
+        migrate = {key: value for key, value in (self.one.migrate or {}).items() if key in _OF_HISTORY}
+        given = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
+        return FlinkWarmRestartOperator(task_id="restart", **self.scripted(given, **_JOINED))
+
+    def _outcomes(self, branch: str) -> str:
+        return " or ".join(outcome for outcome in Outcome if self.policy.branch_for(outcome) == branch)
+
+    def _migratable(self, branch: str) -> str:
+        kept = {"all": "whole", "some": "partial"}
+        found = [words for words, how in kept.items() if self.policy.branch_for(Outcome.INCOMPATIBLE, how) == branch]
+        return f"incompatible, {' or '.join(found)} of the state can be kept" if found else ""
+
+    def _link(self, upper: Any, lower: Any, label: str) -> None:
+        # Without a label too: a task that nothing leads to would run at once.
+        if label:
+            upper >> Label(label) >> lower
+        else:
+            upper >> lower
+
+    def _deploy(self, task_id: str, start_mode: StartModeName, **more: Any) -> Any:
+        if self.deploy is not None:
+            return self.deploy(task_id=task_id, start_mode=start_mode, **more)
+        table = {**self._notified("rollback_notifiers"), **self.one.deploy}
+        if self.one.plan_only:
+            more = {**more, "plan_only": True, "plan_to": self.one.plan_to}
+        offsets = table.get("source_offsets")
+        # Stored with the state; and before the first start no job stood anywhere.
+        if start_mode == "savepoint" or (task_id == "deploy_first" and "as-stored" in str(offsets)):
+            table.pop("source_offsets", None)
+        return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(table, **more))
+
+    def _backfill(self, task_id: str, **more: Any) -> Any:
+        """State is given up for this backfill: without a row it fails."""
+        table = {"allow_empty": False, **(self.one.backfill or {})}
+        return FlinkBackfillOperator(task_id=task_id, **self.scripted(table, **more))
+
+    def _notified(self, *events: str) -> dict[str, Any]:
+        """The deployment's notifiers as these arguments of a task."""
+        found = self.one.notifiers
+        every = [*found] if isinstance(found, list | tuple) else [] if found is None else [found]
+        return dict.fromkeys(events, every) if every else {}
+
+    def watched(self) -> dict[str, Any]:
+        """Arguments of the sensor. No cluster is needed where neither the check nor the start asks this connection."""
+        asks = self.deploy is None or self.one.check.get("engine", "auto") == "auto"
+        return self.scripted(self.one.changed, **({} if asks else {"require_cluster": False}))
+
+    def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Arguments of a task about the script: what all share, then ``more``, then what the task's own table says."""
+        one = self.one
+        names = ("script", "settings", "functions", "catalog", "variables")
+        return self._shared({**{name: getattr(one, name) for name in names}, **more, **table})
+
+    def _shared(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        one = self.one
+        about = {name: getattr(one, name) for name in ("flink_conn_id", "target", "ledger", "owner")}
+        tries = {"retries": 1, "retry_delay": timedelta(seconds=20)}
+        missing = {name: value for name, value in tries.items() if name not in one.default_args}
+        return {"deployment": one.name, **about, **missing, "default_args": dict(one.default_args), **arguments}

@@ -1,0 +1,181 @@
+"""Deploy what was checked with the state of the former job, rewritten for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_flinkcompat.airflow.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.airflow.tasks.base import known_tables, side_of
+from airflow_flinkcompat.model import StartMode
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.airflow.operators.summary import Summary
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy import Ledger, Target
+    from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+    from airflow_flinkcompat.deploy.redeploy.run import StateMigration
+    from airflow_flinkcompat.exec_graph.migration import Accept
+    from airflow_flinkcompat.history import KnownHistory
+
+
+class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
+    """Stops the running job with a savepoint, rewrites that for the checked script, and starts the script from it.
+
+    What it returns has ``sent_until`` beside what FlinkSqlDeployOperator returns: the moment by which windows end that
+    were sent without what was computed from history; None where there are none.
+
+    For incompatible changes on open-source Flink of which a migration keeps state. Flink compiles both scripts, and a
+    template of the new job is taken, before the running job is touched; a migration that keeps less than the check, or
+    whoever approved, was told is refused then. A target that can do neither has a planner do both: the SQL Gateway of
+    its connection's ``planner_conn_id``, else a Flink that is started here. What the check was told to accept is
+    accepted here too. The rewritten savepoint is read back, and rehearsed with stand-ins for the sinks, before the job
+    is started from it and verified as any start is. When anything of that fails the former script goes on from its own
+    savepoint. A retry after a kill goes on where the ledger stops.
+
+    Args:
+        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
+            both run on one machine. (templated)
+        rehearse: Whether the rewritten savepoint is rehearsed before the start.
+        spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
+        spark_master: Master of that Spark; None: all cores of this worker. (templated)
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
+            says it lies: what would begin empty is computed of them, on Spark. None: those that the check was told.
+            (templated)
+        sample: How many keys of each operator that is computed from history plain Python computes once more before
+            the job is started; 0: of none; None: of 20.
+        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
+            ``source_offsets`` and ``plan_only``, which a migration does not take.
+    """
+
+    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master", "history")
+    ui_color = "#e0f2f1"
+    start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.MIGRATED,)
+    decided: ClassVar[frozenset[str]] = frozenset(
+        ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to")
+    )
+
+    def __init__(
+        self,
+        *,
+        plan_dir: str | None = None,
+        rehearse: bool = True,
+        spark: bool | None = None,
+        spark_master: str | None = None,
+        history: Mapping[str, str] | None = None,
+        sample: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for name in kwargs:
+            if name in self.decided:
+                raise ValueError(f"{name} cannot be chosen: the written state decides where the job resumes")
+        if spark_master and spark is False:
+            raise ValueError("spark_master is given and spark is False: leave one of them out")
+        if sample is not None and sample < 0:
+            raise ValueError(f"sample: {sample!r} is no number of keys: give 0 or more")
+        super().__init__(start_mode=self.start_modes[0].value, **kwargs)
+        self.plan_dir = plan_dir
+        self.rehearse = rehearse
+        self.spark = spark
+        self.spark_master = spark_master
+        self.history = known_tables(history)
+        self.sample = sample
+
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
+        from airflow_flinkcompat.deploy.migration import SavepointMigration
+        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+        from airflow_flinkcompat.spark_migration import migration_workers
+
+        accepted, head = tuple(map(Accept, summary.accepted)), ledger.head()
+        known = self._known(summary, accepted)
+        if head is None or summary.migration is None:
+            raise AirflowFailException(
+                f"what a migration keeps of the state of {self.deployment} is not in the report of the check, so "
+                "nobody decided on it: check with explain_plan=True, on engine flink"
+            )
+        return SavepointMigration(
+            side_of(head),
+            side,
+            Cluster(target, self.hook.location()),
+            head.job_id,
+            at_least=MigrationExtent(summary.migration),
+            plan_dir=self.plan_dir or None,
+            rehearsed=self.rehearse,
+            accepted=accepted,
+            workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
+            history=known if known.tables else None,
+            savepoint_directory=self.savepoint_directory,
+            hold=opened.enter_context,
+            planner=lambda: opened.enter_context(self.hook.planner()),
+            log=self._note,
+        )
+
+    def _known(self, summary: Summary, accepted: Collection[Accept] = ()) -> KnownHistory:
+        from airflow_flinkcompat.history import KnownHistory
+
+        known = KnownHistory(self.history or summary.history, self.spark_master or None, accepted)
+        return known if self.sample is None else replace(known, sample=self.sample)
+
+    def _more(self, entry: DeployedEntry) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
+
+        done = (each for each in reversed(self.open_ledger().entries()) if isinstance(each, MigratedEntry))
+        written = next((each for each in done if each.migrated_to == entry.start.savepoint), None)
+        return {"sent_until": None if written is None else written.migration.get("sent_until")}
+
+
+class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
+    """Stops the running job, computes from history all that the checked script would hold, and starts it from that.
+
+    In the place of a restart without state, with a backfill behind it: the job goes on behind all rows that were there
+    when the former one had stopped, and the log says which windows, or which rows, count as sent, so that they are for
+    the backfill. Where one state is not computed, or nothing was deployed, the job starts without state, as
+    FlinkSqlDeployOperator has it, and the log says why. When anything fails the former script goes on from its own
+    savepoint.
+
+    Args:
+        history: As FlinkStateMigrationOperator has it; each table that the script reads has to be named. (templated)
+        check_task_id: As FlinkStateMigrationOperator has it, and so are all others but ``start_mode``, ``hand_over``,
+            ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not take. ``source_offsets`` is used
+            only where the job starts without state, and with ``allow_ended`` a job that has ended is one such case.
+    """
+
+    start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.STATELESS,)
+    decided: ClassVar[frozenset[str]] = frozenset(("start_mode", "hand_over", "plan_only", "plan_to", "spark"))
+
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
+        from airflow_flinkcompat.deploy.ledger.steps import Progress, begun_mode
+        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.deploy.warm_restart import WarmRestart
+        from airflow_flinkcompat.history import WarmStart
+
+        progress = Progress.of(ledger.entries())
+        head, begun, history = progress.head, begun_mode(progress, side.digest()), self._known(summary)
+        if head is None or begun == StartMode.STATELESS:
+            return None
+        status = target.status(head.start.job_ref) if self.allow_ended and begun is None else None
+        if status is not None and status.terminal:
+            self._note(f"no warm start: job {head.job_id} has ended ({status.state}), and leaves no savepoint now")
+            return None
+        restart = WarmRestart(
+            side,
+            Cluster(target, self.hook.location()),
+            head.job_id,
+            lambda own, made, plan: WarmStart.of(own, made, plan, history, {}),
+            plan_dir=self.plan_dir or None,
+            rehearsed=self.rehearse,
+            hold=opened.enter_context,
+            planner=lambda: opened.enter_context(self.hook.planner()),
+            log=self._note,
+        )
+        # What a run has begun it goes on with, also where it is not known any more how it was decided.
+        return restart if begun is not None or restart.is_possible() else None

@@ -1,0 +1,219 @@
+"""Rehearse a restore beside the live job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_flinkcompat.airflow.operators import summary as summaries
+from airflow_flinkcompat.airflow.tasks.base import (
+    ScriptOperator,
+    TaskRole,
+    readable_errors,
+    record_failure,
+    run_name,
+    side_of,
+)
+from airflow_flinkcompat.airflow.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
+from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+    from airflow_flinkcompat.deploy.restore_test import Rehearsal
+
+# After a wait: how long what was started may take to end where the rehearsal cannot go on.
+_CLEANING_SECONDS = 120.0
+# XCom: what a rehearsal that waits in the triggerer has started.
+_STATE = "rehearsal"
+
+
+class FlinkRestoreRehearsalOperator(ScriptOperator):
+    """Restores the proposed script from a savepoint of the running job, beside it, and says what Flink makes of it.
+
+    The job of the ledger's head is asked for a savepoint and for nothing else. From it the deployed script is restored
+    as a control, then the proposed one, both with stand-in sinks and private consumer groups; both are ended and the
+    savepoints disposed of afterwards, also when this task is killed, in a worker or while it waits in the triggerer.
+    Returns the finding: ``refused``, ``restored`` (which is no proof of right rows: the check says
+    that) or ``could not tell``, its reason, and the operators whose state was claimed and dropped.
+
+    After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
+
+    Args:
+        fail_on: Findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by
+            default. The ledger then remembers the version as one that failed, which ``FlinkSqlChangeSensor`` does not
+            offer again; clear this task to rehearse it once more.
+        savepoint_directory: Where savepoints go; default: the cluster's. (templated)
+        settle_seconds: How long each job is watched without failure.
+        start_timeout: Seconds each job has to come up.
+        savepoint_timeout: Seconds each savepoint may take.
+        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits all the same where
+            Airflow (before 3.3) tells nobody that a task was ended there: its jobs would be left running.
+        patience: Seconds a worker waits before the triggerer does.
+        poll_interval: Seconds between two looks there.
+        check_task_id: The check to follow; by default the only one upstream for the same deployment, if any.
+    """
+
+    role = TaskRole.REHEARSAL
+    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "savepoint_directory")
+    takes_programs = False
+    ui_color = "#e8e6f4"
+
+    def __init__(
+        self,
+        *,
+        fail_on: Sequence[RehearsalFindingName] = (),
+        savepoint_directory: str | None = None,
+        settle_seconds: float = 5,
+        start_timeout: float = 180,
+        savepoint_timeout: float = 600,
+        deferrable: bool = True,
+        patience: float = 20,
+        poll_interval: float = 5,
+        check_task_id: str | None = None,
+        **kwargs: Unpack[ScriptArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        if unknown := [finding for finding in fail_on if finding not in tuple(RehearsalFinding)]:
+            raise ValueError(f"fail_on {unknown[0]!r} is not one of {', '.join(RehearsalFinding)}")
+        self.fail_on = fail_on
+        self.savepoint_directory = savepoint_directory
+        self.settle_seconds = settle_seconds
+        self.start_timeout = start_timeout
+        self.savepoint_timeout = savepoint_timeout
+        self.deferrable = deferrable
+        self.patience = patience
+        self.poll_interval = poll_interval
+        self.check_task_id = check_task_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The finding as data (schema ``flinkcompat-rehearsal/1``). Raises AirflowFailException: one to fail on."""
+        from airflow_flinkcompat.deploy.restore_test import Rehearsal
+
+        with readable_errors():
+            head = self.open_ledger().head()
+            side = self._side(context)
+            if head is None:
+                found = Rehearsal(
+                    RehearsalFinding.INCONCLUSIVE, f"nothing of {self.deployment} is deployed: there is no state"
+                )
+            else:
+                found = self._rehearse(context, head, side, None)
+            return self._told(context, found, side)
+
+    def execute_complete(
+        self, context: Context, event: Mapping[str, Any], entry: int, sha256: str, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Taken up again after a wait in the triggerer.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said; it is not used.
+            entry: The number of the ledger entry whose job is rehearsed.
+            sha256: The digest of the version that is rehearsed.
+            state: What the rehearsal has started so far.
+
+        Returns:
+            What :meth:`execute` returns.
+
+        Raises:
+            AirflowFailException: What is proposed is not that version any more, or the rehearsal has a finding of
+                ``fail_on``.
+        """
+        from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+
+        with readable_errors():
+            try:
+                entries = self.open_ledger().entries()
+                head = next(each for each in entries if isinstance(each, HeadEntry) and each.number == entry)
+                side = self._side(context)
+                if side.sha256 != sha256:
+                    raise AirflowFailException(
+                        f"what is proposed ({side.sha256[:12]}) is not what is being rehearsed ({sha256[:12]}): the "
+                        "script, settings, functions or catalog changed in between. Run the rehearsal again"
+                    )
+            except BaseException:
+                self._abandon(state)
+                raise
+            return self._told(context, self._rehearse(context, head, side, state), side)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Where the wait in the triggerer failed or took too long, ends what was started before the task fails."""
+        if next_method == "execute_complete":
+            return super().resume_execution(next_method, next_kwargs, context)
+        state = context["ti"].xcom_pull(task_ids=self.task_id, key=_STATE)
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        finally:
+            if state:
+                self._abandon(state)
+
+    def _side(self, context: Context) -> Side:
+        if self.check_task_id or summaries.upstream(self, TaskRole.CHECK):
+            return summaries.checked_side(self, summaries.pull(context, self, self.check_task_id))
+        return self.proposed_side("flink", None)
+
+    def _rehearse(self, context: Context, head: HeadEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
+        from airflow_flinkcompat.deploy.restore_test import Paused, RehearsalOptions, Timeouts, rehearse
+
+        timeouts = Timeouts(
+            settle=self.settle_seconds,
+            start=self.start_timeout,
+            savepoint=self.savepoint_timeout,
+            here=self.patience if self.deferrable and is_told_of_kills() else None,
+        )
+        options = RehearsalOptions(self.savepoint_directory, timeouts)
+        try:
+            with self.hook.rehearsal_cluster() as cluster:
+                return rehearse(cluster, str(head.job_id), side_of(head), side, options, self.log_lines, state)
+        except Paused as paused:
+            wait = paused.wait
+            context["ti"].xcom_push(key=_STATE, value=paused.state)
+            self.log_lines(f"{paused}: in the triggerer")
+            trigger = FlinkRehearsalTrigger(
+                self.flink_conn_id,
+                asdict(wait),
+                float(self.settle_seconds) if wait.proven_since else 0.0,
+                float(self.poll_interval),
+                paused.state,
+                target=self.target,
+            )
+            more = {"entry": head.number, "sha256": side.sha256, "state": paused.state}
+            self.defer(trigger=trigger, method_name="execute_complete", kwargs=more)
+
+    def _abandon(self, state: Mapping[str, Any]) -> None:
+        from airflow_flinkcompat.deploy.restore_test import abandon
+
+        self.log_lines("the rehearsal cannot continue: ending the jobs that it started")
+        with self.hook.rehearsal_cluster() as cluster:
+            for words in abandon(cluster, state, timeout=_CLEANING_SECONDS):
+                self.log_lines(f"not ended yet, a separate process keeps trying: {words}")
+
+    def _told(self, context: Context, found: Rehearsal, side: Side) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RehearsedEntry
+
+        text = "\n".join(found.lines())
+        self.log_lines(text)
+        self.open_ledger().append(
+            RehearsedEntry(
+                version=JobVersion.of(side),
+                rehearsal=found.to_dict(),
+                message=found.lines()[0],
+                owner=run_name(context),
+            )
+        )
+        if str(found.finding) in self.fail_on:
+            record_failure(context, self.open_ledger(), side, f"{found.lines()[0]}: {found.reason or 'see its log'}")
+            raise AirflowFailException(text)
+        return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
+
+    def on_kill(self) -> None:
+        """The rehearsal ends what it has started, and its watcher does when it cannot."""
+        self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

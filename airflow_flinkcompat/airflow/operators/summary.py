@@ -1,0 +1,146 @@
+"""What a check tells the tasks after it: a small summary in XCom, and a pointer to the whole report in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_flinkcompat.airflow.tasks.base import DeploymentOperator, ScriptOperator, TaskRole
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.compat import Side
+
+SUMMARY = "summary"
+REPORT = "report"
+DECISION = "decision"
+QUESTION = "question"
+"""How a question stands that is asked again."""
+RETURN_VALUE = "return_value"
+SCHEMA = "flinkcompat-summary/1"
+_MOST_FINDINGS = 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One verdict. ``old_sha256`` None: nothing was deployed. ``report`` is what ``Ledger.store_report`` returned.
+
+    ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
+    that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
+    ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
+    ``accepted``: what it does on request alone, and was asked for. ``history``: the tables of which history is known,
+    with the places of their rows. ``from_zero``: the metrics that start from zero where a job whose state fits in part
+    is resumed. ``policy``: the branch that the policy alone made of the outcome.
+    ``origin``: where the version comes from, by the keys of the ledger's ``Origin``. ``waivers``: those that hold, for
+    findings of this change. ``checked_entry``: the entry of the ledger that notes the check; 0: it is not known.
+    ``ground``: who read the scripts, "" where Flink's planner was not asked.
+    """
+
+    deployment: str
+    branch: str
+    new_sha256: str
+    engine: str
+    engine_version: str | None
+    old_sha256: str | None = None
+    old_entry: int = 0
+    outcome: str | None = None
+    report: str | None = None
+    findings: Sequence[Mapping[str, str]] = ()
+    findings_total: int = 0
+    migration: str | None = None
+    accepted: Sequence[str] = ()
+    from_zero: Sequence[str] = ()
+    policy: str | None = None
+    origin: Mapping[str, str | None] = field(default_factory=dict)
+    waivers: Sequence[Mapping[str, Any]] = ()
+    history: Mapping[str, str] = field(default_factory=dict)
+    checked_entry: int = 0
+    ground: str = ""
+    schema: str = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        lists = {"accepted": [*self.accepted], "from_zero": [*self.from_zero], "waivers": [*map(dict, self.waivers)]}
+        return {**asdict(self), "findings": [dict(row) for row in self.findings], **lists}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Summary:
+        return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+
+def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
+    """The first findings in three words each, secrets masked."""
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    rows = ((str(f.rule), str(f.outcome), mask_secrets(str(f.message))) for f in findings[:_MOST_FINDINGS])
+    return tuple({"rule": rule, "outcome": outcome, "message": message} for rule, outcome, message in rows)
+
+
+def push(context: Context, summary: Summary) -> None:
+    """By explicit keys, and before branching: a task that skips others never pushes what it returns."""
+    ti = context["ti"]
+    ti.xcom_push(key=SUMMARY, value=summary.to_dict())
+    ti.xcom_push(key=REPORT, value=summary.report)
+    ti.xcom_push(key=RETURN_VALUE, value=summary.to_dict())
+
+
+def pull(context: Context, task: Any, named: str | None = None) -> Summary:
+    """The verdict that ``task`` is to act on: of the task ``named``, else of the one check of its deployment upstream.
+
+    Raises AirflowFailException: there is no such verdict in this run, or more than one.
+    """
+    candidates = [named] if named else upstream(task, TaskRole.CHECK)
+    found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
+    own = {task_id: summary for task_id, summary in found.items() if summary.deployment == task.deployment}
+    if len(own) == 1:
+        return next(iter(own.values()))
+    if len(own) > 1:
+        seen = f"there are several ({', '.join(own)}): name one with check_task_id"
+    elif found:
+        others = ", ".join(f"{task_id} ({summary.deployment})" for task_id, summary in found.items())
+        seen = f"there is none, only others: {others}"
+    else:
+        seen = f"task {named!r} left none" if named else "no FlinkSqlCompatibilityOperator upstream left one"
+    raise AirflowFailException(
+        f"only what was checked in this run can go on. Of the verdicts on {task.deployment}: {seen}"
+    )
+
+
+def checked_side(task: ScriptOperator, summary: Summary) -> Side:
+    """What ``task`` proposes. Raises AirflowFailException: it is not what was checked."""
+    side = task.proposed_side(summary.engine, summary.engine_version)
+    if side.sha256 != summary.new_sha256:
+        raise AirflowFailException(
+            f"what would be deployed ({side.sha256[:12]}) is not what was checked ({summary.new_sha256[:12]}): the "
+            "script, settings, functions or catalog changed in between. Run the check again"
+        )
+    return side
+
+
+def upstream(task: Any, role: TaskRole) -> list[str]:
+    """Ids of the tasks with a role that come before ``task``, sorted."""
+    return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if _has(other, role))
+
+
+def downstream(task: Any, role: TaskRole) -> list[str]:
+    """Ids of the tasks with a role that come after ``task`` and are about the same deployment, sorted."""
+    deployment = task.dag.get_task(task.task_id).deployment  # as given: the others' are not rendered
+    found = (other for other in task.get_flat_relatives(upstream=False) if _has(other, role))
+    return sorted(other.task_id for other in found if other.deployment == deployment)
+
+
+def has_backfill(task: Any) -> bool:
+    """Whether history of the deployment may be recomputed after ``task``: a FlinkBackfillOperator comes after it."""
+    return bool(downstream(task, TaskRole.BACKFILL))
+
+
+def _has(task: Any, role: TaskRole) -> bool:
+    return isinstance(task, DeploymentOperator) and task.role is role
+
+
+def _summary_of(context: Context, task_id: str) -> Summary | None:
+    row = context["ti"].xcom_pull(task_ids=task_id, key=SUMMARY)
+    return Summary.from_dict(row) if isinstance(row, Mapping) and row.get("schema") == SCHEMA else None

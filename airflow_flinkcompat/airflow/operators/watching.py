@@ -1,0 +1,111 @@
+"""The script of a deployment as an asset that is watched: a DAG runs when it changes, and none waits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.sdk import DAG, Asset, AssetWatcher
+
+from airflow_flinkcompat.airflow.operators.deployments import Deployment
+from airflow_flinkcompat.airflow.tasks.assets import deployment_uri
+from airflow_flinkcompat.airflow.tasks.bundles import place_of
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path
+
+_FILES = (".sql", *PROGRAM_SUFFIXES)
+# What is known before any task runs: it names the asset, and where the ledger is.
+_NO_TEMPLATES = ("name", "script", "flink_conn_id", "target", "ledger")
+
+
+def script_asset(
+    deployment: Deployment,
+    *,
+    folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    poll_interval: float = 10,
+    recheck: float = 600,
+) -> Asset:
+    """The script of a deployment as an asset, with a watcher that has an event for each version worth a check.
+
+    For the schedule of a DAG whose tasks are ``gated_redeploy(deployment, watch="asset")``.
+
+    Args:
+        deployment: The Flink job.
+        folders: Where a relative path of its script or catalog is sought, in this order.
+        poll_interval: Seconds between two looks at the files, in the triggerer.
+        recheck: Seconds after which the ledger is looked at although no file changed.
+
+    Returns:
+        The asset ``x-flink-script://<connection>/<deployment>``.
+
+    Raises:
+        ValueError: The script is no file, is found nowhere, or an argument is a template or holds a secret.
+    """
+    given = [folders] if isinstance(folders, str | os.PathLike) else [*folders]
+    _check(deployment, [Path(folder) for folder in given])
+    for word, seconds in (("poll_interval", poll_interval), ("recheck", recheck)):
+        if not seconds > 0:
+            raise ValueError(f"{word} must be a number of seconds above 0, not {seconds!r}")
+    arguments: dict[str, Any] = {"deployment": deployment.name}
+    places: dict[str, list[str]] = {}
+    for name in ("script", "catalog", "flink_conn_id", "target", "ledger", "settings", "functions", "variables"):
+        value = getattr(deployment, name)
+        if name == "catalog" and not isinstance(value, str) and any(Path(path).is_absolute() for path in value):
+            raise ValueError("catalog: of several files a watched script takes relative paths; give folders=")
+        if name in ("script", "catalog") and is_path(value, _FILES) and Path(value).is_absolute():
+            places[name] = [*place_of(value)]
+        elif isinstance(value, tuple):
+            arguments[name] = [*value]
+        elif value:
+            arguments[name] = dict(value) if isinstance(value, Mapping) else value
+    from airflow_flinkcompat.airflow.triggers.script import FlinkScriptTrigger
+
+    sought = [[*place_of(Path(folder).absolute())] for folder in given]
+    uri = asset_uri(deployment)
+    trigger = FlinkScriptTrigger(arguments, places, sought, float(poll_interval), float(recheck))
+    return Asset(uri, watchers=[AssetWatcher(name=uri, trigger=trigger)])
+
+
+def asset_uri(deployment: Deployment) -> str:
+    """The URI of a script's asset: Airflow reads no provider's metadata for a scheme that begins with ``x-``."""
+    return f"x-{deployment_uri(deployment.name, deployment.flink_conn_id).replace(':', '-script:', 1)}"
+
+
+def check_schedule(deployment: Deployment, dag: DAG) -> None:
+    """Raises ValueError: the DAG does not run when the script's asset has an event."""
+    uri = asset_uri(deployment)
+    if not any(asset.name == uri and asset.watchers for asset in _assets(dag.timetable)):
+        raise ValueError(
+            f'watch="asset": DAG {dag.dag_id!r} does not follow the script of {deployment.name!r}; give it '
+            "schedule=[script_asset(deployment)]"
+        )
+
+
+def _assets(condition: Any) -> Iterator[Asset]:
+    if isinstance(condition, Asset):
+        yield condition
+    for each in getattr(condition, "objects", None) or filter(None, [getattr(condition, "asset_condition", None)]):
+        yield from _assets(each)
+
+
+def _check(deployment: Deployment, folders: list[Path]) -> None:
+    if not is_path(deployment.script, _FILES):
+        raise ValueError('script: a watched script is a file; with watch="asset" write its path')
+    for name in _NO_TEMPLATES:
+        if "{{" in str(getattr(deployment, name) or "") or "{%" in str(getattr(deployment, name) or ""):
+            raise ValueError(
+                f"{name}: a watcher has no task whose context fills in a template; write it out, or watch=True"
+            )
+    if deployment.plan_only:
+        raise ValueError(
+            'plan_only: whether a plan was carried out is looked at by the sensor; leave out watch="asset"'
+        )
+    if deployment.ledger and (urlsplit(deployment.ledger).username or urlsplit(deployment.ledger).query):
+        raise ValueError("ledger: it may hold a secret, which a watcher would keep; put it on the connection")
+    if not Path(deployment.script).is_absolute() and not folders:
+        raise ValueError(
+            f"script: {deployment.script!r} is relative; give folders= (or redeploy_dag a template_searchpath=), where "
+            "it is sought"
+        )

@@ -1,0 +1,102 @@
+"""Who may see what. Airflow's auth manager decides, for the DAG that owns a deployment.
+
+A deployment belongs to the DAGs that wrote what a list shows of it (what is in force, an open redeploy, the last check,
+the last failure). It is shown to who may read all of those that are in this Airflow; of what other DAGs wrote into its
+history they see that it is there (:meth:`Rights.reads_entry`). Where there is none, because the command line or a DAG
+of another Airflow wrote it, it is shown to who may read a connection that names its ledger, as those know its address
+and the credentials anyway; of a ledger that no connection names: who may read connections.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.airflow.plugin.runs import Writer
+from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+
+    from airflow_flinkcompat.airflow.plugin.ledgers import LedgerConnection, NamedLedger
+    from airflow_flinkcompat.deploy.ledger.store import LedgerError
+
+
+def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
+    """The DAGs that wrote what a row shows, in order."""
+    if not isinstance(row, DeploymentRow):
+        return ()
+    shown = (row.head, row.unfinished, row.pending, row.checked, row.failed)
+    writers = (Writer.of(each.owner) for each in shown if each is not None)
+    return tuple(sorted({each.dag_id for each in writers if each is not None}))
+
+
+class Rights:
+    """What one user may read, asked once for one request.
+
+    Args:
+        user: Who asks.
+        auth_manager: Airflow's auth manager.
+    """
+
+    def __init__(self, user: BaseUser, auth_manager: BaseAuthManager[BaseUser]) -> None:
+        self._user = user
+        self._auth_manager = auth_manager
+
+    @cached_property
+    def _readable_dags(self) -> set[str]:
+        return self._auth_manager.get_authorized_dag_ids(user=self._user, method="GET")
+
+    @cached_property
+    def _dags(self) -> set[str]:
+        """All DAGs of this Airflow."""
+        from airflow.models.dag import DagModel
+        from airflow.utils.session import create_session
+        from sqlalchemy import select
+
+        with create_session() as session:
+            return set(session.scalars(select(DagModel.dag_id)))
+
+    def reads_dag(self, dag_id: str) -> bool:
+        """Whether the user may read a DAG of this Airflow."""
+        return dag_id in self._readable_dags
+
+    def known_dags(self, row: DeploymentRow | LedgerError) -> tuple[str, ...]:
+        """The DAGs of this Airflow that own a deployment."""
+        return tuple(dag_id for dag_id in dags_of(row) if dag_id in self._dags)
+
+    def sees(self, ledger: NamedLedger, row: DeploymentRow | LedgerError) -> bool:
+        """Whether the user may see a deployment."""
+        owners = self.known_dags(row)
+        return all(map(self.reads_dag, owners)) if owners else self.reads_ledger(ledger)
+
+    def reads_entry(self, entry: LedgerEntry) -> bool:
+        """Whether the user may read what an entry of a deployment says that they see."""
+        return self.reads_owner(entry.owner)
+
+    def reads_owner(self, owner: str) -> bool:
+        """Whether the user may read what this owner wrote into the history of a deployment that they see."""
+        writer = Writer.of(owner)
+        return writer is None or writer.dag_id not in self._dags or self.reads_dag(writer.dag_id)
+
+    def reads_ledger(self, ledger: NamedLedger | None) -> bool:
+        """Whether the user may read what names a ledger; None: one that there is not."""
+        if ledger is None or not ledger.connections:
+            return self.reads_connections
+        return any(map(self.reads_connection, ledger.connections))
+
+    def reads_connection(self, connection: LedgerConnection) -> bool:
+        """Whether the user may read a connection."""
+        from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
+
+        # Releases without teams do not know the argument.
+        team = {"team_name": connection.team_name} if connection.team_name else {}
+        details = ConnectionDetails(conn_id=connection.conn_id, **team)
+        return bool(self._auth_manager.is_authorized_connection(method="GET", details=details, user=self._user))
+
+    @cached_property
+    def reads_connections(self) -> bool:
+        """Whether the user may read connections at all."""
+        return bool(self._auth_manager.is_authorized_connection(method="GET", user=self._user))

@@ -1,0 +1,200 @@
+"""One change: a proposed version beside what was in force, its verdict, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.airflow.plugin import models, views
+from airflow_flinkcompat.airflow.plugin.access import Rights
+from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger
+from airflow_flinkcompat.airflow.plugin.runs import Writer
+from airflow_flinkcompat.deploy.ledger.entries import (
+    ApprovedEntry,
+    CheckedEntry,
+    DecisionEntry,
+    HeadEntry,
+    LedgerEntry,
+    RejectedEntry,
+    RolledBackEntry,
+    RollingBackEntry,
+    StepEntry,
+    VersionEntry,
+)
+from airflow_flinkcompat.deploy.ledger.rows import APPROVE, DeploymentRow
+from airflow_flinkcompat.deploy.ledger.shown import masked_values
+from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.secrets import mask_secrets
+
+
+def version_of(entry: LedgerEntry) -> str | None:
+    """The digest of the version that an entry is about; None where it is about none."""
+    if isinstance(entry, StepEntry):
+        return entry.sha256
+    return entry.version.sha256 if isinstance(entry, VersionEntry) else None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The entries about one proposed version: from its check, where there is one, to the next check of it."""
+
+    sha256: str
+    checked: CheckedEntry | None
+    former: HeadEntry | None
+    entries: tuple[LedgerEntry, ...]
+
+    @classmethod
+    def at(cls, entries: Sequence[LedgerEntry], number: int) -> Proposal | None:
+        """The proposal that an entry belongs to."""
+        anchor = next((each for each in entries if each.number == number), None)
+        sha256 = version_of(anchor) if anchor else None
+        if not sha256:
+            return None
+        about = [each for each in entries if version_of(each) == sha256]
+        checks = [each for each in about if isinstance(each, CheckedEntry)]
+        checked = next((each for each in reversed(checks) if each.number <= number), None)
+        heads = [each for each in entries if isinstance(each, HeadEntry)]
+        # Without a check: all about the version since what was in force before the entry.
+        since = max((each.number for each in heads if each.number < number), default=0) + 1
+        first = checked.number if checked else next(each.number for each in about if each.number >= since)
+        end = next((each.number for each in checks if each.number > number), None)
+        own = tuple(each for each in about if first <= each.number and (end is None or each.number < end))
+        former = next((each for each in reversed(heads) if each.number < first), None)
+        return cls(sha256, checked, former, own)
+
+    def decision(self, entries: Sequence[LedgerEntry], name: str, rights: Rights) -> models.Decision:
+        """What was decided."""
+        row = DeploymentRow(name).after_all(entries)
+        made = next((each for each in self.entries if isinstance(each, ApprovedEntry | RejectedEntry)), None)
+        if made is not None:
+            told = views.history_entry(made, rights)
+            return models.Decision(
+                state="approved" if isinstance(made, ApprovedEntry) else "rejected",
+                number=made.number,
+                by=told.approved_by,
+                at=told.at,
+                reason=told.reason,
+                message=told.message,
+                run=told.run,
+            )
+        asked = self.checked is not None and self.checked.branch == APPROVE
+        waits = row.pending is not None and self.checked is not None and row.pending.number == self.checked.number
+        run = views.history_entry(self.checked, rights).run if self.checked else None
+        nothing: dict[str, Any] = dict.fromkeys(("number", "by", "at", "reason"))
+        return models.Decision(
+            state="waiting" if waits else "not decided" if asked else "not asked",
+            message="",
+            run=run,
+            **nothing,
+        )
+
+
+def change(
+    ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
+) -> models.ChangePage:
+    """A change with its report and both versions, as far as the user may read the entries that tell of them."""
+    former = proposal.former if proposal.former and rights.reads_entry(proposal.former) else None
+    readable = [each for each in proposal.entries if rights.reads_entry(each)]
+    report, proposed, error = _report(ledger, name, proposal.sha256, readable)
+    held = views.job_held(readable, proposal.sha256)
+    new = views.job_version(*held) if held else proposed
+    advice = _advice(report, ledger, name, former)
+    return models.ChangePage(
+        ledger=ledger.id,
+        deployment=name,
+        number=proposal.entries[0].number,
+        sha256=proposal.sha256,
+        checked=views.history_entry(proposal.checked, rights) if proposal.checked else None,
+        old_number=proposal.former.number if proposal.former else None,
+        old=views.job_version(former.job, former.number) if former else None,
+        new=new,
+        report=report,
+        report_error=error,
+        next_steps=advice.next_steps,
+        answers=advice.answers,
+        if_resumed=advice.if_resumed,
+        decision=proposal.decision(entries, name, rights),
+        entries=[views.history_entry(each, rights) for each in proposal.entries],
+    )
+
+
+def _report(
+    ledger: NamedLedger, name: str, sha256: str, entries: Iterable[LedgerEntry]
+) -> tuple[dict[str, Any] | None, models.VersionTexts | None, str | None]:
+    """The report, the version that was kept beside it, and why there is none where there should be."""
+    kinds = (CheckedEntry, DecisionEntry, StepEntry)
+    reviews = [each.review for each in entries if isinstance(each, kinds)]
+    path = next((each.report_path for each in reviews if each.report_path), None)
+    if path is None:
+        return None, None, None
+    opened = ledger.open(name)
+    try:
+        report, _ = opened.read_report(path)
+        kept = opened.read_proposed(path)
+    except LedgerError as error:
+        return None, None, mask_secrets(str(error))
+    return masked_values(report), None if kept is None else views.job_version(kept, sha256=sha256), None
+
+
+@dataclass(frozen=True)
+class _Advice:
+    """What a report leads to."""
+
+    next_steps: list[models.NextStep] = field(default_factory=list)
+    answers: list[models.AnswerItem] = field(default_factory=list)
+    if_resumed: list[str] = field(default_factory=list)
+
+
+def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None) -> _Advice:
+    """What a report leads to, by what its check knew beside it; nothing of one that this release cannot read."""
+    from airflow_flinkcompat.compat import Report, ReportContext
+    from airflow_flinkcompat.compat.reports.advice import if_resumed, possible_answers, steps
+
+    if report is None:
+        return _Advice()
+    try:
+        verdict = Report.from_dict(report)
+        known = ReportContext.from_dict(report["context"]) if "context" in report else None
+    except (KeyError, ValueError, TypeError):
+        return _Advice()
+    # A report of an earlier release says nothing of its DAG.
+    known = known or ReportContext(
+        deployment=name,
+        job_id=(former.job_id if former else None) or "",
+        entry=former.number if former else 0,
+        takes_commands=ledger.takes_commands,
+    )
+    return _Advice(
+        next_steps=[
+            models.NextStep(
+                text=mask_secrets(each.text),
+                commands=[mask_secrets(line) for line in each.commands],
+                language=each.language,
+            )
+            for each in steps(verdict, known)
+        ],
+        answers=[
+            models.AnswerItem(branch=each.branch, text=mask_secrets(each.text))
+            for each in possible_answers(verdict, known)
+        ],
+        if_resumed=[mask_secrets(line) for line in if_resumed(verdict)],
+    )
+
+
+def proposals_of_run(
+    entries: Sequence[LedgerEntry], dag_id: str, run_id: str, task_id: str | None = None
+) -> tuple[Proposal, ...]:
+    """The proposals that a DAG run wrote of, oldest first."""
+    found: dict[str, int] = {}
+    for entry in entries:
+        writer, sha256 = Writer.of(entry.owner), version_of(entry)
+        ours = writer is not None and (writer.dag_id, writer.run_id) == (dag_id, run_id)
+        if writer is None or not ours or not sha256 or task_id not in (None, writer.task_id):
+            continue
+        # A way back holds the former version, which is not what the run is about.
+        if isinstance(entry, RollingBackEntry | RolledBackEntry):
+            continue
+        found[sha256] = entry.number
+    proposals = (Proposal.at(entries, number) for number in found.values())
+    return tuple(each for each in proposals if each is not None)

@@ -1,0 +1,172 @@
+"""All deployments of all ledgers: reading them by the index, what the user may see of them, filters and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from airflow_flinkcompat.airflow.plugin import changes, models, views
+from airflow_flinkcompat.airflow.plugin.access import Rights, dags_of
+from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
+from airflow_flinkcompat.airflow.plugin.runs import deployments_of
+from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.secrets import mask_secrets
+
+
+class Attention(StrEnum):
+    """What a deployment may need somebody for."""
+
+    PENDING = "pending"
+    IN_FLIGHT = "in_flight"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A deployment of a ledger, and how it stands."""
+
+    ledger: NamedLedger
+    name: str
+    row: DeploymentRow | LedgerError
+    attention: frozenset[Attention]
+
+    @property
+    def team(self) -> str | None:
+        """Who answers for it, by the last check, as a list shows it."""
+        if not isinstance(self.row, DeploymentRow):
+            return None
+        origin = self.row.checked or self.row.head
+        return origin.team if origin else None
+
+    def has(self, words: Sequence[str]) -> bool:
+        """Whether every word is found in what names it or answers for it."""
+        texts = [self.name, *dags_of(self.row)]
+        if isinstance(self.row, DeploymentRow):
+            for each in (self.row.head, self.row.checked):
+                if each is not None:
+                    texts += filter(None, (each.team, each.owned_by, each.author, each.commit, each.job_id))
+        searched = "\n".join(texts).casefold()
+        return all(word in searched for word in words)
+
+
+@dataclass(frozen=True)
+class ListFilter:
+    """What is asked for: any of the kinds of attention, the team, and all words of a text."""
+
+    attention: frozenset[Attention] = frozenset()
+    team: str | None = None
+    text: str = ""
+    ledger: str | None = None
+
+    def takes(self, one: Listed) -> bool:
+        """Whether a deployment is asked for."""
+        return (
+            (not self.attention or bool(self.attention & one.attention))
+            and self.team in (None, one.team)
+            and self.ledger in (None, one.ledger.id)
+            and one.has(self.text.casefold().split())
+        )
+
+
+def attention_of(row: DeploymentRow | LedgerError, now: datetime) -> frozenset[Attention]:
+    """What a deployment may need somebody for."""
+    if not isinstance(row, DeploymentRow):
+        return frozenset({Attention.UNREADABLE})
+    state = views.unfinished_state(row, now)
+    found = {
+        Attention.PENDING: row.pending is not None,
+        Attention.IN_FLIGHT: state == "in flight",
+        Attention.INTERRUPTED: state == "interrupted",
+        Attention.FAILED: row.failed is not None,
+    }
+    return frozenset(each for each, there in found.items() if there)
+
+
+def seen(ledgers: Iterable[NamedLedger], rights: Rights, now: datetime) -> tuple[list[Listed], dict[str, LedgerError]]:
+    """The deployments that a user may see."""
+    found, errors = [], {}
+    for ledger in ledgers:
+        try:
+            rows = deployment_rows(ledger.uri)
+        except LedgerError as error:
+            errors[ledger.id] = error
+            continue
+        found += [
+            Listed(ledger, name, row, attention_of(row, now)) for name, row in rows.items() if rights.sees(ledger, row)
+        ]
+    return sorted(found, key=lambda each: (each.name, each.ledger.id)), errors
+
+
+def deployment_list(
+    found: FoundLedgers, rights: Rights, wanted: ListFilter, limit: int, offset: int, now: datetime | None = None
+) -> models.DeploymentList:
+    """A page of the list."""
+    now = now or datetime.now(UTC)
+    all_seen, errors = seen(found.ledgers, rights, now)
+    left = [each for each in all_seen if wanted.takes(each)]
+    of_kind = {kind: sum(1 for each in all_seen if kind in each.attention) for kind in Attention}
+    return models.DeploymentList(
+        deployments=[
+            views.deployment(each.ledger, each.name, each.row, rights, now) for each in left[offset : offset + limit]
+        ],
+        total=len(left),
+        counts=models.AttentionCounts(all=len(all_seen), **of_kind),
+        teams=sorted({mask_secrets(each.team) for each in all_seen if each.team}),
+        ledgers=[_ledger(each, rights, errors.get(each.id)) for each in found.ledgers],
+        problems=list(found.problems) if rights.reads_connections else [],
+    )
+
+
+def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> models.LedgerItem:
+    reads = rights.reads_ledger(ledger)
+    why = "" if error is None else mask_secrets(str(error)) if reads else "it cannot be listed: ask who runs Airflow"
+    return models.LedgerItem(
+        id=ledger.id,
+        uri=mask_secrets(ledger.uri) if reads else None,
+        connections=[each.conn_id for each in ledger.connections if rights.reads_connection(each)],
+        error=why or None,
+    )
+
+
+def entries_and_row(
+    ledger: NamedLedger, name: str
+) -> tuple[tuple[LedgerEntry, ...] | LedgerError, DeploymentRow | LedgerError]:
+    """The entries of a deployment and its row, or why there is none.
+
+    Where an old entry is damaged there is still a row, by what is in force: so the DAG that owns it is known.
+    """
+    try:
+        entries = ledger.entries(name)
+        return entries, DeploymentRow(name).after_all(entries)
+    except LedgerError as error:
+        try:
+            return error, ledger.open(name).row()
+        except LedgerError:
+            return error, error
+
+
+def changes_of_run(
+    found: FoundLedgers, rights: Rights, dag_id: str, run_id: str, task_id: str | None
+) -> list[models.ChangePage]:
+    """The changes that a DAG run is about, as far as the user may see their deployments."""
+    everything = seen(found.ledgers, rights, datetime.now(UTC))[0]
+    names = deployments_of(dag_id, run_id)
+    of_dag = [each for each in everything if each.name in names or dag_id in dags_of(each.row)]
+    read = [(each, entries_and_row(each.ledger, each.name)[0]) for each in of_dag]
+    histories = [(one, entries) for one, entries in read if not isinstance(entries, LedgerError)]
+    for task in (task_id, None) if task_id else (None,):
+        proposals = [
+            (one, entries, proposal)
+            for one, entries in histories
+            for proposal in changes.proposals_of_run(entries, dag_id, run_id, task)
+        ]
+        if proposals:
+            return [changes.change(one.ledger, one.name, entries, each, rights) for one, entries, each in proposals]
+    return []

@@ -1,0 +1,58 @@
+"""What Airflow is told of the pages (entry point ``airflow.plugins``).
+
+Every process of Airflow imports this, also those that parse and run DAGs: the application is made where Airflow asks
+for it, which the API server alone does.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowPlugin
+
+from airflow_flinkcompat.airflow.links.pages import PAGE_ROUTE, path_of_airflow
+
+PREFIX = "/flinkcompat"
+"""Where Airflow mounts the application."""
+BUNDLE = "main.umd.js"
+"""The file of the React bundle. It sets a component on ``globalThis`` under the name of each of the apps below."""
+
+
+def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
+    """Where the bundle is shown."""
+    bundle_url = f"{path_of_airflow}{PREFIX}/static/{BUNDLE}"
+    places = [
+        ("Flink", "nav", PAGE_ROUTE),
+        ("Flink change", "dag_run", "flink_change"),
+        ("Flink change", "task_instance", "flink_change_task"),
+        ("Flink overview", "dashboard", "flink_overview"),
+    ]
+    return [
+        {
+            "name": name,
+            "bundle_url": bundle_url,
+            "destination": destination,
+            "url_route": url_route,
+            **({"nav_top_level": True} if destination == "nav" else {}),
+        }
+        for name, destination, url_route in places
+    ]
+
+
+class FlinkcompatPlugin(AirflowPlugin):
+    """The pages of Flink deployments: an application under ``/flinkcompat``, and a bundle in four places of the UI."""
+
+    name = "flinkcompat"
+
+    @cached_property
+    def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """The application, made by whoever asks for it: only the API server does."""
+        from airflow_flinkcompat.airflow.plugin.app import create_app
+
+        return [{"app": create_app(), "url_prefix": PREFIX, "name": "Flink deployments"}]
+
+    @cached_property
+    def react_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """The bundle in four places of the UI."""
+        return react_apps(path_of_airflow())

@@ -1,0 +1,192 @@
+"""The API's answers, made of rows and entries for one user. What the user may not see of them is left out here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from airflow_flinkcompat.airflow.plugin import models
+from airflow_flinkcompat.airflow.plugin.access import Rights
+from airflow_flinkcompat.airflow.plugin.history import Lineage, RedeploySteps, attempts, lineage
+from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger
+from airflow_flinkcompat.airflow.plugin.runs import Writer
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry, OtherEntry, StepEntry
+from airflow_flinkcompat.deploy.ledger.proposed import masked_job
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, EntryRow
+from airflow_flinkcompat.deploy.ledger.shown import listed, masked_values
+from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.deploy.redeploy.run import Options
+from airflow_flinkcompat.deploy.target import same_snapshot
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.secrets import mask_secrets
+
+# Of an entry that the user may not read.
+HIDDEN_KIND = "hidden"
+HIDDEN = "an entry of a DAG that you may not read"
+_SUMMARIES = ("entry", "unfinished", "pending", "checked", "failed")
+# Keys of a stored entry that only a history shows.
+_HISTORY = tuple(
+    name for name in models.HistoryEntry.model_fields if name not in models.EntrySummary.model_fields
+)  # fmt: skip
+
+
+def unfinished_state(row: DeploymentRow, now: datetime) -> Literal["in flight", "interrupted"] | None:
+    """How an unfinished redeploy stands."""
+    if row.unfinished is None:
+        return None
+    silent_until = datetime.fromisoformat(row.unfinished.at) + timedelta(seconds=Options().claimed(row.unfinished))
+    return "in flight" if now < silent_until else "interrupted"
+
+
+def _writer(owner: str, rights: Rights) -> tuple[str, models.TaskOfRun | None]:
+    """Who wrote an entry, as far as the user may know, and the task that did."""
+    writer = Writer.of(owner)
+    if writer is None:
+        return owner, None
+    if not rights.reads_dag(writer.dag_id):
+        return "", None
+    return owner, models.TaskOfRun(**asdict(writer))
+
+
+def _summary(told: dict[str, Any] | None, owner: str, rights: Rights) -> models.EntrySummary | None:
+    if told is None:
+        return None
+    shown, run = _writer(owner, rights)
+    return models.EntrySummary(**{**told, "owner": mask_secrets(shown), "run": run})
+
+
+def _last_savepoint(told: dict[str, Any] | None, rights: Rights) -> models.LastSavepoint | None:
+    if told is None or not any(map(rights.reads_owner, told["owners"])):
+        return None
+    return models.LastSavepoint(**{name: told[name] for name in models.LastSavepoint.model_fields})
+
+
+def deployment(
+    ledger: NamedLedger, name: str, row: DeploymentRow | LedgerError, rights: Rights, now: datetime | None = None
+) -> models.DeploymentItem:
+    """A deployment as the list shows it."""
+    told = listed(name, row)
+    readable = row if isinstance(row, DeploymentRow) else DeploymentRow(name)
+    shown = (readable.head, readable.unfinished, readable.pending, readable.checked, readable.failed)
+    origin = readable.checked or readable.head
+    return models.DeploymentItem(
+        ledger=ledger.id,
+        deployment=name,
+        **{
+            key: _summary(told[key], each.owner if each else "", rights)
+            for key, each in zip(_SUMMARIES, shown, strict=True)
+        },
+        unfinished_state=unfinished_state(readable, now or datetime.now(UTC)),
+        savepoint=_last_savepoint(told["savepoint"], rights),
+        error=told["error"],
+        team=_text(origin.team if origin else None),
+        owned_by=_text(origin.owned_by if origin else None),
+        dags=list(rights.known_dags(row)),
+        job_url=ledger.job_url(readable.head.job_id) if readable.head else None,
+    )
+
+
+def _text(given: str | None) -> str | None:
+    return None if given is None else mask_secrets(given)
+
+
+def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
+    """An entry with all it says, but for the texts of its version; of one that the user may not read, its place."""
+    if not rights.reads_entry(entry):
+        entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
+    if isinstance(entry, OtherEntry):
+        # What a later release says beside is of unknown form.
+        entry = replace(entry, row={"kind": entry.kind})
+    row = entry.to_dict()
+    names = (*EntryRow.__dataclass_fields__, *_HISTORY)
+    told = masked_values({name: row[name] for name in names})
+    shown, run = _writer(entry.owner, rights)
+    return models.HistoryEntry(**{**told, "owner": mask_secrets(shown), "run": run})
+
+
+def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None = None) -> models.VersionTexts:
+    """A version of a job, its secrets masked."""
+    told = masked_job(JobSpec.from_dict(job.to_dict())).to_dict()
+    fields = {name: told[name] for name in models.VersionTexts.model_fields if name in told}
+    return models.VersionTexts(number=number, **{**fields, "sha256": sha256 or job.digest()})
+
+
+def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
+    """The steps of a redeploy."""
+    first, last, proposed = attempt.steps[0], attempt.steps[-1], attempt.proposed
+    again, start = attempt.runs_again, attempt.start
+    return models.Redeploy(
+        first=first.number,
+        last=last.number,
+        end=attempt.end,
+        steps=[models.RedeployStep(number=each.number, kind=each.kind, at=each.at) for each in attempt.steps],
+        began_at=first.at,
+        ended_at=last.at,
+        stopped_at=attempt.stopped.at if attempt.stopped else None,
+        started_at=again.at if again else None,
+        downtime_seconds=attempt.downtime_seconds,
+        start_mode=start.start.start_mode if start else None,
+        outcome=proposed.review.outcome,
+        approved_by=_text(proposed.review.approved_by),
+        reason=_text(proposed.review.reason),
+        sha256=proposed.sha256,
+        job_id=start.start.job_id if start else None,
+        message=mask_secrets(last.message),
+        run=_writer(last.owner, rights)[1],
+    )
+
+
+def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.Savepoint:
+    """A savepoint and what came of it, as far as the user may read that; ``head`` is what is in force now."""
+    path, migrated = found.savepoint.path, found.migrated
+    return models.Savepoint(
+        path=mask_secrets(path),
+        bytes=found.savepoint.bytes,
+        taken_at=found.savepoint.taken_at,
+        stopped=found.stopped.number,
+        left_by=found.left_by.number if found.left_by else None,
+        migrated_to=_text(migrated.migrated_to) if migrated and rights.reads_entry(migrated) else None,
+        starts=[
+            models.SavepointStart(
+                number=each.number,
+                at=each.at,
+                kind=each.kind if rights.reads_entry(each) else HIDDEN_KIND,
+                job_id=each.job_id if rights.reads_entry(each) else None,
+                migrated=same_snapshot(each.start.migrated_from, path),
+            )
+            for each in found.starts
+        ],
+        disposed=found.disposed.number if found.disposed else None,
+        way_back=head is not None and found.disposed is None and same_snapshot(head.start.way_back, path),
+    )
+
+
+def deployment_page(
+    ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], rights: Rights, now: datetime | None = None
+) -> models.DeploymentPage:
+    """All that the entries of a deployment say, as far as the user may read them.
+
+    A redeploy is told as one where all its steps may be read. Otherwise the history alone tells of its entries.
+    """
+    row = DeploymentRow(name).after_all(entries)
+    head = next((each for each in reversed(entries) if isinstance(each, HeadEntry)), None)
+    return models.DeploymentPage(
+        summary=deployment(ledger, name, row, rights, now),
+        last=row.last,
+        running=job_version(head.job, head.number) if head else None,
+        history=[history_entry(each, rights) for each in entries],
+        redeploys=[redeploy(each, rights) for each in attempts(entries) if all(map(rights.reads_entry, each.steps))],
+        savepoints=[
+            savepoint(each, head, rights)
+            for each in lineage(entries)
+            if any(map(rights.reads_entry, (each.stopped, *each.starts)))
+        ],
+    )
+
+
+def job_held(entries: Iterable[LedgerEntry], sha256: str) -> tuple[JobSpec, int] | None:
+    """The job of a version, and the last entry that holds it; None where none does."""
+    held = [each for each in entries if isinstance(each, StepEntry) and each.sha256 == sha256]
+    return (held[-1].job, held[-1].number) if held else None

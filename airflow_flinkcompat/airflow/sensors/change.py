@@ -1,0 +1,197 @@
+"""Waits until the proposed script is worth a check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSensorTimeout
+from airflow.sdk import BaseSensorOperator
+
+from airflow_flinkcompat.airflow.tasks.base import ScriptOperator, readable_errors
+from airflow_flinkcompat.airflow.tasks.offers import Offer, offer_of
+from airflow_flinkcompat.airflow.tasks.texts import FileMissing, masked_words
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_flinkcompat.airflow.tasks.arguments import SensorArguments
+    from airflow_flinkcompat.deploy import Ledger
+    from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
+
+# Long enough to never fail a job that nobody edits; databases and JSON still hold a date that far away.
+_NO_TIMEOUT = timedelta(days=3650)
+# Airflow can take a task that goes on within a moment for one that its executor has lost.
+_SHORTEST_BACK_OFF = 5.0
+WAITING_FOR = "waiting_for"
+"""Key of the XCom that says what the sensor waits for."""
+
+
+class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
+    """Waits until the proposed script, settings, functions or catalog differ from what the ledger says is deployed.
+
+    A version that was rejected, that failed to deploy or that cannot be read is not offered again; one that was
+    approved after that is, and one that was planned (``plan_only``) once its plan was carried out. While it waits in
+    the triggerer only the script's files are hashed; the ledger is looked at when they change, and every ``recheck``
+    besides.
+
+    What somebody has to mend (a script that is missing or cannot be read, an unknown connection, no ledger named, a
+    ledger or a cluster that does not answer) fails no run: the sensor says it in its log and in the XCom
+    ``waiting_for``, once, and waits. It looks again as soon as a file changes or appears, and otherwise after
+    ``poke_interval``, then after twice that, and so on up to every ``recheck``.
+
+    Args:
+        poke_interval: Seconds between two looks at the files.
+        recheck: How often the ledger is looked at although no file changed.
+        timeout: Seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
+            sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) says, for a
+            job without edits is in order.
+        deferrable: Wait in the triggerer (default), or in a worker as ``mode`` says.
+        require_cluster: Offer a version only while the target answers, so that no run begins which
+            could not deploy. Default: True, but for a program of the Table API, which no target runs.
+    """
+
+    template_fields: Sequence[str] = ScriptOperator.template_fields
+    ui_color = "#e6f1f2"
+
+    def __init__(
+        self,
+        *,
+        poke_interval: float | timedelta = 10,
+        recheck: timedelta = timedelta(minutes=10),
+        timeout: float | timedelta = _NO_TIMEOUT,
+        deferrable: bool = True,
+        require_cluster: bool | None = None,
+        **kwargs: Unpack[SensorArguments],
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)
+        self.recheck = recheck
+        self.deferrable = deferrable
+        self.require_cluster = require_cluster
+        # Why the fields could not be rendered, and the files that could not be read.
+        self._unrendered: Exception | None = None
+        self._absent: tuple[Path, ...] = ()
+        self._said = ""
+
+    def _do_render_template_fields(
+        self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
+    ) -> None:
+        """What keeps the fields from being rendered is waited out, as all that somebody has to mend."""
+        if parent is not self:
+            return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        self._unrendered, self._absent = None, ()
+        try:
+            super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        except _to_be_mended() as error:
+            self._unrendered = error
+            self._absent = error.places if isinstance(error, FileMissing) else ()
+            for name, value in self._given.items():  # what is shown of this task
+                setattr(self, name, self._masked(name, value))
+
+    def execute(self, context: Context) -> Any:
+        """``{"reason": …}`` once a version is offered."""
+        if self.deferrable:
+            return self._offer_or_wait(context, time.time())
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+        """The texts were read anew when this task was taken up again.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said: ``since``, seconds since the epoch at which the wait began, ``reason``, what
+                was said last of the wait, and ``problems``, how many looks in a row met a text that has to be mended.
+
+        Returns:
+            What :meth:`execute` returns.
+        """
+        self._said = str(event.get("reason", ""))
+        return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
+
+    def poke(self, context: Context) -> bool:
+        """One look, in a worker; the files are read anew."""
+        self.reread(context)
+        return self._look(context).offered
+
+    def _offer_or_wait(self, context: Context, since: float, problems: int = 0) -> Any:
+        from airflow_flinkcompat.airflow.triggers.change import FileChangeTrigger, fingerprint
+
+        offer = self._look(context)
+        if offer.offered:
+            return {"deployment": self.deployment, "reason": offer.reason}
+        left = self.timeout - (time.time() - since)
+        if left <= 0:
+            raise AirflowSensorTimeout(f"nothing new for {self.deployment} within {self.timeout:.0f} s: {offer.reason}")
+        self.defer(
+            trigger=FileChangeTrigger(
+                paths=sorted(self.files),
+                baseline=fingerprint(self.files),
+                poll_interval=self.poke_interval,
+                recheck_seconds=min(self._back_off(problems if offer.problem else None), left),
+                since=since,
+                absent=sorted(map(str, self._absent)),
+                reason=offer.reason,
+                problems=problems + 1 if offer.problem else 0,
+            ),
+            method_name="execute_complete",
+        )
+
+    def _back_off(self, problems: int | None) -> float:
+        """Seconds until the next look, after so many looks in a row that ended in a problem before this one did."""
+        ceiling = self.recheck.total_seconds()
+        if problems is None:
+            return ceiling
+        return float(min(ceiling, max(self.poke_interval, _SHORTEST_BACK_OFF) * 2 ** min(problems, 30)))
+
+    def _look(self, context: Context) -> Offer:
+        """Judges, and says so where that is not what was said last."""
+        try:
+            offer = self._judged()
+        except _to_be_mended() as error:
+            offer = Offer(False, masked_words(error), problem=True)
+        if offer.reason != self._said:
+            self._said = offer.reason
+            if offer.problem:
+                self.log.warning("Waiting until this is corrected, and starting nothing: %s", offer.reason)
+            else:
+                self.log.info("%s", offer.reason)
+            context["ti"].xcom_push(key=WAITING_FOR, value="" if offer.offered else offer.reason)
+        return offer
+
+    def _judged(self) -> Offer:
+        if self._unrendered is not None:
+            raise self._unrendered
+        with readable_errors():
+            ledger = self.open_ledger()
+            offer = offer_of(self.proposed_side("flink", None), ledger.entries())
+            if offer.plan is not None:
+                return self._offer_of_plan(ledger, offer, offer.plan)
+            needed = not self._is_program if self.require_cluster is None else self.require_cluster
+            if offer.offered and needed:
+                with self.hook.get_conn() as target:
+                    target.engine()
+                    target.running(self.deployment)
+        return offer
+
+    def _offer_of_plan(self, ledger: Ledger, offer: Offer, plan: PlannedEntry) -> Offer:
+        from airflow_flinkcompat.deploy.redeploy.planning import carried_out, is_to_be_judged
+
+        with self.hook.get_conn() as target:
+            status = carried_out(target, ledger, plan)
+        if status is None:
+            return offer
+        said = f"what entry {plan.number} planned was carried out as job {status.job_id}, which is {status.state}"
+        ready = is_to_be_judged(status)
+        return Offer(ready, f"{said}: it is offered to be recorded" if ready else f"{said}: waiting until it is up")
+
+
+def _to_be_mended() -> tuple[type[Exception], ...]:
+    """What a person has to mend, or a server that is away; anything else is a bug, and fails the task."""
+    from airflow.sdk.exceptions import AirflowRuntimeError
+    from jinja2 import TemplateError
+
+    return AirflowException, AirflowRuntimeError, TemplateError, OSError

@@ -1,0 +1,375 @@
+"""What every task about one deployment shares: its arguments, its ledger, and texts that never show a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum, auto
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
+from airflow.sdk import BaseOperator
+
+from airflow_flinkcompat.airflow.links.pages import change_page
+from airflow_flinkcompat.airflow.tasks.texts import SQL, decoded, find_template, masked, read_template
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, join_ddl, language_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy import Ledger
+    from airflow_flinkcompat.deploy.ledger.entries import StepEntry
+    from airflow_flinkcompat.model import FunctionDeclaration, JobSpec, Language, Waiver
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Turns what the layers below raise into one masked message.
+
+    A script or argument that cannot be right, and a version that was rolled back, fail the task for good; a failed
+    deployment step may be retried.
+    """
+    from airflow_flinkcompat.backfill.errors import BackfillError
+    from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, ScriptRefused
+    from airflow_flinkcompat.model import InputError
+    from airflow_flinkcompat.secrets import mask_secrets
+    from airflow_flinkcompat.sql import ScriptError
+
+    try:
+        yield
+    except (ScriptError, InputError, BackfillError, ScriptRefused, DeployRefused, RolledBack) as error:
+        raise AirflowFailException(mask_secrets(str(error))) from None
+    except DeployError as error:
+        raise AirflowException(mask_secrets(str(error))) from None
+
+
+class TaskRole(Enum):
+    """What a task does for its deployment: by it the tasks around another one are found, whatever class they are of."""
+
+    CHECK = auto()
+    APPROVAL = auto()
+    DEPLOY = auto()
+    BACKFILL = auto()
+    REHEARSAL = auto()
+
+
+class UnmappedMixin:
+    """Keeps a task that branches from being mapped (``.expand``)."""
+
+    @classmethod
+    def partial(cls, **_: Any) -> Any:
+        """Raises TypeError: mapped tasks share what comes after them, so that none of them decides about it."""
+        raise TypeError(
+            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped tasks skips. Make one gate "
+            "for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
+        )
+
+
+class DeploymentOperator(BaseOperator):
+    """A task about one deployment and its ledger.
+
+    Args:
+        deployment: Name of the Flink job. (templated)
+        flink_conn_id: Connection of type ``flink``. (templated)
+        target: Where the job runs (``kubernetes``, say), for a connection that does not say it; one that names another
+            target is refused. (templated)
+        ledger: Folder or URI of the ledger (templated); default: the connection's, then ``$FLINKCOMPAT_LEDGER``.
+    """
+
+    role: ClassVar[TaskRole | None] = None
+    template_fields: Sequence[str] = ("deployment", "flink_conn_id", "target", "ledger")
+    # Fields that may hold secrets: the UI gets them masked, the task reads them with ``rendered``.
+    secretive_fields: Sequence[str] = ("ledger",)
+
+    def __init__(
+        self,
+        *,
+        deployment: str,
+        flink_conn_id: str = "flink_default",
+        target: str | None = None,
+        ledger: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.deployment = deployment
+        self.flink_conn_id = flink_conn_id
+        self.target = target
+        self.ledger = ledger
+        self.change_url = ""
+        # The fields as rendered (they are masked then), and as given.
+        self._rendered: dict[str, Any] = {}
+        self._given: dict[str, Any] = {}
+
+    def _do_render_template_fields(
+        self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
+    ) -> None:
+        # The one step that plain and mapped tasks share.
+        if parent is not self:
+            return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        self._given = {name: getattr(self, name) for name in self.secretive_fields}
+        self._before_rendering(jinja_env)
+        for name in self.secretive_fields:
+            masked(getattr(self, name))  # Airflow logs a template that cannot be rendered
+        super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        self._after_rendering()
+        for name in self.secretive_fields:
+            self._rendered[name] = getattr(self, name)
+            setattr(self, name, self._masked(name, self._rendered[name]))
+
+    def _before_rendering(self, jinja_env: Any) -> None:
+        """For subclasses: what is to happen to the fields before Jinja sees them."""
+
+    def _after_rendering(self) -> None:
+        """For subclasses: what is to happen to the fields before they are masked."""
+
+    def _masked(self, name: str, value: Any) -> Any:
+        return masked(value)
+
+    def rendered(self, name: str) -> Any:
+        """A field as rendered, unmasked."""
+        return self._rendered.get(name, getattr(self, name))
+
+    @cached_property
+    def hook(self) -> FlinkHook:
+        from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+
+        return FlinkHook(self.flink_conn_id, target=self.target)
+
+    def open_ledger(self) -> Ledger:
+        """Raises AirflowFailException when no ledger is named, LedgerError when its place cannot be used."""
+        return self.hook.ledger(self.deployment, self.rendered("ledger"))
+
+    def link_change(self, entry: int) -> None:
+        """Have the task link to the page of the change that an entry of the ledger is about; 0: no entry is known."""
+        self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
+
+    def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
+        """What a trigger needs to write into the ledger; nothing where its address holds a secret, which stays here."""
+        ledger = self.rendered("ledger")
+        if ledger != masked(ledger):
+            return {}
+        return {"deployment": self.deployment, "ledger": ledger, "owner": run_name(context)}
+
+    def log_lines(self, text: str) -> None:
+        """One record a line, so that columns stay aligned in the UI."""
+        for line in text.splitlines():
+            self.log.info("%s", line)
+
+
+class ScriptOperator(DeploymentOperator):
+    """A task about one deployment and a proposed script.
+
+    Args:
+        script: The SQL, or the path of a file: ``.sql``, or a program of the Table API, ``.py`` (PyFlink, which is read
+            and never run, as are its modules and the files it opens) or ``.table`` (FLIP-11's notation). Absolute, or
+            relative to the DAG's folder or ``template_searchpath``; read when the task runs, not when the DAG is
+            parsed. (templated, also what a ``.sql`` file holds; a program is Python, and no template)
+        variables: Of a program: name → value of what only its environment knows, as ``--var`` of the command line.
+            Where a value is secret, a placeholder. (templated)
+        language: Of a program that is given as text: ``python`` or ``table``.
+        settings: Options that hold for the job beside the script's own SET. (templated)
+        functions: Declared functions: name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.
+            (templated)
+        catalog: DDL (or ``.sql`` file) of tables the script reads but does not declare. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *DeploymentOperator.template_fields, "script", "settings", "functions", "catalog", "variables",
+    )  # fmt: skip
+    secretive_fields: Sequence[str] = (
+        *DeploymentOperator.secretive_fields, "script", "settings", "catalog", "variables",
+    )  # fmt: skip
+    template_ext: Sequence[str] = (SQL,)
+    template_fields_renderers = {  # noqa: RUF012
+        "script": "sql", "catalog": "sql", "settings": "json", "functions": "json", "variables": "json",
+    }  # fmt: skip
+    takes_programs: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        script: str,
+        settings: Mapping[str, str] | None = None,
+        functions: Mapping[str, str] | None = None,
+        catalog: str | Sequence[str] = "",
+        variables: Mapping[str, str] | None = None,
+        language: Language | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.script = script
+        self.variables = variables
+        self.language: str | None = language
+        # A program as read: no template.
+        self._program: str | None = None
+        self.settings = settings
+        self.functions = functions
+        self.catalog = catalog
+        # The files that were read, by path.
+        self.files: dict[str, bytes] = {}
+        # The script's file, and the folder that its path was given from.
+        self._place: tuple[Path, Path] | None = None
+        self._source = Path(script).name if is_path(script, (SQL, *PROGRAM_SUFFIXES)) else "<script>"
+
+    # -- texts
+
+    def resolve_template_files(self) -> None:
+        """Leaves paths as they are until the task runs.
+
+        So the metadata database holds no copy of a script (and of no secret in it), and a DAG gets no new version
+        with every edit of a script.
+        """
+        self.prepare_template()
+
+    def _before_rendering(self, jinja_env: Any) -> None:
+        """Paths become the text of their files, still with its Jinja."""
+        from airflow_flinkcompat.sql import NO_PROGRAM
+
+        several = [] if isinstance(self.catalog, str) else list(self.catalog or ())
+        for path in several or (self.catalog,):
+            if is_path(path, PROGRAM_SUFFIXES):
+                raise AirflowFailException(NO_PROGRAM.format(path))
+        for path in several:
+            if not is_path(path, (SQL,)):
+                raise AirflowFailException(f"catalog: of a list each is the path of a file that ends in {SQL}")
+        if is_path(self.script, PROGRAM_SUFFIXES):
+            self.language = language_of(self.script)
+        if self._is_program and not self.takes_programs:
+            from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS
+
+            # The connection is a template still, so the target has no name yet.
+            where = {"source": self._source, "deployment": self.deployment, "target": "a deployment"}
+            raise AirflowFailException(NO_PROGRAMS.format(**where))
+        for name in ("script", "catalog"):
+            value = getattr(self, name)
+            if is_path(value, (SQL, *PROGRAM_SUFFIXES)):
+                found, text = self._text_at(value, jinja_env)
+                setattr(self, name, text)
+                if name == "script":
+                    given = Path(value)
+                    self._place = found, found.parents[0 if given.is_absolute() else len(given.parts) - 1]
+        if several:
+            self.catalog, _ = join_ddl((path, self._text_at(path, jinja_env)[1]) for path in several)
+        if self._is_program:
+            self._program, self.script = self.script, ""
+
+    def _text_at(self, path: str, jinja_env: Any) -> tuple[Path, str]:
+        """A file that a template is read from, and its text."""
+        found = find_template(path, jinja_env)
+        content = read_template(found)
+        self.files[str(found)] = content
+        return found, decoded(content, found)
+
+    def _after_rendering(self) -> None:
+        if self._program is not None:
+            self.script = self._program
+
+    @property
+    def _is_program(self) -> bool:
+        return self.language not in (None, "sql")
+
+    def _masked(self, name: str, value: Any) -> Any:
+        if name != "script" or not self._is_program or not isinstance(value, str):
+            return super()._masked(name, value)
+        from airflow_flinkcompat.secrets import mask_program, secret_texts
+
+        for secret in secret_texts(value, str(self.language)):
+            mask_secret(secret)
+        return mask_program(value, str(self.language))
+
+    def reread(self, context: Context) -> None:
+        """Read and render the texts again, for a task that waits in a worker."""
+        self.files = {}
+        for name, value in self._given.items():
+            setattr(self, name, value)
+        self.render_template_fields(context)
+
+    # -- the proposed side
+
+    def proposed_side(self, engine: str, engine_version: str | None) -> Side:
+        """The proposed side of the change. Raises AirflowFailException: a function's kind is not known."""
+        from airflow_flinkcompat.compat import Side
+
+        variables = {str(key): str(value) for key, value in (self.rendered("variables") or {}).items()}
+        return Side(
+            script=self.rendered("script"),
+            settings={str(key): str(value) for key, value in (self.rendered("settings") or {}).items()},
+            functions=declared_functions(self.functions),
+            catalog=self.rendered("catalog") or "",
+            engine=engine,
+            engine_version=engine_version,
+            source=self._source,
+            language=self.language or "sql",
+            variables=variables,
+            files=self._beside(variables),
+        )
+
+    def waivers(self) -> tuple[Waiver, ...]:
+        """What is waived beside the script's file. Raises AirflowFailException, InputError: it cannot be used."""
+        from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
+
+        if self._place is None:
+            return ()
+        place = waivers_path(self._place[0])
+        return read_waivers(decoded(read_template(place), place), str(place)) if place.exists() else ()
+
+    def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The texts beside a program that is a file, by path; they are watched as the program is."""
+        from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
+        from airflow_flinkcompat.secrets import secret_texts
+
+        if self._place is None:
+            return {}
+        path, root = self._place
+        found = find_local_files(path, self.rendered("script"), variables, root)
+        self.files.update({str(each.path): each.text.encode() for each in found.values()})
+        for secret in (secret for each in found.values() for secret in secret_texts(each.text, "python")):
+            mask_secret(secret)
+        return {name: each.text for name, each in found.items()}
+
+
+def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDeclaration, ...]:
+    """``{"f": "scalar:python"}`` → declarations. Raises AirflowFailException: an unknown kind or language."""
+    from airflow_flinkcompat.model import FunctionDeclaration, InputError
+
+    try:
+        return tuple(FunctionDeclaration.of(name, str(text)) for name, text in (functions or {}).items())
+    except InputError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str) -> None:
+    """Note in the ledger that a version is at fault by itself."""
+    from airflow_flinkcompat.deploy.ledger.entries import FailedVersionEntry, JobVersion
+
+    ledger.append(FailedVersionEntry(version=JobVersion.of(side), message=message, owner=run_name(context)))
+
+
+def run_name(context: Context) -> str:
+    """Names this task of this run in the ledger: a retry may take up what its former try began."""
+    ti = context["ti"]
+    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
+
+
+def side_of(entry: StepEntry) -> Side:
+    """The side that a ledger entry holds."""
+    from airflow_flinkcompat.compat import Side
+
+    return Side.of(entry.job)
+
+
+def task_ids(value: str | Sequence[str] | None) -> list[str]:
+    """One task id or several, as a list."""
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def known_tables(history: object) -> dict[str, str]:
+    """Tables of which history is known."""
+    given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
+    if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
+        raise ValueError(f"history: {history!r} is no mapping from the name of a table to the place of its rows")
+    return {str(table): str(place) for table, place in given.items()}

@@ -1,0 +1,221 @@
+"""Waits, in the triggerer, for what a cluster does about a job: its stop with savepoint, or the proof of its start.
+
+Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
+``on_kill``, and not when a triggerer stops or restarts: what is left running is said then, in the task's log and in the
+ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+    from airflow_flinkcompat.deploy import JobRef, JobStatus, Target, Wait
+
+# Airflow gives on_kill 30 s by default.
+_KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
+
+
+class FlinkJobTrigger(BaseTrigger):
+    """Fires once there is something to go on with, or nothing more to wait for; judges nothing.
+
+    ``wait`` holds the fields of ``deploy.Wait``; the event is ``{"wait": …}`` with ``proven_since`` filled in. A
+    cluster that does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the
+    connection's) and ``owner``, the run's name there, say what is waited for; without them no entry is written when
+    the task is killed. ``target`` is the task's.
+    """
+
+    arguments: Sequence[str] = (
+        "flink_conn_id", "wait", "settle_seconds", "poll_interval", "deployment", "ledger", "owner", "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        flink_conn_id: str,
+        wait: dict[str, Any],
+        settle_seconds: float,
+        poll_interval: float,
+        deployment: str = "",
+        ledger: str | None = None,
+        owner: str = "",
+        target: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.flink_conn_id = flink_conn_id
+        self.wait = wait
+        self.settle_seconds = settle_seconds
+        self.poll_interval = poll_interval
+        self.deployment = deployment
+        self.ledger = ledger
+        self.owner = owner
+        self.target = target
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        place = f"{type(self).__module__}.{type(self).__qualname__}"
+        return place, {name: getattr(self, name) for name in self.arguments}
+
+    @cached_property
+    def hook(self) -> FlinkHook:
+        from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+
+        return FlinkHook(self.flink_conn_id, target=self.target)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        from airflow_flinkcompat.deploy import Wait
+
+        wait = self._wait()
+        self.log.info("waiting for %s", self.what(wait))
+        while time.time() < wait.until:
+            found = await asyncio.to_thread(self._look, wait)
+            if isinstance(found, Wait):
+                wait = found
+                break
+            wait = wait if found is None else replace(wait, proven_since=found)
+            await asyncio.sleep(self.poll_interval)
+        yield TriggerEvent({"wait": asdict(wait)})
+
+    def _wait(self) -> Wait:
+        from airflow_flinkcompat.deploy import Wait
+
+        return Wait.from_dict(self.wait)
+
+    def what(self, wait: Wait) -> str:
+        """What is waited for, in words."""
+        return _what(wait)
+
+    def _look(self, wait: Wait) -> Wait | float | None:
+        """The wait once it is over; else since when the job is proved, None while it is not."""
+        from airflow_flinkcompat.deploy import DeployError
+
+        try:
+            with self.hook.get_conn() as target:
+                return self._stop(target, wait) if wait.request_id else self._start(target, wait)
+        except DeployError as error:
+            if error.unanswered:
+                self.log.info("%s", error)
+                return None
+            return self._to_be_judged(wait, error)
+        except Exception as error:  # also of the connection: a trigger that fails takes the task with it, unheard
+            return self._to_be_judged(wait, error)
+
+    def _to_be_judged(self, wait: Wait, error: Exception) -> Wait:
+        # Its text may hold what a placeholder stands for, which is masked where that is resolved: in the task.
+        self.log.info("there is something to judge (%s): continuing in a worker", type(error).__name__)
+        return wait
+
+    @staticmethod
+    def _stop(target: Target, wait: Wait) -> Wait | None:
+        from airflow_flinkcompat.deploy.target import Operation, Verb
+
+        asked = target.poll(Operation(Verb(wait.verb), str(wait.request_id), wait.job_id))
+        return None if asked.snapshot is None else wait
+
+    def _start(self, target: Target, wait: Wait) -> Wait | float | None:
+        status = target.status(wait.job_id)
+        if status is None:
+            return None
+        if status.terminal or status.failure:
+            return wait
+        if not self._is_up(status):
+            return None
+        since = wait.proven_since or time.time()
+        return replace(wait, proven_since=since) if time.time() - since >= self.settle_seconds else since
+
+    def _is_up(self, status: JobStatus) -> bool:
+        return status.tasks_running and status.completed_checkpoints != 0
+
+    # ------------------------------------------------------------------------------- a person ends, clears or marks it
+    async def on_kill(self) -> None:
+        """Stops nothing: says what is left running and how to go on.
+
+        Airflow 3.3 cancels what it ends anew at every turn of its loop, this too: it is seen through all the same.
+        """
+        work = asyncio.create_task(self._on_kill())
+        until = time.monotonic() + _KILL_SECONDS
+        while not work.done() and time.monotonic() < until:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({work}, timeout=until - time.monotonic())
+        if work.done():
+            work.result()
+
+    async def _on_kill(self) -> None:
+        if await asyncio.to_thread(self._is_deferred):
+            self.log.info("this triggerer lost the task to another one: nobody has ended it")
+        else:
+            await self.killed()
+
+    def _is_deferred(self) -> bool:
+        """Whether the task waits as before: Airflow 3.3 takes it for a kill that another triggerer took a trigger over.
+
+        That happens to one that was too busy to be heard of. False where Airflow does not say. Airflow tells a trigger
+        the state of its task and no more, neither its try nor its trigger's id. So a task that was cleared and waits
+        anew within the moment this takes is taken for one that waits as before, and the kill is not told: there is
+        nothing to tell then, for its new try has taken up the very stop or job of this wait.
+        """
+        with contextlib.suppress(Exception):
+            from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+            ti: Any = self.task_instance
+            found = RuntimeTaskInstance.get_task_states(
+                dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
+            )
+            return {str(state) for state in found[ti.run_id].values()} == {"deferred"}
+        return False
+
+    async def killed(self) -> None:
+        """A person ended, cleared or marked the task."""
+        wait = self._wait()
+        try:
+            state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
+        except TimeoutError:
+            state = "in a state that the cluster does not tell now"
+        said = f"ended, cleared or marked by someone while it waited in the triggerer. {_left(wait, state)}"
+        self.log.warning("The task was %s", said)
+        if self.deployment:
+            await asyncio.to_thread(self._record, wait, f"the task was {said}")
+
+    def _state(self, job_id: JobRef) -> str:
+        with contextlib.suppress(Exception), self.hook.get_conn() as target:
+            status = target.status(job_id)
+            return status.state if status else "unknown to the cluster"
+        return "in a state that the cluster does not tell now"
+
+    def _record(self, wait: Wait, message: str) -> None:
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.ledger.entries import InterruptedEntry
+
+        entry = InterruptedEntry(job_id=wait.job_id, request_id=wait.request_id, message=message, owner=self.owner)
+        try:
+            self.hook.ledger(self.deployment, self.ledger).append(entry)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("That could not be written into the ledger of %s: %s", self.deployment, error)
+
+
+def _what(wait: Wait) -> str:
+    stops = f"the stop of job {wait.job_id} with a savepoint (request {wait.request_id})"
+    return stops if wait.request_id else f"job {wait.job_id} to prove that it runs"
+
+
+def _left(wait: Wait, state: str) -> str:
+    """What is left, and how to go on, in words."""
+    if wait.request_id:
+        return (
+            f"It waited for {_what(wait)}, which goes on by itself; the job is {state}, and nothing is started after "
+            "it. Clear this task, or deploy again: it finds that stop, not a second one, and starts from its savepoint"
+        )
+    return (
+        f"It waited for {_what(wait)}; the job is {state} and is neither ended nor verified. Clear this task, or "
+        "deploy again: it takes up that job, not a second one, verifies it, and rolls back where it does not run"
+    )
