@@ -180,7 +180,7 @@ def table(cells: Sequence[Cell], *, slow: bool) -> Iterator[str]:
             for line in cell.wrong:
                 yield f"* `{line}`"
     yield ""
-    yield "Lines of Flink, by the restores that were run on them (`make measure-flink`):"
+    yield "Lines of Flink, by the restores that were run on them (`make measure-pairs`):"
     yield ""
     yield "| Flink | restores |"
     yield "|---|--:|"

@@ -35,7 +35,7 @@ from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError
-from measure import results, savepoints
+from dev.measure import results, savepoints
 from tests import measured
 from tests.backfill.documented_windows import DOCUMENTED
 from tests.backfill.scripts import bids

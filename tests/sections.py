@@ -1,7 +1,7 @@
 """Reads SQL files of old and new sides: a head of headers, perhaps ``--- given``, then cases of three sections each.
 
 What the headers mean is the business of whoever reads the file: ``tests/fixture_cases.py`` for expected outcomes,
-``measure/pairs.py`` for pairs that are run on a real Flink.
+``dev/measure/pairs.py`` for pairs that are run on a real Flink.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_what_two_statements_say_is_told_apart(one: str, other: str, same: bool)
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_mutated_scripts(tmp_path: Path) -> None:
-    """``make test-full`` draws 10,000; the result of one such run is kept in benchmarks/results."""
+    """``make test-full`` draws 10,000; the result of one such run is kept in dev/benchmarks/results."""
     tally = fuzz(fuzzing.number_of_cases(SAMPLE), tmp_path)
     if os.environ.get(RESULT):
         Path(os.environ[RESULT]).write_text(tally.result() + "\n", encoding="utf-8")

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from airflow_flinkcompat.airflow.cli import get_flinkcompat_cli_commands
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.planner import close_all, install
+from dev import benchmarks, measure
 from tests.frontends.table_api import test_validation
 
 ROOT = Path(__file__).parents[1]
@@ -131,6 +132,8 @@ def test_commands_and_options_within_a_sentence_are_there() -> None:
 
 def test_every_make_target_that_a_page_names_is_there() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets |= {f"bench-{name.replace('_', '-')}" for name in benchmarks.PROGRAMS}
+    targets |= {f"measure-{name}" for name in measure.PROGRAMS}
     named = {
         (page.name, name)
         for page in PAGES

@@ -41,7 +41,7 @@ SEEN_RULES = frozenset(
 """Rules about what a migration sees by itself, in plans or declarations. It knows nothing of functions, settings and
 whatever nobody read."""
 MIGRATED_LINES = ("1.20", "2.3")
-"""The lines of Flink on which state was migrated (``measure/results/migrations``)."""
+"""The lines of Flink on which state was migrated (``dev/measure/results/migrations``)."""
 SETTING_RULE = "setting-changed"
 """The rule about a setting: mini-batch and the like show in plans, a switch of how values are converted does not."""
 CONDITION_RULE = "filter-below-state"

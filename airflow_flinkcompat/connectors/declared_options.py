@@ -1,7 +1,7 @@
 """Options that connectors declare, and what of a plan moves with them, from the connectors' artifacts.
 
-The data is written by ``python -m measure.connectors``. What moves nothing may still change what is read or written:
-its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
+The data is written by ``python -m dev.measure connectors``. What moves nothing may still change what is read or
+written: its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def stored() -> Mapping[str, Any]:
     """Read the data.
 
     Returns:
-        What ``python -m measure.connectors`` wrote.
+        What ``python -m dev.measure connectors`` wrote.
     """
     found: dict[str, Any] = json.loads(gzip.decompress(DATA.read_bytes()))
     return found

@@ -1,6 +1,7 @@
 """Options of Flink, its connectors and its formats: their types, and why Flink refuses a value.
 
-Facts come from Flink's classes (``python -m measure.settings``). Keys that no class of Flink declares are not known.
+Facts come from Flink's classes (``python -m dev.measure settings``). Keys that no class of Flink declares are not
+known.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from airflow_flinkcompat.connectors import option_values
 
 DATA = Path(__file__).with_suffix(".json")
-"""Options by line of Flink, written by ``python -m measure.settings``."""
+"""Options by line of Flink, written by ``python -m dev.measure settings``."""
 _NEWEST = "2.3"
 _LIST = "list:"
 _FILLED_IN_LATER = re.compile(r"\$\{|\$\(|\{\{|\{%|<%|%\(|\$[A-Za-z_]|@@")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 DATA = Path(__file__).with_suffix(".json")
-"""Reserved words by line of Flink, written by ``python -m measure.reserved_words``."""
+"""Reserved words by line of Flink, written by ``python -m dev.measure reserved-words``."""
 EVERY_LINE = "every line"
 
 

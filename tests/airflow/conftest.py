@@ -12,7 +12,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.airflow.gate import Gate
 from tests.deploy.jobs import Files
 

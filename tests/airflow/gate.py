@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import Ledger
-from demo.airflow_client import AirflowClient
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_client import AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import Files, wait_for
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from demo import airflow_client
-from demo.airflow_client import AirflowApiError, AirflowClient
+from dev.demo import airflow_client
+from dev.demo.airflow_client import AirflowApiError, AirflowClient
 
 Handler = Callable[[httpx.Request], httpx.Response]
 TASK = "/api/v2/dags/d/dagRuns/r/taskInstances/t"

@@ -12,8 +12,8 @@ from airflow_flinkcompat.airflow.operators.approval import NOBODY, REJECT, RESTA
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, ApprovedEntry, JobStart, RejectedEntry
 from airflow_flinkcompat.model import JobSpec
-from demo.airflow_client import AirflowApiError, AirflowClient
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_client import AirflowApiError, AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.airflow.operators.fakes import script
 from tests.airflow.plugin.pages.airflow import ApiServer
 from tests.airflow.plugin.pages.browser import browsing, require_chromium

@@ -14,8 +14,8 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
-from demo.airflow_client import AirflowApiError, AirflowClient
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_client import AirflowApiError, AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.airflow.operators.fakes import script
 from tests.deploy.jobs import wait_for
 

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_client import AirflowApiError
+from dev.demo.airflow_client import AirflowApiError
 from tests.airflow.conftest import DAG_ID, REPOSITORY, SECRET
 from tests.airflow.gate import Gate
 from tests.deploy.jobs import Files, wait_for
@@ -268,7 +268,7 @@ def test_it_dies_with_its_owner(tmp_path: Path) -> None:
     """Killed, not stopped: no ``finally`` runs."""
     (tmp_path / "dags").mkdir()
     code = (
-        "from demo.airflow_instance import AirflowStandalone\n"
+        "from dev.demo.airflow_instance import AirflowStandalone\n"
         f"AirflowStandalone({str(tmp_path / 'home')!r}, {str(tmp_path / 'dags')!r}).start()\n"
         "import signal; signal.pause()\n"
     )

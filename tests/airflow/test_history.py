@@ -15,8 +15,8 @@ import pytest
 from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_client import AirflowClient
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_client import AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]

@@ -13,8 +13,8 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.local_flink.processes import choose_ports
-from demo.airflow_client import AirflowClient
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_client import AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.airflow.operators.fakes import script
 from tests.deploy.jobs import wait_for
 from tests.deploy.servers import rest_server

@@ -14,14 +14,14 @@ import pytest
 
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.feed import Feed
-from demo.narrator import Narrator
-from demo.orders import ended, text, totals
-from demo.parts import Parts
-from demo.steps import Step
-from demo.story import AFTER_V2, AFTER_V3, COMPARED, MINUTE, PROPOSE_V2, PROPOSE_V3, Story
-from demo.waiting import DemoError
-from demo.world import BOUNDARY, World
+from dev.demo.feed import Feed
+from dev.demo.narrator import Narrator
+from dev.demo.orders import ended, text, totals
+from dev.demo.parts import Parts
+from dev.demo.steps import Step
+from dev.demo.story import AFTER_V2, AFTER_V3, COMPARED, MINUTE, PROPOSE_V2, PROPOSE_V3, Story
+from dev.demo.waiting import DemoError
+from dev.demo.world import BOUNDARY, World
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -164,7 +164,7 @@ def test_an_interrupted_demo_leaves_nothing_running(tmp_path: Path) -> None:
     work, log = tmp_path / "work", tmp_path / "log"
     with log.open("wb") as stream:
         demo = subprocess.Popen(
-            [sys.executable, "-m", "demo", "--keep", str(work)], cwd=REPOSITORY, stdout=stream, stderr=stream
+            [sys.executable, "-m", "dev.demo", "--keep", str(work)], cwd=REPOSITORY, stdout=stream, stderr=stream
         )
     try:
         deadline = time.monotonic() + 180

@@ -17,9 +17,9 @@ import pytest
 from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_client import AirflowClient
-from demo.airflow_instance import AirflowStandalone
-from measure.pyflink import JAVA_OPTIONS, environment
+from dev.demo.airflow_client import AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
+from dev.measure.pyflink import JAVA_OPTIONS, environment
 from tests.airflow.conftest import REPOSITORY, SECRET
 from tests.deploy.jobs import wait_for
 

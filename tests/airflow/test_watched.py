@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.airflow.operators.fakes import script
 from tests.deploy.jobs import wait_for
 

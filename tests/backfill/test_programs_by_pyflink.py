@@ -13,7 +13,7 @@ from airflow_flinkcompat.backfill import BackfillRequest, run_backfill
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.run import plan_backfill
 from airflow_flinkcompat.model import JobSpec
-from measure.pyflink import PyFlink
+from dev.measure.pyflink import PyFlink
 from tests.backfill.scripts import lines
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "table_api" / "oracle"

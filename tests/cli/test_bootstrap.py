@@ -21,7 +21,7 @@ from airflow_flinkcompat.savepoint.store import read_metadata
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
 WINDOWS = FOLDER / "a-metric-is-added-to-a-tumbling-window"
-ROWS = Path(__file__).parents[2] / "measure" / "data" / "orders" / "before.csv"
+ROWS = Path(__file__).parents[2] / "dev" / "measure" / "data" / "orders" / "before.csv"
 HISTORY = ("--history", "orders")
 
 

@@ -23,7 +23,7 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.model import InputError, install_command
 from airflow_flinkcompat.planner import install
 from airflow_flinkcompat.savepoint.store import read_metadata
-from measure import results
+from dev.measure import results
 from tests.deploy.fake_cluster import FakeCluster
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"

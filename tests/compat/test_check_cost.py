@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.pages import example_sides
 from airflow_flinkcompat.compat.rule import Level, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.compat.side import Side
-from benchmarks.scripts import SMALL, changed
+from dev.benchmarks.scripts import SMALL, changed
 from tests.fixture_cases import load_cases
 from tests.nightly import sample
 

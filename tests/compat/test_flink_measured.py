@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, check, evidence, render_text
-from measure.results import stated_consequence
+from dev.measure.results import stated_consequence
 from tests.measured import RIGHT, Restore, everything, load, narrow
 
 CONSEQUENCES = {

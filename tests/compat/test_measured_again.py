@@ -1,4 +1,4 @@
-"""The committed results of ``make measure-flink``: what was refused or wrong on a real Flink is never compatible."""
+"""The committed results of ``make measure-pairs``: what was refused or wrong on a real Flink is never compatible."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airflow_flinkcompat.compat import Outcome, Reason, Report, Side, check, evi
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.plan.operators import operators
 from airflow_flinkcompat.sql import parse_script
-from measure import results
-from measure.connector_pairs import load_connector_pairs
-from measure.flink_versions import RELEASES, VERSIONS
-from measure.pairs import UPGRADES, Pair, load_base, load_pairs
+from dev.measure import results
+from dev.measure.connector_pairs import load_connector_pairs
+from dev.measure.flink_versions import RELEASES, VERSIONS
+from dev.measure.pairs import UPGRADES, Pair, load_base, load_pairs
 from tests.measured import RIGHT, Restore, everything, load
 from tests.nightly import mostly_nightly
 
@@ -103,7 +103,7 @@ def test_the_readme_says_what_was_measured() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", VERSIONS)
 def test_every_pair_was_run_as_it_is_written(line: str) -> None:
-    """Else run `make measure-flink` for this line, with MEASURE_ARGS='--only …' where that is enough."""
+    """Else run `make measure-pairs` for this line, with MEASURE_ARGS='--only …' where that is enough."""
     assert_run_as_written(results.newest(line), load_pairs(line))
 
 
@@ -111,7 +111,7 @@ def test_every_pair_was_run_as_it_is_written(line: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", BASE_LINES)
 def test_the_base_set_was_run_as_it_is_written(line: str) -> None:
-    """Else run `make measure-flink` for this line. A run that ended early left the last out; others may be there."""
+    """Else run `make measure-pairs` for this line. A run that ended early left the last out; others may be there."""
     path = results.newest(line)
     assert path is not None
     written = [pair for pair in load_base(line) if pair.id in results.ids(path)]
@@ -185,13 +185,13 @@ def test_what_the_base_set_does_not_hold_is_unknown_where_nothing_else_was_run(l
 
 @pytest.mark.slow
 def test_every_pair_over_connectors_was_run_as_it_is_written() -> None:
-    """Else run `make measure-flink MEASURE_ARGS=--connectors`."""
+    """Else run `make measure-pairs MEASURE_ARGS=--connectors`."""
     assert_run_as_written(results.newest("2.3", "connectors"), load_connector_pairs())
 
 
 @pytest.mark.parametrize("path", results.upgrades(), ids=lambda path: path.stem)
 def test_every_upgrade_was_run_as_it_is_written(path: Path) -> None:
-    """Else run `make measure-flink FLINK_OLD=… FLINK=…` for these lines."""
+    """Else run `make measure-pairs FLINK_OLD=… FLINK=…` for these lines."""
     assert_run_as_written(path, load_pairs(path.stem.split("-")[3], folder=UPGRADES))
 
 

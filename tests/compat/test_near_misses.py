@@ -1,7 +1,7 @@
 """Changes that look like harmless ones, each with what is to be said of it on engine ``flink``.
 
 They were thought out to have a change called compatible that is refused or restored wrong; the likes of those that were
-are among the pairs of ``measure/pairs/connectors.toml`` too.
+are among the pairs of ``dev/measure/pairs/connectors.toml`` too.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check, render_text
-from measure.pairs import PROGRAM_HEAD
-from measure.results import stated_consequence
+from dev.measure.pairs import PROGRAM_HEAD
+from dev.measure.results import stated_consequence
 
 FILES = "'connector' = 'filesystem', 'path' = 'file:///rows', 'format' = 'csv'"
 COLUMNS = "a STRING, b BIGINT, c STRING, ts TIMESTAMP(3)"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, render_text
-from measure import results, rows
-from measure.pairs import PROGRAMS, load_pairs
+from dev.measure import results, rows
+from dev.measure.pairs import PROGRAMS, load_pairs
 
 PAIRS = {pair.id: pair for pair in load_pairs("2.3", folder=PROGRAMS)}
 
@@ -27,7 +27,7 @@ def judged(name: str) -> Report:
 
 
 def test_every_pair_was_run_as_it_is_written() -> None:
-    """Else run `make measure-flink MEASURE_ARGS=--programs`, with `--only …` where that is enough."""
+    """Else run `make measure-pairs MEASURE_ARGS=--programs`, with `--only …` where that is enough."""
     assert set(measured()) == set(PAIRS)
     assert len(PAIRS) >= 60
     for name, pair in PAIRS.items():

@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side, check, render_text
-from measure import results, rows
-from measure.pairs import PROGRAMS, load_pairs
-from measure.results import stated_consequence
+from dev.measure import results, rows
+from dev.measure.pairs import PROGRAMS, load_pairs
+from dev.measure.results import stated_consequence
 from tests.nightly import mostly_slow
 
 PAIRS = {pair.id: pair for pair in load_pairs("2.3", folder=PROGRAMS)}

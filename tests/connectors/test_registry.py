@@ -24,7 +24,7 @@ from airflow_flinkcompat.connectors import (
     sink,
     source,
 )
-from measure import results
+from dev.measure import results
 from tests import measured
 from tests.measured import Restore
 

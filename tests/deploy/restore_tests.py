@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, RehearsalOptions, Timeouts, rehearse
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import RehearsalFinding
-from measure.progress import Arrival, wait_read, wait_running
+from dev.measure.progress import Arrival, wait_read, wait_running
 from tests import measured
 from tests.measured import Restore
 

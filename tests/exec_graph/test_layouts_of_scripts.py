@@ -14,7 +14,7 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
-from measure.layouts import PLANS, PLANS_OF_ROWS, told, verdict
+from dev.measure.layouts import PLANS, PLANS_OF_ROWS, told, verdict
 from tests.measured_plans import pairs, planned
 
 TABLE = (

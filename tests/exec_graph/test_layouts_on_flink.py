@@ -13,8 +13,8 @@ from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_s
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink import LocalFlink
-from measure.pair_runner import CLUSTER, PairRunner
-from measure.savepoints import Case, load_cases
+from dev.measure.pair_runner import CLUSTER, PairRunner
+from dev.measure.savepoints import Case, load_cases
 from tests.exec_graph.test_layouts import SINKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]

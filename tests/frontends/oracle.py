@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
-from measure.pairs import PROGRAMS as PAIRS
-from measure.pairs import load_pairs
-from measure.pyflink import VERSION, PyFlink
+from dev.measure.pairs import PROGRAMS as PAIRS
+from dev.measure.pairs import load_pairs
+from dev.measure.pyflink import VERSION, PyFlink
 from tests.frontends.flink_plans import Told, of_each_sink, of_ours
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "table_api" / "oracle"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from measure.pyflink import PyFlink
+from dev.measure.pyflink import PyFlink
 from tests.frontends import oracle
 
 

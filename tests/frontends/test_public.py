@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat import ENGINES, Outcome, Side, check
 from airflow_flinkcompat.frontends.pyflink.reader import parse_program
 
 PUBLIC = Path(__file__).parent.parent / "fixtures" / "table_api" / "public"
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "table-api-reading-2026-11-23.md"
+RESULTS = Path(__file__).parents[2] / "dev" / "benchmarks" / "results" / "table-api-reading-2026-11-23.md"
 WITH_FILES = {"template_files": "job.py", "shared_run": "job.py", "bronze_silver": "silver.py"}
 
 

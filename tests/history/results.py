@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[2] / "dev" / "benchmarks" / "results"
 CAME_TO = "came to"
 """The property in which a test says more than that it passed."""
 _TITLE = "# State from history on a real Flink, {}"

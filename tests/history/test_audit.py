@@ -26,8 +26,8 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
 from airflow_flinkcompat.spark_migration import SparkWorkers
-from measure.progress import epoch_millis
-from measure.savepoints import load_cases
+from dev.measure.progress import epoch_millis
+from dev.measure.savepoints import load_cases
 from tests.history.stored import Held, stored
 from tests.migration.cases import FOLDER as MIGRATIONS
 from tests.migration.cases import NOW, migration_of
@@ -36,7 +36,7 @@ from tests.migration.cases import load_cases as load_migrations
 from tests.nightly import NIGHTLY
 from tests.savepoint.savepoints import FOLDER
 
-ROWS = Path(__file__).parents[2] / "measure" / "data"
+ROWS = Path(__file__).parents[2] / "dev" / "measure" / "data"
 EQUAL = {
     "2.3/tumble": 5,
     "2.3/cumulate": 6,

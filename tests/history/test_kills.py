@@ -16,7 +16,7 @@ from tests.history.stored import Held, stored
 
 REPOSITORY = Path(__file__).parents[2]
 CASE = REPOSITORY / "tests" / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
-ROWS = REPOSITORY / "measure" / "data" / "orders" / "before.csv"
+ROWS = REPOSITORY / "dev" / "measure" / "data" / "orders" / "before.csv"
 
 COMMANDS = ("bootstrap", "migrate")
 

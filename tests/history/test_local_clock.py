@@ -6,7 +6,7 @@ import pytest
 
 from airflow_flinkcompat.history.entries import LocalClock
 from airflow_flinkcompat.migration import NotMigratable
-from measure.progress import epoch_millis
+from dev.measure.progress import epoch_millis
 
 LOS_ANGELES = LocalClock("America/Los_Angeles")
 HOUR = 3_600_000

@@ -14,8 +14,8 @@ from airflow_flinkcompat.deploy.flink.gateway import GatewayError
 from airflow_flinkcompat.exec_graph.migration import Migration, StateAction
 from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.migration import NotMigratable
-from measure.pair_runner import PairRunner
-from measure.pairs import Pair, load_pairs, measured_again
+from dev.measure.pair_runner import PairRunner
+from dev.measure.pairs import Pair, load_pairs, measured_again
 from tests import measured
 from tests.history.results import CAME_TO
 from tests.history.test_on_flink import TABLE, Case, bench, goes_on, in_folder, kept, told
@@ -30,7 +30,7 @@ _WHOLE = {StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN, StateAc
 
 
 def load_measured() -> Iterator[Pair]:
-    """Pairs of SQL over files of ``measure/data``, each change once."""
+    """Pairs of SQL over files of ``dev/measure/data``, each change once."""
     restores = (*measured.narrow(), *measured.load(measured.WIDE))
     found = (*load_pairs("2.3"), *(measured_again(restore, "") for restore in restores))
     for pair in {(pair.old, pair.new): pair for pair in found}.values():

@@ -22,9 +22,9 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
-from measure.pair_runner import CLUSTER, PairRunner
-from measure.pairs import Side
-from measure.savepoints import load_cases as load_scripts
+from dev.measure.pair_runner import CLUSTER, PairRunner
+from dev.measure.pairs import Side
+from dev.measure.savepoints import load_cases as load_scripts
 from tests import sections
 from tests.history.stored import Held, stored
 from tests.migration.cases import migration_of

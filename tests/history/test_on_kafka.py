@@ -18,9 +18,9 @@ from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.source_positions import kafka_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
-from measure.pair_runner import CLUSTER, PairRunner
-from measure.pairs import Side
-from measure.services import SIDES, Services, jars, services
+from dev.measure.pair_runner import CLUSTER, PairRunner
+from dev.measure.pairs import Side
+from dev.measure.services import SIDES, Services, jars, services
 from tests.history.test_on_flink import (
     NEW_TABLES,
     UNMERGED,

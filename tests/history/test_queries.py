@@ -25,7 +25,7 @@ from airflow_flinkcompat.history.table_rows import TableRows
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, OtherOperator, OverOperator, appends, operators
-from measure.savepoints import load_cases
+from dev.measure.savepoints import load_cases
 from tests.history.planned import spec_of
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER, TAKEN

@@ -31,14 +31,14 @@ from airflow_flinkcompat.history.table_rows import TableRows
 from airflow_flinkcompat.migration import ComputedOperator, SampleDiffers, migrate_savepoint
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
-from measure.progress import epoch_millis
+from dev.measure.progress import epoch_millis
 from tests.history import test_kills
 from tests.history.test_warm_start import begun
 from tests.migration.cases import NOW
 from tests.savepoint.savepoints import FOLDER
 
 pytestmark = pytest.mark.slow
-ROWS = Path(__file__).parents[2] / "measure" / "data" / "orders" / "before.csv"
+ROWS = Path(__file__).parents[2] / "dev" / "measure" / "data" / "orders" / "before.csv"
 GIVEN = """
 CREATE TABLE t (
   a STRING, i INT, l BIGINT, s SMALLINT, e DECIMAL(10, 2), w DECIMAL(30, 4), f DOUBLE, c STRING, d DATE, q BOOLEAN,

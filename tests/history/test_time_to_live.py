@@ -23,9 +23,9 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.entries import content_begin, last_written
 from airflow_flinkcompat.model import JobSpec
-from measure.pair_runner import CLUSTER, SETTINGS, PairRunner
-from measure.pairs import Side
-from measure.progress import Arrival, wait_read, wait_running
+from dev.measure.pair_runner import CLUSTER, SETTINGS, PairRunner
+from dev.measure.pairs import Side
+from dev.measure.progress import Arrival, wait_read, wait_running
 from tests.history.stored import stored
 from tests.migration.cases import migration_of
 

@@ -18,13 +18,13 @@ from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.source_positions import file_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
-from measure.savepoints import load_cases
+from dev.measure.savepoints import load_cases
 from tests.history.stored import stored
 from tests.migration.cases import FOLDER as MIGRATIONS
 from tests.migration.cases import NOW, migration_of
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
-ROWS = Path(__file__).parents[2] / "measure" / "data"
+ROWS = Path(__file__).parents[2] / "dev" / "measure" / "data"
 
 
 def begun(

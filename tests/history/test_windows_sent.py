@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.history import KnownHistory, known_history
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.plan.operators import operators
-from measure.progress import epoch_millis
+from dev.measure.progress import epoch_millis
 from tests.history.planned import spec_of
 
 SIDE = Side(

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_flinkcompat.deploy.targets.runner import runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
-from measure.flink_versions import home
+from dev.measure.flink_versions import home
 from tests.local_kubernetes.binary import KubernetesUnavailable, control_plane
 from tests.local_kubernetes.rigs import Rig, application_rig, session_rig
 

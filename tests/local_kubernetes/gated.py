@@ -14,7 +14,7 @@ import yaml
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_instance import AirflowStandalone
+from dev.demo.airflow_instance import AirflowStandalone
 from tests.airflow.gate import Gate
 from tests.deploy.jobs import Files
 from tests.local_kubernetes.cluster import NAMESPACE, LocalKube

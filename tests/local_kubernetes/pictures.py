@@ -11,8 +11,8 @@ from importlib.resources import as_file
 from pathlib import Path
 
 from airflow_flinkcompat.deploy.targets.runner import runner_jar
-from demo.pictures import Photographer, Picture
-from measure.flink_versions import home
+from dev.demo.pictures import Photographer, Picture
+from dev.measure.flink_versions import home
 from tests.local_kubernetes.gated import KubernetesGate, gated_on_kubernetes
 
 _HOME = Path("/srv/flink")  # the log shows where savepoints lie

@@ -1,8 +1,8 @@
 """Takes jobs through what happens to them under Flink's operator, and records what it says of each step.
 
 ``python -m tests.local_kubernetes.recording [session|interrupted|application]`` writes every step's resource into
-``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``; what
-a session job went through in between is ``session-moments.jsonl``. It takes ten minutes beside the build.
+``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``dev/benchmarks/results/``;
+what a session job went through in between is ``session-moments.jsonl``. It takes ten minutes beside the build.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.processes import choose_ports
-from measure.flink_versions import home
+from dev.measure.flink_versions import home
 from tests.deploy.jobs import Files
 from tests.local_kubernetes import flink_operator
 from tests.local_kubernetes.cluster import NAMESPACE, LocalKube, LocalKubernetesError
@@ -56,7 +56,7 @@ from tests.local_kubernetes.service_proxy import behind_service, endpoints
 from tests.local_kubernetes.session import create_session
 
 RECORDED = Path(__file__).parent / "recorded"
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[2] / "dev" / "benchmarks" / "results"
 _FACT_LENGTH = 400
 # A script for the runner: long, and with paths of this machine in it.
 _STATEMENTS = re.compile(r"[A-Za-z0-9+/=,]{200,}")

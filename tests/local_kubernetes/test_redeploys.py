@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill import BackfillRequest, run_backfill
 from airflow_flinkcompat.deploy import DeployError, RolledBack
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.model import JobSpec
-from demo.orders import read_rows
+from dev.demo.orders import read_rows
 from tests.deploy.faults import RESULTS, Result, write
 from tests.deploy.jobs import SETTINGS, wait_for
 from tests.deploy.scenarios import FILES, TOTALS

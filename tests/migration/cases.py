@@ -10,14 +10,14 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, migration
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from measure.pairs import Side
+from dev.measure.pairs import Side
 from tests import sections
 from tests.exec_graph.test_layouts import SINKS
 
 FILE = Path(__file__).with_name("cases.sql")
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
 CASES = sorted(path.name for path in FOLDER.iterdir())
-"""Changes of which the savepoints of both jobs are kept, as ``python -m measure.migration_fixtures`` takes them."""
+"""Changes of which the savepoints of both jobs are kept, as ``python -m dev.measure migration-fixtures`` takes them."""
 NOW = 1_800_000_000_000
 
 

@@ -15,8 +15,8 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
-from measure.pair_runner import CLUSTER, PairRunner
-from measure.pairs import Pair
+from dev.measure.pair_runner import CLUSTER, PairRunner
+from dev.measure.pairs import Pair
 from tests.migration.cases import CASES as FIXTURES
 from tests.migration.cases import FOLDER, Case, load_cases, migration_of
 

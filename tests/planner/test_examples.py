@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 JARS = ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres")
 ROOT = Path(__file__).parents[2]
-FILES = [*sorted(ROOT.glob("dags/scripts/*.sql")), *sorted(ROOT.glob("demo/scripts/*.sql"))]
+FILES = [*sorted(ROOT.glob("dags/scripts/*.sql")), *sorted(ROOT.glob("dev/demo/scripts/*.sql"))]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 BLOCKS = [
     pytest.param(block, id=f"{page.name}:{place}")

@@ -1,4 +1,4 @@
-"""The savepoints beside the scripts they are of, taken by ``python -m measure.savepoints`` on a real Flink."""
+"""The savepoints beside the scripts they are of, taken by ``python -m dev.measure savepoints`` on a real Flink."""
 
 from __future__ import annotations
 

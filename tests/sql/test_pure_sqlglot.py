@@ -70,6 +70,6 @@ def test_fails_with_one_sentence_when_the_compiled_build_is_already_loaded(compi
 
 
 def test_without_the_compiled_build_nothing_is_changed() -> None:
-    code = f"import sys; before = list(sys.meta_path); {PARSES}; print(sys.meta_path == before)"
+    code = f"import sys, airflow_flinkcompat; before = list(sys.meta_path); {PARSES}; print(sys.meta_path == before)"
     result = run(Path(sys.executable), code)
     assert result.stdout.splitlines()[-1] == "True", result.stderr

@@ -26,8 +26,8 @@ from airflow_flinkcompat.compat.pages import example_sides, judged
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import SAFE, Verdict, combined, inferred, measured
-from measure import evidence as made
-from measure.flink_versions import RELEASES, VERSIONS
+from dev.measure import evidence as made
+from dev.measure.flink_versions import RELEASES, VERSIONS
 from tests import golden
 from tests.nightly import mostly_slow
 from tests.sections import FixtureError
@@ -41,7 +41,7 @@ COMPARED = [rule for rule in ENTRIES if rule not in ONE_SIDED]
 # ------------------------------------------------------------------------------------------------------- the table
 def test_the_shipped_table_is_what_the_results_say() -> None:
     assert made.TABLE.read_text(encoding="utf-8") == made.text(made.build(made.sources())), (
-        "run `python -m measure --evidence`"
+        "run `python -m dev.measure pairs --evidence`"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.local_flink import LocalFlink
-from benchmarks.downtime import measure
+from dev.benchmarks.downtime import measure
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.cluster import flink_home
-from measure.flink_versions import home
+from dev.measure.flink_versions import home
 from tests.deploy.jobs import Files, wait_for
 from tests.nightly import mostly_nightly
 

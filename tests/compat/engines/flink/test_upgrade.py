@@ -11,8 +11,8 @@ from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side
 from airflow_flinkcompat.compat.engines.flink.upgrade import verdict
 from airflow_flinkcompat.compat.engines.flink.upgrade.stored import is_known, stored
 from airflow_flinkcompat.compat.rule import SAFE
-from measure import evidence as made
-from measure import results
+from dev.measure import evidence as made
+from dev.measure import results
 from tests.measured import RIGHT, Restore, connectors, load
 from tests.nightly import mostly_nightly, mostly_slow
 
@@ -51,7 +51,9 @@ def messages(report: Report) -> str:
 # ------------------------------------------------------------------------------------------------------- the table
 @pytest.mark.slow
 def test_the_shipped_table_is_what_the_results_say() -> None:
-    assert made.UPGRADES.read_text(encoding="utf-8") == made.upgrades_text(), "run `python -m measure --evidence`"
+    assert made.UPGRADES.read_text(encoding="utf-8") == made.upgrades_text(), (
+        "run `python -m dev.measure pairs --evidence`"
+    )
 
 
 def test_what_went_wrong_differs_from_all_that_went_right() -> None:

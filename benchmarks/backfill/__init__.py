@@ -1,1 +1,0 @@
-"""The backfill beside its peers: ``make bench-backfill``."""

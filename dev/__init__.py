@@ -1,0 +1,1 @@
+"""Tools of the developers: benchmarks, measurements on a real Flink, and the demo."""

@@ -1,0 +1,131 @@
+"""Pairs that an audit judges in a second: in one process, in several, and on Spark.
+
+The pairs are those of the tests, the vendor's rows and measured restores, over and over; each gets a comment and a name
+of its own, so that no two texts are the same. Every contender is a process of its own. Spark judges all of them, the
+processes on this machine perhaps the first of them only, whose rate is the same: the clock and the processor time of
+its whole process tree count, the start of Spark and of processes with them. The rows that all contenders judge must be
+the same, or the benchmark fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count, islice
+from pathlib import Path
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.fleet.audit.document import row_document
+from airflow_flinkcompat.fleet.audit.sources import plain_job
+from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSubject, AuditSummary
+from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
+from dev.benchmarks.check import fixtures
+from dev.benchmarks.processes import Cost, cost_of
+from tests import measured
+
+PAIRS = 100_000
+CONTENDERS = {"one process": "one", "two processes": "two", "Spark, local[2]": "spark"}
+_TIMEOUT = 4 * 3600
+
+
+def pairs() -> Iterator[AuditPair]:
+    """Pairs without end."""
+    of_vendor = [(Side(case.old_script), Side(case.new_script)) for case in fixtures()]
+    restores = [each.sides() for each in (*measured.narrow(), *measured.connectors())]
+    basis = [(plain_job(old), plain_job(new)) for old, new in (*of_vendor, *restores)]
+    for number in count():
+        old, new = basis[number % len(basis)]
+        name, head = f"job {number}", f"-- job {number}\n"
+        old, new = (replace(side, script=head + side.script, source=f"jobs/{number}.sql") for side in (old, new))
+        yield AuditPair(name, old, new)
+
+
+def judged(contender: str, number: int) -> Iterator[AuditRow]:
+    """The rows of so many pairs, by a contender."""
+    asked = islice(pairs(), number)
+    if contender == "spark":
+        return audit_on_spark(asked, (), "local[2]")
+    return audit_here(asked) if contender == "one" else audit_in_processes(asked, (), 2)
+
+
+def contend(contender: str, number: int, compared: int) -> None:
+    """Judge in this process, and print what came of it, and of the first rows, as JSON."""
+    begin, digest, summary = time.monotonic(), hashlib.sha256(), AuditSummary(AuditSubject("", "", "never"))
+    for place, row in enumerate(judged(contender, number)):
+        summary.add(row)
+        if place < compared:
+            digest.update(json.dumps(row_document(row)).encode())
+    seconds = time.monotonic() - begin
+    print(json.dumps({"rows": digest.hexdigest(), "seconds": seconds, "summary": summary.sentence}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N")
+    parser.add_argument("--alone", type=int, metavar="N", help="how many are judged without Spark (default: all)")
+    parser.add_argument("--contend", choices=tuple(CONTENDERS.values()), help=argparse.SUPPRESS)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there, too")
+    given = parser.parse_args()
+    alone = min(given.alone or given.pairs, given.pairs)
+    if given.contend:
+        contend(given.contend, given.pairs, alone)
+        return
+    loads = [os.getloadavg()[0]]
+    costs: dict[str, Cost] = {}
+    for name, contender in CONTENDERS.items():
+        number = given.pairs if contender == "spark" else alone
+        numbers = ["--pairs", str(number), "--alone", str(alone)]
+        command = [sys.executable, "-m", "dev.benchmarks.audit", *numbers, "--contend", contender]
+        costs[name] = cost_of(command, _TIMEOUT)
+        loads.append(os.getloadavg()[0])
+        if costs[name].status:
+            raise SystemExit(f"{name}: {costs[name].output[-2000:]}")
+        print(f"{name}: {costs[name].wall:.0f} s", file=sys.stderr)
+    text = "\n".join(results(costs, given.pairs, alone, loads)) + "\n"
+    sys.stdout.write(text)
+    if given.write:
+        given.write.write_text(text, encoding="utf-8")
+
+
+def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float]) -> Iterator[str]:
+    """The table. Raises SystemExit: the rows of two contenders differ."""
+    told = {
+        name: next(json.loads(line) for line in cost.output.splitlines() if line.startswith('{"rows"'))
+        for name, cost in costs.items()
+    }
+    if len({each["rows"] for each in told.values()}) != 1:
+        raise SystemExit("the contenders do not say the same")
+    judged_by = {name: number if contender == "spark" else alone for name, contender in CONTENDERS.items()}
+    first = next(iter(costs.values()))
+    yield f"# Audits of {number:,} pairs, {datetime.now(UTC):%Y-%m-%d}"
+    yield ""
+    yield f"`python -m dev.benchmarks audit --pairs {number} --alone {alone}`: {[*told.values()][-1]['summary']}."
+    yield f"Python {platform.python_version()}, {os.cpu_count()} cores that other work shares; load average before and"
+    before = ", ".join(f"{load:.1f}" for load in loads)
+    yield f"after each: {before}. All three say the same of each of {alone:,} pairs."
+    yield ""
+    heads = "pairs", "a second", "by the clock", "beside one process", "processor time a pair", "beside one process"
+    yield f"| who judges | {' | '.join(heads)} |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for name, cost in costs.items():
+        many = judged_by[name]
+        rate, each = many / cost.wall, cost.cpu / many
+        # Nobody waits for the processes in which Spark's Python runs, so that theirs is not known.
+        used = f"{each * 1000:.1f} ms | {each / (first.cpu / alone):.2f} times |"
+        yield (
+            f"| {name} | {many:,} | {rate:.0f} | {cost.wall:.0f} s | {rate / (alone / first.wall):.2f} times as fast "
+            f"| {'not known | |' if CONTENDERS[name] == 'spark' else used}"
+        )
+
+
+if __name__ == "__main__":
+    main()

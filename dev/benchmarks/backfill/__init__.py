@@ -1,0 +1,1 @@
+"""Time of a backfill next to Spark, Flink and DuckDB on the same files."""

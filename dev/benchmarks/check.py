@@ -1,0 +1,144 @@
+"""Time of a check as a multiple of parsing.
+
+Timed is ``check(old, new)`` on engine vvr with everything it does (it parses both scripts, plans, pairs and judges
+them, finds literal secrets and makes the report) over ``parse_script`` of the same two scripts and nothing else. So a
+ratio of 1 would be a check that costs nothing beside parsing, and the goal of 2 one that costs as much as parsing. Each
+figure is processor time, garbage collection included, the best of several runs (timeit): the others are this one plus
+what the machine did meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import timeit
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from time import process_time
+
+from airflow_flinkcompat.cli.batch import batch
+from airflow_flinkcompat.compat import check
+from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.sql import parse_script
+from dev.benchmarks.scripts import SMALL, changed, large
+from tests.fixture_cases import Case, load_cases
+
+FIXTURES = Path(__file__).parents[2] / "tests" / "fixtures" / "vvr"
+RATIO_GOAL = 2.0
+LARGE_GOAL_MS = 100.0
+SIZES = (500, 1000, 2000, 5000)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One pair: lines of the proposed script, milliseconds to parse both sides, to check the change."""
+
+    name: str
+    lines: int
+    parse: float
+    check: float
+
+    @property
+    def ratio(self) -> float:
+        return self.check / self.parse
+
+
+def best(run: Callable[[], object], rounds: int, seconds: float) -> float:
+    """The best of ``rounds`` timings, in milliseconds of processor time for one run, each long enough to be true."""
+    timer = timeit.Timer(run, "import gc; gc.enable()", timer=process_time)
+    number = max(1, round(seconds / max(timer.timeit(1), 1e-6)))
+    return min(timer.repeat(rounds, number)) / number * 1000
+
+
+def timed(name: str, old: str, new: str, rounds: int = 5, seconds: float = 0.1) -> Timing:
+    """Parse and check of one pair, after a first run of both."""
+    check(old, new)
+    gc.collect()
+    parse = best(lambda: (parse_script(old), parse_script(new)), rounds, seconds)
+    return Timing(name, len(new.splitlines()), parse, best(lambda: check(old, new), rounds, seconds))
+
+
+def fixtures() -> list[Case]:
+    """Every case of the vendor's documents."""
+    return [case for folder in sorted(FIXTURES.iterdir()) if folder.is_dir() for case in load_cases(folder)]
+
+
+def of_fixtures(cases: list[Case]) -> Timing:
+    """The medians over all fixtures; each runs once or twice, the number of cases does the rest."""
+    each = [timed(case.id, case.old_script, case.new_script, rounds=2, seconds=0.01) for case in cases]
+    middle = sorted(each, key=lambda timing: timing.ratio)[len(each) // 2]
+    return Timing(
+        f"fixtures, median of {len(each)}",
+        round(statistics.median(timing.lines for timing in each)),
+        middle.parse,
+        middle.check,
+    )
+
+
+def batch_rate(cases: list[Case], seconds: float) -> float:
+    """Pairs a second through the code of ``flinkcompat batch`` on one core."""
+    lines = [json.dumps({"id": c.id, "old": c.old_script, "new": c.new_script}).encode() for c in cases]
+    done, started = 0, process_time()
+    while (spent := process_time() - started) < seconds:
+        done += sum("outcome" in answer for answer in batch(lines, JobOptions(engine="vvr"), None))
+    return done / spent
+
+
+def results(seconds: float) -> Iterator[str]:
+    """The benchmark as Markdown, line by line as it is measured."""
+    cases = fixtures()
+    yield f"# Check over parse, {datetime.now(UTC):%Y-%m-%d}"
+    yield ""
+    machine = f"{os.cpu_count()} cores, {platform.machine()}"
+    yield f"Python {platform.python_version()}, sqlglot {version('sqlglot')}, {machine}."
+    yield ""
+    yield (__doc__ or "").partition("\n\n")[2].strip().replace("``", "`")
+    yield ""
+    yield "| pair | lines | parse both, ms | check, ms | check / parse | goal |"
+    yield "|---|---|---|---|---|---|"
+    big = large(500)
+    yield row(timed("five lines", SMALL, changed(SMALL)))
+    yield row(of_fixtures(cases))
+    one = timed("50 views", big, changed(big))
+    yield row(one, one.check <= LARGE_GOAL_MS, f", ≤ {LARGE_GOAL_MS:g} ms")
+    yield ""
+    yield "| lines | parse both, µs a line | check, µs a line | check / parse |"
+    yield "|---|---|---|---|"
+    for size in SIZES:
+        script = large(size)
+        timing = timed(str(size), script, changed(script), rounds=3)
+        per_line = (f"{ms * 1000 / timing.lines:.0f}" for ms in (timing.parse, timing.check))
+        yield f"| {timing.lines} | {' | '.join(per_line)} | {timing.ratio:.2f} |"
+    yield ""
+    yield f"Batch: {batch_rate(cases, seconds):.0f} pairs a second on one core, over the {len(cases)} fixtures."
+
+
+def row(timing: Timing, holds: bool = True, more: str = "") -> str:
+    """A row of the table; ``holds`` is what ``more`` asks besides the ratio."""
+    goal = f"≤ {RATIO_GOAL:g}{more}: {'met' if timing.ratio <= RATIO_GOAL and holds else 'missed'}"
+    figures = f"{timing.parse:.2f} | {timing.check:.2f} | {timing.ratio:.2f}"
+    return f"| {timing.name} | {timing.lines} | {figures} | {goal} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
+    parser.add_argument("--seconds", type=float, default=5, help="how long to measure the batch rate (default: 5)")
+    arguments = parser.parse_args()
+    lines = []
+    for line in results(arguments.seconds):
+        print(line, flush=True)
+        lines.append(line)
+    if arguments.write:
+        arguments.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""Downtime of a redeployed job, next to raw REST calls that do the same.
+
+Timed is, by the cluster's own clock, from the last row of the old job (the largest of the times that its query writes
+into every row it emits, one each 20 ms) to the first checkpoint that the new one completed. Ours is ``deploy`` with
+everything it does in between: the ledger's entries, the looks that make a retry possible, the stop's result. The raw
+calls are what a script of a few lines would do: stop, wait for the savepoint, a session, the statements, the job with
+the savepoint's path. Both take turns on one Flink, with one job each of the same query. A ratio of 1 would be a
+redeploy that costs no downtime beside the raw calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import httpx
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy import JobRef, Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.local_flink import LocalFlink
+
+RATIO_GOAL = 1.2
+# A cumulating window writes what it holds at every step, whether rows came since or not (datagen's come once a second).
+JOB = (
+    "INSERT INTO totals SELECT SUM(amount), CAST(CURRENT_ROW_TIMESTAMP() AS STRING)\n"
+    "FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(seen), INTERVAL '0.02' SECOND, INTERVAL '1' HOUR))\n"
+    "GROUP BY window_start, window_end"
+)
+SETTINGS = {
+    "parallelism.default": "1",
+    "execution.checkpointing.interval": "1 s",
+    "table.local-time-zone": "UTC",
+}
+_LOOK_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Downtime:
+    """Milliseconds from the last row of the old job: to its end, the new one's creation, and its first checkpoint."""
+
+    ended: float
+    created: float
+    proven: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """What runs, under a name and into a folder of its own."""
+
+    name: str
+    folder: Path
+
+    @property
+    def setup(self) -> tuple[str, ...]:
+        return (
+            "CREATE TABLE orders (amount BIGINT, seen AS PROCTIME()) WITH "
+            "('connector' = 'datagen', 'rows-per-second' = '200')",
+            "CREATE TABLE totals (total BIGINT, emitted STRING) WITH "
+            f"('connector' = 'filesystem', 'path' = '{self.folder.as_uri()}', 'format' = 'csv')",
+        )
+
+    def last_row(self, before: float) -> float:
+        """When the last row was emitted that was before a moment; both in milliseconds since the epoch."""
+        committed = (path for path in self.folder.iterdir() if path.is_file() and path.name[0] not in "._")
+        emitted = (
+            datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000
+            for path in committed
+            for _, time in csv.reader(path.read_text("utf-8").splitlines())
+        )
+        return max(moment for moment in emitted if moment < before)
+
+
+class Cluster:
+    """Raw REST calls, the way a small script makes them."""
+
+    def __init__(self, jobmanager_url: str, gateway_url: str = "") -> None:
+        self._client = httpx.Client(timeout=60, trust_env=False)
+        self._jobs, self._gateway = f"{jobmanager_url}/jobs", f"{gateway_url}/v2/sessions"
+
+    def call(self, method: str, address: str, body: Any = None) -> Any:
+        return self._client.request(method, address, json=body).raise_for_status().json()
+
+    def until(self, look: Callable[[], Any]) -> Any:
+        while not (found := look()):
+            sleep(_LOOK_SECONDS)
+        return found
+
+    def start(self, job: Job, savepoint: str | None = None) -> str:
+        """The job's id, once it is accepted."""
+        return self.submit([*job.setup, JOB], {**SETTINGS, "pipeline.name": job.name}, savepoint)
+
+    def submit(self, statements: Sequence[str], settings: Mapping[str, str], savepoint: str | None) -> str:
+        """The id of the job of the last statement, once it is accepted."""
+        session = f"{self._gateway}/{self.call('POST', self._gateway, {'properties': settings})['sessionHandle']}"
+        config = {"execution.state-recovery.path": savepoint} if savepoint else {}
+        *before, insert = statements
+        for statement in before:
+            self._execute(session, statement, {})
+        job_id = self._execute(session, insert, config)
+        self.call("DELETE", session)
+        return job_id
+
+    def _execute(self, session: str, statement: str, config: dict[str, str]) -> str:
+        body = {"statement": statement, "executionConfig": config}
+        operation = f"{session}/operations/{self.call('POST', f'{session}/statements', body)['operationHandle']}"
+
+        def ready() -> Any:
+            page = self.call("GET", f"{operation}/result/0?rowFormat=JSON")
+            return page if page["resultType"] != "NOT_READY" else None
+
+        return str(self.until(ready).get("jobID"))
+
+    def stop(self, job_id: str) -> str:
+        """The savepoint, once the job has ended."""
+        trigger = self.call("POST", f"{self._jobs}/{job_id}/stop", {"drain": False})["request-id"]
+
+        def completed() -> Any:
+            answer = self.call("GET", f"{self._jobs}/{job_id}/savepoints/{trigger}")
+            return answer["operation"] if answer["status"]["id"] == "COMPLETED" else None
+
+        savepoint = str(self.until(completed)["location"])
+        self.until(lambda: self.call("GET", f"{self._jobs}/{job_id}/status")["status"] == "FINISHED")
+        return savepoint
+
+    def first_checkpoint(self, job_id: str) -> float:
+        """When it was complete (milliseconds since the epoch); waits for it."""
+
+        def done() -> Any:
+            history = self.call("GET", f"{self._jobs}/{job_id}/checkpoints")["history"]
+            return [row for row in history if row["status"] == "COMPLETED" and not row["is_savepoint"]]
+
+        return float(min(row["latest_ack_timestamp"] for row in self.until(done)))
+
+    def downtime(self, job: Job, old: str, new: str) -> Downtime:
+        proven = self.first_checkpoint(new)
+        times = {job_id: self.call("GET", f"{self._jobs}/{job_id}")["timestamps"] for job_id in (old, new)}
+        created = times[new]["CREATED"]
+        last = job.last_row(created)  # the new one emits none before it is there
+        return Downtime(times[old]["FINISHED"] - last, created - last, proven - last)
+
+
+def measure(flink: LocalFlink, root: Path, rounds: int) -> Iterator[tuple[Downtime, Downtime]]:
+    """Ours and the raw calls, taking turns at going first."""
+    cluster = Cluster(flink.jobmanager_url, flink.gateway_url)
+    jobs = [Job(name, root / name) for name in ("ours", "raw")]
+    script = ";\n".join((*jobs[0].setup, JOB)) + ";\n"
+    side = Side(script, SETTINGS, engine="flink", source="orders.sql")
+    ledger = Ledger(root / "ledger", "ours")
+    raw = cluster.start(jobs[1])
+    with SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url) as target:
+
+        def ours() -> str:
+            head = ledger.head()
+            checked = head.sha256 if head else None
+            entry = deploy(target, ledger, side, checked_old_sha256=checked, options=Options(settle_seconds=0))
+            return str(entry.job_id)
+
+        own = ours()
+        for job_id in (raw, own):
+            cluster.first_checkpoint(job_id)
+
+        def redeploy_ours() -> Downtime:
+            nonlocal own
+            old, own = own, ours()
+            return cluster.downtime(jobs[0], old, own)
+
+        def redeploy_raw() -> Downtime:
+            nonlocal raw
+            old, raw = raw, cluster.start(jobs[1], cluster.stop(raw))
+            return cluster.downtime(jobs[1], old, raw)
+
+        for number in range(rounds):
+            if number % 2:
+                second, first = redeploy_raw(), redeploy_ours()
+            else:
+                first, second = redeploy_ours(), redeploy_raw()
+            yield first, second
+        for job_id in (raw, own):
+            target.cancel(JobRef(job_id))
+
+
+def results(pairs: Sequence[tuple[Downtime, Downtime]], other: str = "raw calls") -> Iterator[str]:
+    """The rounds as a table, then the medians and their ratio; ``other`` is what ours is held against."""
+    parts = ("ended", "created", "proven")
+    columns = "old job ended | new one created | its first checkpoint"
+    yield f"| Round | Ours: {columns} | {other[0].upper()}{other[1:]}: {columns} |"
+    yield f"|---{'|---' * 2 * len(parts)}|"
+    for number, pair in enumerate(pairs, 1):
+        yield _row(str(number), [getattr(each, part) for each in pair for part in parts])
+    medians = [statistics.median(getattr(pair[side], part) for pair in pairs) for side in (0, 1) for part in parts]
+    yield _row("Median", medians)
+    ours, raw = medians[len(parts) - 1], medians[-1]
+    yield ""
+    yield (
+        f"Downtime, last row of the old job to the first checkpoint of the new one: {ours:.0f} ms ours, "
+        f"{raw:.0f} ms by {other}, ratio {ours / raw:.2f} (goal ≤ {RATIO_GOAL:g}: "
+        f"{'met' if ours / raw <= RATIO_GOAL else 'missed'})."
+    )
+
+
+def _row(name: str, numbers: Sequence[float]) -> str:
+    return f"| {name} | {' | '.join(f'{number:.0f}' for number in numbers)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9, help="redeploys of each (default: 9)")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, LocalFlink(Path(folder) / "flink") as flink:
+        pairs = list(measure(flink, Path(folder), arguments.rounds))
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    lines = [f"# Downtime of a redeploy, {datetime.now(UTC).date()}", ""]
+    what = f"Milliseconds since the last row of the old job; Flink 2.3.0 on one machine, {load}."
+    lines += [f"{what} `make bench-downtime` makes this file.", ""]
+    lines += results(pairs)
+    print("\n".join(lines))
+    if arguments.write:
+        arguments.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Speed and memory of a savepoint migration.
+
+The savepoints have the headers and values of a real Flink's (`tests/fixtures/migrations`) under as many keys as are
+wanted. Reading is a walk over all entries, writing reads and writes them, verifying reads both savepoints, hashes keys
+into their groups and compares what is kept. MB are those of the old savepoint, for both sides of a verification those
+of both; seconds are processor time, measured in one process one after the other, so that work beside weighs on all
+alike; of several rounds the best. Memory is the most that one process ever held, the interpreter with the package
+included. On Spark seconds are by the clock, generating left out, and memory is that of the largest Python process and
+of the JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from airflow_flinkcompat.migration import migrate_savepoint, verify, write_migrated
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import read_entries
+from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.spark_migration import migration_workers
+from tests.migration.cases import FOLDER, NOW, change
+from tests.migration.generated import generate
+
+FIXED = "a-metric-is-added-to-a-tumbling-window"
+VARIABLE = "a-column-comes-to-the-highest-two-of-a-key"
+MOVED = "the-keys-of-a-group-aggregation-change-places"
+SHAPES = {
+    FIXED: ("fixed length: a metric added to a tumbling window", 60.0),
+    VARIABLE: ("variable length: a column added to lists of rows with texts", 25.0),
+    MOVED: ("keys in another order: every entry comes to another key group", None),
+}
+MEMORY_GOAL = 500
+MANY, LARGE, WIDE = 10_000_000, 4_900_000, 500
+"""Keys of the many, keys on Spark, and how long the texts are there."""
+
+
+def spent(work: Callable[[], object]) -> float:
+    """Seconds of processor time."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def read_all(source: Path) -> None:
+    """A walk over every entry."""
+    for operator in read_metadata(str(source)).operators:
+        for subtask in operator.subtasks or ():
+            if subtask.keyed is not None:
+                with open_keyed(subtask.keyed, str(source)) as file:
+                    for _, group in file.groups():
+                        for _ in read_entries(group):
+                            pass
+
+
+def alone(name: str, source: Path, target: Path, rounds: int) -> dict[str, float]:
+    """Reading, writing and verifying in this process."""
+    size = read_metadata(str(source)).keyed_size / 1e6
+    places = str(source), str(FOLDER / name / "template"), str(target)
+    made = change(name)
+    best = dict.fromkeys(("read", "write", "verify"), float("inf"))
+    for _ in range(rounds):
+        shutil.rmtree(target, ignore_errors=True)
+        best["read"] = min(best["read"], spent(lambda: read_all(source)))
+        best["write"] = min(best["write"], spent(lambda: write_migrated(*places, made, NOW)))
+        best["verify"] = min(best["verify"], spent(lambda: verify(str(source), str(target), made)))
+    both = size + read_metadata(str(target)).keyed_size / 1e6
+    rates = {"read": size / best["read"], "write": size / best["write"], "verify": both / best["verify"]}
+    return {"size": size, **rates, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def on_spark(name: str, source: Path, target: Path, master: str) -> dict[str, float]:
+    """The whole migration, read back included, on Spark."""
+    started = time.monotonic()
+    with migration_workers(str(source), True, master, print) as workers:
+        ready = time.monotonic()
+        migrate_savepoint(str(source), str(FOLDER / name / "template"), str(target), change(name), NOW, workers)
+        done = time.monotonic()
+    return {"size": read_metadata(str(source)).keyed_size / 1e6, "start": ready - started, "seconds": done - ready}
+
+
+def in_its_own_process(name: str, keys: int, folder: Path, *options: str, text: int | None = None) -> dict[str, Any]:
+    """One measurement, its savepoint generated in another process before it."""
+    source, target = folder / f"{name}-{keys}", folder / f"{name}-{keys}-new"
+    command = [sys.executable, "-m", __name__ if __name__ != "__main__" else "dev.benchmarks.migrate"]
+    if not source.exists():
+        length = [] if text is None else ["--text", str(text)]
+        subprocess.run([*command, "--generate", name, str(keys), str(source), *length], check=True)
+    shutil.rmtree(target, ignore_errors=True)
+    with subprocess.Popen(
+        [*command, "--one", name, str(source), str(target), *options], stdout=subprocess.PIPE, text=True
+    ) as process:
+        memory: dict[str, float] = {}
+        while process.returncode is None:
+            watch(process.pid, memory)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
+        assert process.stdout is not None
+        output = process.stdout.read()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    shutil.rmtree(source)
+    shutil.rmtree(target)
+    return {**memory, **json.loads(output.splitlines()[-1])}
+
+
+def watch(pid: int, memory: dict[str, float]) -> None:
+    """Keeps the most that the largest process of each program held, in MB."""
+    try:
+        for process in (root := psutil.Process(pid), *root.children(recursive=True)):
+            program = "java" if "java" in process.name() else "python"
+            memory[program] = max(memory.get(program, 0), process.memory_info().rss / (1 << 20))
+    except psutil.NoSuchProcess:
+        pass
+
+
+def results(folder: Path, keys: int, many: int, large: int, rounds: int) -> Iterator[str]:
+    """The benchmark as Markdown, line by line as it is measured."""
+    yield f"# Migrating savepoints, {datetime.now(UTC):%Y-%m-%d}"
+    yield ""
+    yield f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}; `make bench-migrate`."
+    yield ""
+    yield (__doc__ or "").partition("\n\n")[2].strip().replace("``", "`")
+    yield ""
+    yield "| rows | keys | MB | read, MB/s | write, MB/s | write / read | verify, MB/s | memory, MB | goal |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name in SHAPES:
+        yield row(name, keys, in_its_own_process(name, keys, folder, "--rounds", str(rounds)))
+    if many:
+        yield row(FIXED, many, in_its_own_process(FIXED, many, folder, "--rounds", "1"))
+    if not large:
+        return
+    yield ""
+    found = in_its_own_process(VARIABLE, large, folder, "--spark", "local[2]", text=WIDE)
+    rate = found["size"] / found["seconds"]
+    yield (
+        f"On Spark, `local[2]`: {found['size'] / 1000:.1f} GB, {large:,} keys with texts of {WIDE} bytes, written and "
+        f"read back in {found['seconds']:.0f} s ({rate:.0f} MB/s), after {found['start']:.0f} s in which Spark "
+        f"started; at most {found['python']:.0f} MB in a Python process, {found['java']:.0f} MB in the JVM."
+    )
+
+
+def row(name: str, keys: int, found: dict[str, float]) -> str:
+    """A row of the table."""
+    title, goal = SHAPES[name]
+    goals = [f"memory ≤ {MEMORY_GOAL}: {'met' if found['memory'] <= MEMORY_GOAL else 'missed'}"]
+    if goal is not None:
+        goals.insert(0, f"write ≥ {goal:g}: {'met' if found['write'] >= goal else 'missed'}")
+    ratio = found["write"] / found["read"]
+    figures = f"{found['read']:.0f} | {found['write']:.0f} | {ratio:.2f} | {found['verify']:.0f}"
+    return f"| {title} | {keys:,} | {found['size']:.0f} | {figures} | {found['memory']:.0f} | {', '.join(goals)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
+    parser.add_argument("--folder", metavar="DIR", type=Path, help="where savepoints lie meanwhile, 20 GB")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="of each shape (default: %(default)s)")
+    parser.add_argument("--many", type=int, default=MANY, help="keys of a large one, 0: none (default: %(default)s)")
+    parser.add_argument("--large", type=int, default=LARGE, help="keys on Spark, 0: none (default: %(default)s, 5 GB)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each shape (default: %(default)s)")
+    parser.add_argument("--generate", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--text", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--spark", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.generate:
+        name, keys, source = given.generate
+        generate(FOLDER / name / "old", int(keys), Path(source), text=given.text)
+        return
+    if given.one:
+        name, source, target = given.one
+        places = Path(source), Path(target)
+        found = on_spark(name, *places, given.spark) if given.spark else alone(name, *places, given.rounds)
+        print(json.dumps(found))
+        return
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-bench-") as own:
+        folder = given.folder or Path(own)
+        folder.mkdir(parents=True, exist_ok=True)
+        for line in results(folder, given.keys, given.many, given.large, given.rounds):
+            print(line, flush=True)
+            lines.append(line)
+            if given.write:  # a run that ends early leaves what it measured
+                given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

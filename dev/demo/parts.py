@@ -1,0 +1,290 @@
+"""The real parts of the demo: a local Flink and an Airflow that runs the DAG, and what the story asks of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse
+from airflow_flinkcompat.deploy.target import same_snapshot
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.planner import install, make_archive
+from dev.demo.airflow_client import TERMINAL_RUN, AirflowClient
+from dev.demo.airflow_instance import AirflowStandalone
+from dev.demo.waiting import LIMIT_SECONDS, DemoError, require, wait_for
+from dev.demo.world import DAG_ID, DEPLOYMENT, World
+
+PLANNED = "2.3"
+"""The line of Flink that runs the job, and plans it for the gate."""
+_EPOCH = datetime(1970, 1, 1)
+_STEP_SECONDS = 5  # of processor time: a task that only sends heartbeats takes a minute for it
+_READ = re.compile(r"0\.Source__orders\[\d+\]\.numRecordsOut")
+# Shown in the log, and final but for "failed".
+_SHOWN = {"running", "deferred", "awaiting_input", "success", "failed", "up_for_retry"}
+_FAILED = {"failed", "upstream_failed"}
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Ports on loopback; None: a free one."""
+
+    airflow: int | None = None
+    jobmanager: int | None = None
+    gateway: int | None = None
+
+
+class Parts:
+    """Flink and Airflow for as long as the ``with`` block lasts. A Flink that is given stays up afterwards."""
+
+    def __init__(
+        self, world: World, say: Callable[[str], None], *, flink: LocalFlink | None = None, ports: Ports | None = None
+    ) -> None:
+        self.world = world
+        self._say = say
+        self._given = flink
+        self._ports = ports or Ports()
+        self._stack = ExitStack()
+        self._told: dict[str, dict[str, str | None]] = {}
+        self.flink: LocalFlink
+        self.airflow: AirflowStandalone
+        self.jobs: JobManager
+
+    def __enter__(self) -> Self:
+        try:
+            self._say(f"installing Flink's planner {PLANNED}, which the gate asks")
+            make_archive(install(PLANNED))
+            self.flink = self._given or self._stack.enter_context(self._new_flink())
+            self.jobs = self._stack.enter_context(JobManager(self.flink.jobmanager_url))
+            self._stack.callback(self._end_jobs)
+            self.airflow = self._stack.enter_context(self._new_airflow())
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _new_flink(self) -> LocalFlink:
+        self._say("starting Flink: JobManager, TaskManager and SQL Gateway")
+        return LocalFlink(
+            self.world.root / "flink",
+            slots=4,
+            rest_port=self._ports.jobmanager,
+            gateway_port=self._ports.gateway,
+            ready_timeout=LIMIT_SECONDS,
+            log=self._say,
+        )
+
+    def _new_airflow(self) -> AirflowStandalone:
+        gateway_host, gateway_port = self.flink.gateway_url.rsplit(":", 1)
+        return AirflowStandalone(
+            self.world.root / "airflow",
+            self.world.dags,
+            port=self._ports.airflow,
+            connections={
+                "flink_default": {
+                    "conn_type": "flink",
+                    "host": gateway_host,
+                    "port": int(gateway_port),
+                    "extra": {"jobmanager_url": self.flink.jobmanager_url},
+                },
+                "spark_default": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}},
+            },
+            config=self.world.environment(self.flink.gateway_url, self.flink.jobmanager_url),
+            ready_timeout=LIMIT_SECONDS,
+            log=self._say,
+        )
+
+    def _end_jobs(self) -> None:
+        """Nothing of the demo goes on in a Flink that stays up."""
+        if self._given is not None:
+            with contextlib.suppress(JobManagerError):
+                for job_id in self._running():
+                    self.jobs.cancel(job_id)
+
+    def check(self) -> None:
+        """Raises LocalFlinkError or AirflowError when a part died, with its last words."""
+        self.flink.check()
+        self.airflow.check()
+
+    def work(self) -> object:
+        """What changes while a task works: the logs and results grow, and its processes use the processor."""
+        grown = tuple(_size(folder) for folder in (self.airflow.home / "logs", *self.world.results, self.world.ledger))
+        return grown, int(self.airflow.task_seconds() / _STEP_SECONDS)
+
+    def rows(self) -> object:
+        """What changes while the job works: its watermark and its files, those not committed yet included."""
+        return self.watermark(), tuple(_size(folder) for folder in self.world.results)
+
+    @property
+    def client(self) -> AirflowClient:
+        return self.airflow.client
+
+    # -- Flink
+
+    def watermark(self) -> datetime | None:
+        """How far the running job has seen event time; None while none runs or it has seen nothing."""
+        try:
+            running = self._running()
+            if len(running) != 1:
+                return None
+            vertices = self.jobs.get(f"jobs/{running[0]}")["vertices"]
+            # The first vertex is the source and has no input of its own.
+            rows = [
+                row for v in vertices[1:] for row in self.jobs.get(f"jobs/{running[0]}/vertices/{v['id']}/watermarks")
+            ]
+        except (JobManagerError, KeyError):  # it ends or starts just now
+            return None
+        values = [int(row["value"]) for row in rows]
+        return _EPOCH + timedelta(milliseconds=min(values)) if values and min(values) > 0 else None
+
+    def orders_read(self, job_id: str) -> int:
+        """How many orders this job itself has read since it was started, by Flink's own metric of its source."""
+
+        def look() -> str | None:
+            source = self.jobs.get(f"jobs/{job_id}")["vertices"][0]["id"]
+            metrics = f"jobs/{job_id}/vertices/{source}/metrics"
+            name = next((row["id"] for row in self.jobs.get(metrics) if _READ.fullmatch(row["id"])), None)
+            values = self.jobs.get(f"{metrics}?get={quote(name)}") if name else []
+            return values[0]["value"] if values else None
+
+        return int(wait_for("Flink's metrics of the source", look, alive=self.check))
+
+    def _running(self) -> list[str]:
+        return [job.job_id for job in self.jobs.jobs().values() if job.name == DEPLOYMENT and not job.terminal]
+
+    def check_job(self) -> None:
+        """Raises DemoError, with the reason, when the job that is deployed has failed; and as ``check``."""
+        self.check()
+        status = self.jobs.status(str(self.deployed().job_id))
+        if status is not None and status.state in ("FAILING", "FAILED", "CANCELED"):
+            raise DemoError(f"job {status.job_id} is {status.state}: {status.failure or 'no reason is given'}")
+
+    def require_running(self, entry: HeadEntry) -> None:
+        """Exactly the job of ``entry`` runs, and it was restored from what the entry says. Raises DemoError."""
+        require(
+            self._running() == [entry.job_id], f"job {entry.job_id} should run alone, but these do: {self._running()}"
+        )
+        restored = self.jobs.restored_from(str(entry.job_id))
+        wanted = None if entry.start.start_mode == "stateless" else entry.start.savepoint
+        require(
+            same_snapshot(restored, wanted),
+            f"job {entry.job_id} was restored from {restored or 'nothing'} instead of {wanted or 'nothing'}",
+        )
+
+    def restored_by_flink_alone(self, old: int, new: int) -> Rehearsal:
+        """What becomes of a savepoint of the running job, of version ``old``, under version ``new``."""
+        addresses = {"gateway": self.flink.gateway_url, "jobmanager": self.flink.jobmanager_url}
+        location = TargetLocation("sql-gateway", addresses)
+        before, after = (Side(self.world.version(each), engine="flink", source=f"v{each}") for each in (old, new))
+        with location.open() as target:
+            return rehearse(Cluster(target, location), str(self.deployed().job_id), before, after, log=lambda _: None)
+
+    # -- the ledger
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        return Ledger(self.world.ledger.as_uri(), DEPLOYMENT).entries()
+
+    def deployed(self) -> HeadEntry:
+        """What runs now, by the ledger. Raises DemoError."""
+        head = next((entry for entry in reversed(self.entries()) if isinstance(entry, HeadEntry)), None)
+        if head is None:
+            raise DemoError("the ledger holds no deployment")
+        return head
+
+    def stopped_at(self) -> float:
+        """When the former job had ended, in seconds of the epoch."""
+        last = next(entry for entry in reversed(self.entries()) if entry.kind == "stopped")
+        return datetime.fromisoformat(last.at).astimezone(UTC).timestamp()
+
+    # -- Airflow
+
+    def run_number(self, number: int) -> str:
+        """The id of the DAG's run ``number`` (from 1), once it is there."""
+
+        def look() -> str | None:
+            runs = self.client.runs(DAG_ID)
+            return runs[number - 1] if len(runs) >= number else None
+
+        return wait_for(f"run {number} of the DAG", look, moved=self.work, say=self._say, alive=self.check)
+
+    def follow(self, run: str, until: Mapping[str, str]) -> dict[str, str | None]:
+        """Tell what the tasks of a run do until those of ``until`` are in the states it names; all states.
+
+        Raises DemoError, with the end of its log, when a task failed.
+        """
+        told = self._told.setdefault(run, {})
+
+        def look() -> dict[str, str | None] | None:
+            states = self.client.task_states(DAG_ID, run)
+            for task, state in states.items():
+                if state in _SHOWN and told.get(task) != state:
+                    self._say(f"Airflow: task {task} is {state}")
+                told[task] = state
+            if failed := [task for task, state in states.items() if state in _FAILED]:
+                log = "\n".join(self.client.log(DAG_ID, run, failed[0])[-25:])
+                raise DemoError(f"task {failed[0]} failed; the end of its log:\n{log}")
+            over = [task for task in until if states.get(task) == "skipped"]
+            require(not over, f"task {', '.join(over)} was skipped: another branch was taken")
+            return states if all(states.get(task) == state for task, state in until.items()) else None
+
+        what = ", ".join(f"task {task} to be {state}" for task, state in until.items())
+        return wait_for(
+            what,
+            look,
+            moved=lambda: (self.work(), tuple(sorted(told.items(), key=str))),
+            say=self._say,
+            alive=self.check,
+            seen=lambda: self._how_far(run),
+        )
+
+    def _how_far(self, run: str) -> str:
+        """The tasks of a run, and the end of the log of those that are at work."""
+        states = self.client.task_states(DAG_ID, run)
+        logs = (
+            f"the log of {task} ends:\n" + "\n".join(self.client.log(DAG_ID, run, task)[-12:])
+            for task, state in states.items()
+            if state in ("running", "up_for_retry")
+        )
+        return "\n".join([f"Tasks: {states}", *logs])
+
+    def finish(self, run: str) -> dict[str, str | None]:
+        """Wait until the whole run succeeded; the states of its tasks."""
+        state = wait_for(
+            f"run {run} to end",
+            lambda: ended if (ended := self.client.run_state(DAG_ID, run)) in TERMINAL_RUN else None,
+            moved=self.work,
+            say=self._say,
+            alive=self.check,
+            seen=lambda: self._how_far(run),
+        )
+        states = self.client.task_states(DAG_ID, run)
+        require(state == "success", f"run {run} ended as {state}: {states}")
+        return states
+
+    def verdict(self, run: str) -> Mapping[str, Any]:
+        """What the check of a run found."""
+        return dict(self.client.xcom(DAG_ID, run, "check", "summary"))
+
+
+def _size(folder: Path) -> int:
+    """How many bytes and files a folder holds, hidden ones included."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += 1 + Path(place, name).stat().st_size
+    return total

@@ -1,0 +1,421 @@
+"""The story: six versions of one job, six answers of the gate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dev.demo import scratch
+from dev.demo.feed import Feed
+from dev.demo.narrator import Narrator
+from dev.demo.orders import START, Row, differences, ended, text, totals
+from dev.demo.parts import PLANNED, Parts
+from dev.demo.steps import MINUTE, Before, Step, counts_of, excerpt, windows_of
+from dev.demo.waiting import LIMIT_SECONDS, require, wait_for
+from dev.demo.world import BOUNDARY, DAG_ID, World, result_rows
+
+RESUME = "Resume from savepoint"
+MIGRATE = "Migrate the state"
+# Event times at which the versions are proposed: in the middle of a minute, so that a window is open.
+PROPOSE_V2, AFTER_V2 = START + 2 * MINUTE + timedelta(seconds=40), START + 4 * MINUTE
+PROPOSE_V3, AFTER_V3 = START + 5 * MINUTE + timedelta(seconds=40), START + 7 * MINUTE
+PROPOSE_V4 = BOUNDARY + MINUTE
+# Two windows of five minutes that the live job computes alone, and the watermark's delay.
+END = BOUNDARY + 11 * MINUTE
+COMPARED = BOUNDARY + 10 * MINUTE
+PROPOSE_V5, AFTER_V5 = COMPARED + 2 * MINUTE + timedelta(seconds=40), COMPARED + 7 * MINUTE
+# The window of ten minutes that is open then has begun before the window of five that is.
+PROPOSE_V6, AFTER_V6 = COMPARED + 8 * MINUTE + timedelta(seconds=40), COMPARED + 12 * MINUTE
+
+Moment = Callable[[str, str], None]
+
+
+@dataclass
+class Story:
+    """Tells the story with running parts. ``moment(name, run id)`` is called where there is something to look at.
+
+    Every method raises DemoError (or the error of a part) when something is not as it should be.
+    """
+
+    world: World
+    parts: Parts
+    feed: Feed
+    narrator: Narrator
+    moment: Moment = lambda name, run: None
+
+    def tell(self) -> tuple[Step, ...]:
+        """All six versions, in order."""
+        steps = (
+            self.first,
+            self.output_columns,
+            self.source_option,
+            self.window_size,
+            self.metric,
+            self.window_from_history,
+        )
+        return tuple(step() for step in steps)
+
+    # -- v1
+
+    def first(self) -> Step:
+        """v1: nothing is deployed yet."""
+        began = self._title("v1: orders per item and minute; nothing is deployed yet")
+        self.world.propose(1)
+        self.feed.go_on(PROPOSE_V2)
+        self.parts.client.unpause(DAG_ID, timeout=LIMIT_SECONDS)
+        run = self.parts.run_number(1)
+        self.parts.follow(run, {"deploy_first": "success"})
+        states = self.parts.finish(run)
+        entry = self.parts.deployed()
+        self.parts.require_running(entry)
+        require(states["backfill"] == "skipped", "a first deployment needs no backfill, but one was started")
+        self._wait_for_feed()
+        rows = self._expect_minutes(START + 2 * MINUTE)
+        proof = f"started without state, no backfill; {len(rows)} rows, each as added up by hand"
+        self.narrator.proved(proof)
+        return self._step(began, "v1", "first version", run, "deploy_first", (proof,), job_id=entry.job_id, rows=rows)
+
+    # -- v2
+
+    def output_columns(self) -> Step:
+        """v2: one more output column, so the state still fits."""
+        began = self._title("v2: one more output column, the average price")
+        run, before = self._propose(2, PROPOSE_V2)
+        self._follow_check(run, "compatible")
+        self.parts.follow(run, {"resume": "success"})
+        self.parts.finish(run)
+        proofs, facts = self._resumed(before, AFTER_V2)
+        return self._step(began, "v2", "output columns", run, "resume", proofs, **facts)
+
+    # -- v3
+
+    def source_option(self) -> Step:
+        """v3: an option of the source's format that nobody has measured: a person decides."""
+        began = self._title("v3: prices that are no number are read as NULL (an option of the source's format)")
+        run, before = self._propose(3, PROPOSE_V3)
+        self._follow_check(run, "unknown")
+        self._ask(run, before, "approval")
+        self._answer(run, RESUME)
+        self.parts.follow(run, {"resume": "success"})
+        self.parts.finish(run)
+        approved_by = self.parts.deployed().review.approved_by
+        require(approved_by, "the ledger does not say who approved")
+        proofs, facts = self._resumed(before, AFTER_V3, broken=True)
+        broken = [order for order in self.feed.orders() if order.price is None]
+        require(broken, "no order with a price that is no number came")
+        self.parts.require_running(self.parts.deployed())
+        proofs = (
+            f"waited for a person; approved by {approved_by}",
+            *proofs,
+            "an order with the price n/a came and did no harm",
+        )
+        return self._step(
+            began, "v3", "source option", run, "approve → resume", proofs, approved_by=approved_by, **facts
+        )
+
+    # -- v4
+
+    def window_size(self) -> Step:
+        """v4: another window size; the state is of no use, so Spark recomputes history."""
+        began = self._title("v4: windows of five minutes instead of one")
+        self._run_on(PROPOSE_V4)
+        self._expect_minutes(BOUNDARY)
+        moved = self.world.move_to_archive(self.feed.arrived, BOUNDARY)
+        self.narrator.say(
+            f"moved {moved} files with orders before {BOUNDARY:%H:%M} into the archive, which no job reads"
+        )
+        run, _ = self._propose(4, PROPOSE_V4)
+        self._follow_check(run, "incompatible")
+        self.parts.follow(run, {"restart": "success"})
+        entry = self.parts.deployed()
+        self.parts.require_running(entry)
+        folder = self.world.totals_5_minutes
+        wanted = totals(self.feed.orders(), 5, average=True, before=BOUNDARY)
+        missing = len(wanted) - len(ended(result_rows(folder, by="job"), BOUNDARY))
+        self.narrator.say(
+            f"the new job started without state; of {len(wanted)} rows up to {BOUNDARY:%H:%M} it lacks {missing}"
+        )
+        self.feed.go_on(END)
+        self.parts.follow(run, {"backfill": "success"})
+        self.parts.finish(run)
+        self._wait_for_feed()
+        joined, proofs, facts = self._join(wanted)
+        scratch_rows = scratch.compute(self.world, self.parts, self.narrator.say)
+        truth = ended(scratch_rows, COMPARED)
+        if difference := differences(joined, truth):
+            require(False, f"the joined result differs from Flink's from-scratch run:\n{difference}")
+        proof = (
+            f"all {len(joined)} rows of the {windows_of(joined)} windows up to {COMPARED:%H:%M}, backfill and live job "
+            "together, equal Flink's own from-scratch run"
+        )
+        self.narrator.proved(proof)
+        facts |= {
+            "joined": joined,
+            "from_scratch": truth,
+            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+        }
+        self.moment("end", run)
+        return self._step(began, "v4", "window size", run, "restart + backfill", (*proofs, proof), **facts)
+
+    def _join(self, wanted: list[Row]) -> tuple[list[Row], tuple[str, ...], dict[str, Any]]:
+        """The rows of both up to COMPARED, once the live job has written its own; what was proved about them."""
+        folder = self.world.totals_5_minutes
+        both = totals(self.feed.orders(), 5, average=True, before=COMPARED)
+        live_wanted = ended(both, COMPARED, after=BOUNDARY)
+        self._expect(live_wanted, lambda: ended(result_rows(folder, by="job"), COMPARED), "the live job's windows")
+        live, filled = result_rows(folder, by="job"), result_rows(folder, by="backfill")
+        lacking = ended(live, BOUNDARY)
+        require(not lacking, f"the live job wrote windows that the backfill owns: {lacking[:3]}")
+        difference = differences(filled, wanted)
+        require(not difference, f"the backfill's rows are not the missing ones:\n{difference}")
+        proofs = (
+            f"the live job alone has 0 of the {len(wanted)} rows up to {BOUNDARY:%H:%M}, Spark filled in {len(filled)}",
+        )
+        self.narrator.proved(proofs[0])
+        facts = {"live_alone": live, "backfilled": filled, "missing_before": len(wanted) - len(lacking)}
+        return ended(result_rows(folder), COMPARED), proofs, facts
+
+    # -- v5
+
+    def metric(self) -> Step:
+        """v5: one more metric, which Flink alone refuses: a person has the state migrated."""
+        began = self._title("v5: one more metric, the highest price")
+        run, before = self._propose(5, PROPOSE_V5)
+        self._follow_check(run, "incompatible")
+        self._ask(run, before, "approval-migration")
+        alone = self.parts.restored_by_flink_alone(4, 5)
+        refused = f"Flink alone takes no savepoint of v4 for it: {alone.finding} at {alone.at}"
+        require(alone.at is not None, f"Flink alone should refuse the savepoint, but it says {alone.lines()[0]}")
+        self.narrator.proved(refused)
+        self._answer(run, MIGRATE)
+        self.parts.follow(run, {"migrate": "success"})
+        self.parts.finish(run)
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        self.parts.require_running(entry)
+        start = entry.start
+        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
+        former, rewritten = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
+        proof = f"restored from {rewritten}, rewritten from {former}"
+        self.narrator.proved(proof)
+        self._run_on(AFTER_V5)
+        begin, size = COMPARED, 5 * MINUTE
+        wanted = ended(totals(self.feed.orders(), 5, average=True, before=begin + size), begin + size, after=begin)
+
+        def found() -> list[Row]:
+            return ended(result_rows(self.world.totals_5_minutes, by="job"), begin + size, after=begin)
+
+        self._expect(wanted, lambda: [row[:-1] for row in found()], "the window that was open")
+        window, old = found(), before.counts(begin, size)
+        later = [file for file in self.feed.arrived if file.at > stopped_at]
+        new = counts_of(later, begin, size)
+        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
+        item, total, count, _, highest = window[0][2:]
+        both = (
+            f"window {begin:%H:%M} was open: {item} = {total} from {count} orders, {old[item]} of them read before the "
+            f"savepoint, {new[item]} arrived after it; its highest price since the switch is {highest}"
+        )
+        self.narrator.proved(both)
+        facts = {
+            "job_id": entry.job_id,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+            "alone": alone,
+            "open_window": window,
+            "orders_before": old,
+            "orders_after": new,
+            "since": [order for file in later for order in file.orders if begin <= order.at < begin + size],
+        }
+        return self._step(began, "v5", "a metric", run, "approve → migrate", (refused, proof, both), **facts)
+
+    # -- v6
+
+    def window_from_history(self) -> Step:
+        """v6: other windows again, and this time history is known: the state is computed, and no row is missing."""
+        began = self._title("v6: windows of ten minutes, and the DAG knows where the orders lie")
+        self.world.name_history()
+        run, before = self._propose(6, PROPOSE_V6)
+        self._follow_check(run, "incompatible")
+        self.parts.follow(run, {"migrate": "success"})
+        self.parts.finish(run)
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        self.parts.require_running(entry)
+        start = entry.start
+        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
+        former, computed = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
+        proof = f"restored from {computed}, of which Spark computed the windows that were open, beside {former}"
+        self.narrator.proved(proof)
+        self._run_on(AFTER_V6)
+        begin, size = COMPARED, 10 * MINUTE
+        wanted = totals(self.feed.orders(), 10, average=True, highest=True, before=begin + size)
+        wanted = ended(wanted, begin + size, after=begin)
+
+        def found() -> list[Row]:
+            rows = ended(result_rows(self.world.totals_5_minutes, by="job"), begin + size, after=begin)
+            return [row for row in rows if row[0] == text(begin) and row[1] == text(begin + size)]
+
+        window = self._expect(wanted, found, "the window of ten minutes that was open")
+        old = before.counts(begin, size)
+        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], begin, size)
+        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
+        item, total, count = window[0][2:5]
+        both = (
+            f"window {begin:%H:%M} of ten minutes: {item} = {total} from {count} orders, {old[item]} of them read "
+            f"before the savepoint, {new[item]} arrived after it; all {len(window)} rows are exact, and none came of a "
+            "backfill: the restart of v4 lacked its open window and all before it"
+        )
+        self.narrator.proved(both)
+        facts = {
+            "job_id": entry.job_id,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+            "open_window": window,
+            "orders_before": old,
+            "orders_after": new,
+        }
+        return self._step(began, "v6", "window size, with history", run, "migrate", (proof, both), **facts)
+
+    # -- what the steps share
+
+    def _ask(self, run: str, before: Before, moment: str) -> None:
+        """Follow the run until a person is asked; nothing is deployed until then."""
+        self.parts.follow(run, {"approve": "awaiting_input"})
+        question = self.parts.client.question(DAG_ID, run, "approve")
+        self.narrator.say(f"Airflow asks: {question['subject']}\n{excerpt(question['body'])}")
+        self.narrator.say(f"the answers to choose from: {' · '.join(question['options'])}")
+        self.moment(moment, run)
+        require(self.parts.deployed().number == before.entry, "something was deployed before anybody answered")
+
+    def _answer(self, run: str, choice: str) -> None:
+        self.narrator.say(f"answering through the REST API: {choice}")
+        state = self.parts.client.answer(DAG_ID, run, "approve", choice, timeout=LIMIT_SECONDS)
+        require(state == "success", f"the approval ended as {state}")
+
+    def _title(self, text: str) -> float:
+        self.narrator.title(text)
+        return self.narrator.seconds
+
+    def _step(
+        self, began: float, version: str, change: str, run: str, branch: str, proofs: tuple[str, ...], **facts: Any
+    ) -> Step:
+        verdict = str(self.parts.verdict(run)["outcome"] or "first deployment")
+        seconds = self.narrator.seconds - began
+        self.narrator.say(f"{version} is done in {seconds:.0f} s")
+        return Step(version, change, verdict, branch, proofs, seconds, {"run": run, **facts})
+
+    def _run_on(self, goal: datetime, *, broken: bool = False) -> None:
+        """Let orders arrive until event time is at ``goal`` and the job has seen them."""
+        self.feed.go_on(goal, broken=broken)
+        self._wait_for_feed()
+
+    def _wait_for_feed(self) -> None:
+        wait_for(
+            "the job to see the orders that arrived",
+            self.feed.there,
+            moved=self.parts.rows,
+            say=self.narrator.say,
+            alive=self.parts.check_job,
+            seen=lambda: f"The feed is at {self.feed.clock}, the job's watermark is {self.parts.watermark()}",
+        )
+
+    def _propose(self, number: int, at: datetime) -> tuple[str, Before]:
+        """Put the next version where the DAG sees it; the run that takes it up, and how things stood before."""
+        run = self.parts.run_number(number)
+        self.parts.follow(run, {"changed": "deferred"})
+        self._run_on(at)
+        self.parts.client.wait_until_parked(DAG_ID, run, "changed", timeout=LIMIT_SECONDS)
+        before = Before(self.feed.arrived, self.parts.deployed().number, at)
+        self.narrator.say(f"orders up to {at:%H:%M:%S} are in; the script is now v{number}")
+        self.world.propose(number)
+        return run, before
+
+    def _follow_check(self, run: str, outcome: str) -> None:
+        """Follow the run until its check is done; its outcome must be this one."""
+        self.parts.follow(run, {"check": "success"})
+        verdict = self.parts.verdict(run)
+        lines = "".join(f"\n{row['outcome']}: {row['message']}" for row in verdict["findings"])
+        self.narrator.say(f"the gate says {verdict['outcome']}, {verdict['ground']} → {verdict['branch']}{lines}")
+        self.moment(f"check-{outcome}", run)
+        require(verdict["outcome"] == outcome, f"the check should find the change {outcome}, not {verdict['outcome']}")
+        ground = f"planned by Flink {PLANNED}"
+        require(verdict["ground"].startswith(ground), f"it should be {ground}, not {verdict['ground'] or 'unasked'}")
+
+    def _resumed(
+        self, before: Before, goal: datetime, *, broken: bool = False
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Proves that the job went on from its savepoint with an open window; the proofs and the values behind them."""
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        self.parts.require_running(entry)
+        require(entry.start.start_mode == "savepoint", f"the job was started {entry.start.start_mode}")
+        proof = f"restored from {str(entry.start.savepoint).rsplit('/', 1)[-1]}"
+        self.narrator.proved(proof)
+        self._run_on(goal, broken=broken)
+        rows = self._expect_minutes(goal - MINUTE)
+        start = before.at.replace(second=0)
+        window = [row for row in rows if row[0] == text(start)]
+        old = before.counts(start)
+        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], start)
+        require(
+            window and all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides"
+        )
+        item, total, count = window[0][2:5]
+        both = (
+            f"window {start:%H:%M} was open: {item} = {total} from {count} orders, {old[item]} of them read before the "
+            f"savepoint, {new[item]} arrived after it"
+        )
+        self.narrator.proved(both)
+        read, since = self.parts.orders_read(str(entry.job_id)), len(list(self.feed.orders())) - before.orders
+        require(
+            0 < read <= since,
+            f"the new job read {read} orders, but only {since} arrived since: it read older files again",
+        )
+        once = (
+            f"no file was read again: the new job read {read} orders, {since} arrived since the proposal, "
+            f"{before.orders} before it; all {len(rows)} rows are exact and there once"
+        )
+        self.narrator.proved(once)
+        facts = {
+            "job_id": entry.job_id,
+            "savepoint": entry.start.savepoint,
+            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+            "open_window": window,
+            "orders_before": old,
+            "orders_after": new,
+            "orders_read": read,
+            "orders_since": since,
+            "rows": rows,
+        }
+        return (proof, both, once), facts
+
+    def _expect_minutes(self, before: datetime) -> list[Row]:
+        """Wait until the results by the minute up to ``before`` are there, each row once and exact."""
+
+        # v1 writes no average; later versions do.
+        def found() -> list[Row]:
+            return [row[:5] for row in ended(result_rows(self.world.totals), before)]
+
+        wanted = totals(self.feed.orders(), 1, average=False, before=before)
+        return self._expect(wanted, found, f"the windows up to {before:%H:%M}")
+
+    def _expect(self, wanted: list[Row], found: Callable[[], list[Row]], what: str) -> list[Row]:
+        def complete() -> list[Row] | None:
+            rows = found()
+            # What is committed stays: a row too many never becomes right, a missing one may still come.
+            require(
+                not Counter(rows) - Counter(wanted),
+                f"{what}: the rows are not those added up by hand:\n{differences(rows, wanted)}",
+            )
+            return rows if rows == wanted else None
+
+        return wait_for(
+            f"{what} to be written",
+            complete,
+            moved=self.parts.rows,
+            say=self.narrator.say,
+            alive=self.parts.check_job,
+            seen=lambda: f"Rows that are still missing:\n{differences(found(), wanted)}",
+        )

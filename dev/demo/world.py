@@ -1,0 +1,151 @@
+"""The folders and files of one demo: scripts, arriving orders, archive, results, ledger."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from string import Template
+
+from dev.demo.feed import Arrived
+from dev.demo.orders import START, Row, read_rows
+
+DEPLOYMENT = "orders"
+DAG_ID = "flink_gated_deploy"
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+VERSIONS = (1, 2, 3, 4, 5, 6)
+# History and live job meet here: the backfill owns the windows that end at or before it, the job those after it.
+BOUNDARY = START.replace(minute=10)
+_SCRIPTS = Path(__file__).resolve().parent / "scripts"
+_BACKFILL_FILES = "backfill-"
+# What a team adds to its DAG where the rows that its job reads stay where they are.
+_HISTORY = ("deploy=json.loads", 'check={"history": {"orders": ""}},\n            deploy=json.loads')
+
+
+@dataclass(frozen=True)
+class World:
+    """Where everything of one demo lies, below ``root``."""
+
+    root: Path
+
+    @property
+    def live(self) -> Path:
+        """Where orders arrive; the job reads it."""
+        return self.root / "orders" / "live"
+
+    @property
+    def archive(self) -> Path:
+        """Where old orders are kept; only the backfill reads it."""
+        return self.root / "orders" / "archive"
+
+    @property
+    def totals(self) -> Path:
+        """Results by the minute (v1 to v3)."""
+        return self.root / "totals"
+
+    @property
+    def totals_5_minutes(self) -> Path:
+        """Results by five minutes (v4 and v5) and by ten (v6): of the live jobs and of the backfill."""
+        return self.root / "totals_5_minutes"
+
+    @property
+    def from_scratch(self) -> Path:
+        """What Flink computes from all orders at once, to compare with."""
+        return self.root / "from_scratch"
+
+    @property
+    def results(self) -> tuple[Path, ...]:
+        """All folders of results."""
+        return self.totals, self.totals_5_minutes, self.from_scratch
+
+    @property
+    def dags(self) -> Path:
+        """The DAG files, copied, as a story edits one."""
+        return self.root / "dags"
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "ledger"
+
+    @property
+    def script(self) -> Path:
+        """The script that the DAG watches."""
+        return self.root / "orders.sql"
+
+    def make(self) -> None:
+        """The folders; and all versions of the script beside them, to look at and to try."""
+        for folder in (
+            self.live,
+            self.archive,
+            self.totals,
+            self.totals_5_minutes,
+            self.ledger,
+            self.root / "versions",
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(DAGS, self.dags, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        for number in VERSIONS:
+            self.version_file(number).write_text(self.version(number), encoding="utf-8")
+
+    def version(self, number: int) -> str:
+        """The text of version ``number`` for this world's folders."""
+        places = {"LIVE": self.live, "TOTALS": self.totals, "TOTALS_5_MINUTES": self.totals_5_minutes}
+        template = Template((_SCRIPTS / f"orders_v{number}.sql").read_text(encoding="utf-8"))
+        return template.substitute({name: place.as_uri() for name, place in places.items()})
+
+    def version_file(self, number: int) -> Path:
+        return self.root / "versions" / f"orders_v{number}.sql"
+
+    def propose(self, number: int) -> None:
+        """Put version ``number`` where the DAG looks, in one move: nobody reads half a script."""
+        new = self.script.with_suffix(".new")
+        new.write_text(self.version(number), encoding="utf-8")
+        new.replace(self.script)
+
+    def name_history(self) -> None:
+        """Name the table whose history is known in the DAG file, in one move."""
+        file = self.dags / f"{DAG_ID}.py"
+        new = file.with_suffix(".new")
+        new.write_text(file.read_text(encoding="utf-8").replace(*_HISTORY), encoding="utf-8")
+        new.replace(file)
+
+    def move_to_archive(self, arrived: Iterable[Arrived], before: datetime) -> int:
+        """Move the files with orders before ``before`` from the live folder to the archive; how many."""
+        old = [file.path for file in arrived if file.slice_start < before]
+        for path in old:
+            path.rename(self.archive / path.name)
+        return len(old)
+
+    def environment(self, gateway_url: str, jobmanager_url: str) -> Mapping[str, str]:
+        """The variables that the DAG and its operators read; the same names as in compose.env."""
+        backfill = {
+            "tables": {"orders": self.archive.as_uri()},
+            "from_": START.isoformat(),
+            "to": BOUNDARY.isoformat(),
+        }
+        return {
+            "FLINKCOMPAT_GATEWAY_URL": gateway_url,
+            "FLINKCOMPAT_JOBMANAGER_URL": jobmanager_url,
+            "FLINKCOMPAT_LEDGER": self.ledger.as_uri(),
+            "FLINKCOMPAT_DATA": str(self.root),
+            "FLINKCOMPAT_DEPLOYMENT": DEPLOYMENT,
+            "FLINKCOMPAT_SCRIPT": str(self.script),
+            "FLINKCOMPAT_BACKFILL": json.dumps(backfill),
+            "FLINKCOMPAT_PLANNER": "auto",
+            "FLINKCOMPAT_MIGRATE": json.dumps(True),  # Gateway and tasks share this machine
+        }
+
+
+def result_rows(folder: Path, *, by: str = "all") -> list[Row]:
+    """The committed rows of a result folder, sorted: of ``all``, of the ``job`` alone, or of the ``backfill`` alone."""
+    # Flink and Spark write under hidden names until a file is complete.
+    files = [path for path in folder.glob("*") if path.is_file() and path.name[0] not in "._"]
+    wanted = {
+        "all": files,
+        "job": [path for path in files if not path.name.startswith(_BACKFILL_FILES)],
+        "backfill": [path for path in files if path.name.startswith(_BACKFILL_FILES)],
+    }
+    return read_rows(wanted[by])

@@ -1,0 +1,25 @@
+"""Change pairs on a real Flink: the old SQL, its savepoint, the new SQL from it, and what ``check`` had said.
+
+Pairs are SQL files under ``dev/measure/pairs``, rows under ``dev/measure/data``, results under ``dev/measure/results``.
+"""
+
+from __future__ import annotations
+
+PROGRAMS = (
+    "connectors",
+    "corpus",
+    "layouts",
+    "migratable_share",
+    "migration_fixtures",
+    "migration_results_table",
+    "migrations",
+    "pairs",
+    "planner",
+    "random",
+    "reserved_words",
+    "restore_tests",
+    "savepoints",
+    "settings",
+    "stacked",
+)
+"""The programs that ``python -m dev.measure`` lists and runs."""

@@ -1,0 +1,127 @@
+"""The table of evidence that ships with the package, made of every committed result."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import evidence
+from airflow_flinkcompat.compat.engines.flink.upgrade.stored import stored
+from dev.measure import results
+from dev.measure.flink_versions import RELEASES
+from tests import measured
+from tests.measured import CONNECTORS, Restore
+from tests.measured import FOLDER as MEASURED
+from tests.sections import FixtureError
+
+TABLE = Path(evidence.__file__).parent / evidence.FILE
+UPGRADES = TABLE.with_name(evidence.UPGRADES)
+
+
+def sources() -> tuple[Path, ...]:
+    """The files that hold results.
+
+    Returns:
+        What was measured elsewhere, and the newest results file of each line and name: older ones are history.
+    """
+    newest = (results.newest(line, name) for line in sorted(RELEASES) for name in results.NAMES)
+    elsewhere = (*sorted(MEASURED.glob("flink-*.json")), *(MEASURED / name for name in CONNECTORS))
+    return (*elsewhere, *(path for path in newest if path is not None), *results.upgrades())
+
+
+def build(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
+    """The outcome of every restore.
+
+    Args:
+        paths: Files with ``pairs``, or with ``outcomes`` by id; ``flink`` is the version, and ``flink_old`` of a pair
+            the one that took the savepoint, where that is another.
+
+    Returns:
+        Outcomes by line of Flink, by id, in the order of ids.
+
+    Raises:
+        FixtureError: Two files say different things of the same restore.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for path in paths:
+        for name, line, outcome in _outcomes(path):
+            said = found.setdefault(name, {}).setdefault(line, outcome)
+            if said != outcome:
+                raise FixtureError(f"{path.name}: {name} on {line} is {outcome}, another file says {said}")
+    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+
+def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Id, line and outcome of every restore of a file."""
+    read = path.read_bytes()
+    data: Mapping[str, Any] = json.loads(gzip.decompress(read) if path.suffix == ".gz" else read)
+    line = _line(data["flink"])
+    if "pairs" not in data:
+        yield from ((name, line, outcome) for name, outcome in data["outcomes"].items())
+    for pair in data.get("pairs", ()):
+        taken = pair.get("flink_old")
+        yield pair["id"], f"{_line(taken)} to {line}" if taken else line, pair["outcome"]
+
+
+def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
+    """What was restored on another line than its own, and what it was made of.
+
+    Args:
+        restores: Restores of any kind; those of one line are left out.
+
+    Returns:
+        Outcome and what the job stores by id, by lines such as ``1.20 to 2.3``.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for each in restores:
+        if each.old_version:
+            lines = f"{_line(each.old_version)} to {_line(each.version)}"
+            rows = sorted(stored(*each.sides()))
+            found.setdefault(lines, {})[each.id] = {"outcome": each.outcome, "stored": rows}
+    return {lines: dict(sorted(found[lines].items())) for lines in sorted(found)}
+
+
+def text(table: Mapping[str, Mapping[str, str]]) -> str:
+    """The table as it is shipped.
+
+    Args:
+        table: Outcomes by line, by id.
+
+    Returns:
+        JSON with one restore a line.
+    """
+    return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(table[name])}" for name in table) + "\n}\n"
+
+
+def write() -> Path:
+    """Writes the shipped table anew.
+
+    Returns:
+        Its file.
+
+    Raises:
+        FixtureError: Two files say different things of the same restore.
+    """
+    TABLE.write_text(text(build(sources())), encoding="utf-8")
+    UPGRADES.write_text(upgrades_text(), encoding="utf-8")
+    return TABLE
+
+
+def upgrades_text() -> str:
+    """The table of upgrades as it is shipped.
+
+    Returns:
+        JSON with one restore a line.
+    """
+    # What ends badly is blamed on what the job stores: only where nothing but the line changed.
+    ours = (each for path in results.upgrades() for each in measured.load(str(path)) if each.is_unchanged)
+    table = upgrades((*measured.connectors(), *ours))
+    parts = (f" {json.dumps(lines)}: {text(table[lines]).rstrip()}" for lines in table)
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _line(version: str) -> str:
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,583 @@
+"""Runs pairs on one cluster: every distinct old side once up to its savepoint, every distinct new side once whole."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from airflow_flinkcompat.compat import Side as JobSide
+from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.state_faults import refusal
+from airflow_flinkcompat.deploy.flink.statements import planned_sql
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.restore_test import Cluster, take_template
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start, same_snapshot
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.gateway import state_options
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.sql import parse_script
+from dev.measure import rows as outcomes
+from dev.measure.lakes import Lakes
+from dev.measure.pairs import Pair, Side
+from dev.measure.progress import (
+    DATA,
+    EVERY,
+    SECONDS,
+    Ended,
+    Feed,
+    MeasureError,
+    ReadRows,
+    arrival,
+    checkpoint,
+    ends_by_itself,
+    tables_read,
+    wait_ended,
+    wait_read,
+    wait_running,
+    writes_topics,
+)
+from dev.measure.pyflink import ProgramRefused, PyFlink
+from dev.measure.services import Services
+
+CLUSTER = {
+    # What is looked at is never older than this (ms).
+    "web.refresh-interval": "100",
+    "metrics.fetcher.update-interval": "100",
+}
+SETTINGS = {
+    "parallelism.default": "1",
+    # Checkpoints come when they are asked for: each then covers all that was read before.
+    "execution.checkpointing.interval": "1 h",
+    "pipeline.auto-watermark-interval": "20 ms",
+}
+HOW = (
+    "One JobManager, one TaskManager, SQL Gateway; heap state, canonical savepoint by stop without drain, no restarts, "
+    "ignore-unclaimed-state=false; session of both sides: "
+    + ", ".join(f"{key}={value}" for key, value in SETTINGS.items())
+    + ". before.csv of each table is read before the savepoint, after.csv lies beside it when the new SQL starts. "
+    "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
+    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows, "
+    "file://OUT for that of a filesystem sink, whose rows are read from its files, finished or not. "
+    "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run. "
+    "Topics and tables are of a Kafka 4.1.2 and a PostgreSQL beside it, written in scripts without what tells runs "
+    "apart; rows of topics that are read are JSON, what was written is read committed."
+)
+_OUT, _OUT_FOLDER = "file://OUT", "written"
+_PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
+_SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
+_OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
+_PLANNER = re.compile(r"\b(ValidationException|TableException|SqlParserException)\b")
+_FAILS = "the SQL fails from scratch:"
+_TIME_ATTRIBUTE = re.compile(r" \*(ROWTIME|PROCTIME)\*$")
+_Made = TypeVar("_Made")
+
+
+class HasOutcome(Protocol):
+    """How a pair ended, in a word."""
+
+    @property
+    def outcome(self) -> str: ...
+
+
+_Ended = TypeVar("_Ended", bound=HasOutcome)
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """What an old side left: its savepoint, the folder its tables read from, what it had printed and written.
+
+    ``written`` lies where the new side's rows come to lie too; ``old`` is the side as it ran.
+    """
+
+    path: str
+    folder: Path
+    printed: tuple[str, ...]
+    written: tuple[str, ...]
+    old: Side
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a restore ended: ``outcome`` where Flink did not go on, else the rows; what was read and was there to read.
+
+    ``read`` and ``due`` are numbers of rows by table, of those that came after the savepoint.
+    """
+
+    outcome: str | None = None
+    exception: str | None = None
+    rows: tuple[str, ...] | None = None
+    read: Mapping[str, int] = field(default_factory=dict)
+    due: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How one pair ended. ``old`` and ``new`` are the scripts as they ran, with ``file://DATA`` for the folder."""
+
+    pair: Pair
+    old: str
+    new: str
+    outcome: str
+    exception: str | None = None
+    restored_rows: tuple[str, ...] | None = None
+    expected_rows: tuple[str, ...] = ()
+
+
+def _numbered(side: Side) -> str:
+    """Names for the columns of a bare query, two of which may have one name; "" where the query is not resolved."""
+    outputs, _ = JobSide(side.script, dict(side.settings), engine="flink").outputs
+    columns = outputs[max(outputs)].columns if outputs else ()
+    return f" ({', '.join(f'f{number}' for number in range(len(columns)))})" if columns else ""
+
+
+class PairRunner:
+    """One running cluster and all that was already run on it."""
+
+    def __init__(
+        self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None, services: Services | Lakes | None = None
+    ) -> None:
+        self._pyflink = pyflink
+        self._services = services
+        lookup = services.secret if services is not None else no_connections
+        self._target = SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url, lookup=lookup)
+        self._location = TargetLocation(addresses={"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
+        self._gateway = SqlGateway(flink.gateway_url)
+        self._jobs = JobManager(flink.jobmanager_url)
+        url = urlsplit(flink.jobmanager_url)
+        self._cluster = {
+            "execution.target": "remote",
+            "rest.address": str(url.hostname),
+            "rest.port": str(url.port),
+        }
+        self._printed = flink.work_dir / "log" / "taskmanager.out"
+        self._folder = folder
+        self._numbers = count(1)
+        self._made: dict[Hashable, Future[Any]] = {}
+        self._fed: dict[Path, set[Feed]] = defaultdict(set)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        for client in (self._target, self._gateway, self._jobs):
+            client.close()
+
+    def measure(
+        self,
+        pairs: Iterable[Pair],
+        threads: int,
+        log: Callable[[str], None],
+        until: Callable[[], bool],
+        done: Callable[[_Ended], None],
+        run: Callable[[Pair], _Ended],
+    ) -> list[str]:
+        """Run all pairs, ``threads`` at a time: what is wrong with those that could not be run.
+
+        No pair is begun once ``until`` holds; ``done`` is told of each that was run, as ``run`` does it.
+        """
+
+        def one(pair: Pair) -> _Ended:
+            measured = run(pair)
+            log(f"{pair.id}: {measured.outcome}")
+            with self._lock:
+                done(measured)
+            return measured
+
+        return _failures(self._each(one, pairs, threads, log, until))
+
+    def take(
+        self, pairs: Iterable[Pair], threads: int, log: Callable[[str], None]
+    ) -> tuple[dict[str, Savepoint], list[str]]:
+        """The savepoints of the old sides, by id of the pair, and what is wrong with those that left none."""
+        found = self._each(self.taken, pairs, threads, log)
+        return {name: each for name, each in found.items() if isinstance(each, Savepoint)}, _failures(found)
+
+    def _each(
+        self,
+        action: Callable[[Pair], _Made],
+        pairs: Iterable[Pair],
+        threads: int,
+        log: Callable[[str], None],
+        until: Callable[[], bool] = lambda: False,
+    ) -> dict[str, _Made | str]:
+        """What an action gives for each pair, by id, or why it could not be done; without those not begun."""
+
+        def one(pair: Pair) -> tuple[str, _Made | str] | None:
+            if until():
+                return None
+            try:
+                return pair.id, action(pair)
+            except DeployError as error:
+                log(f"{pair.id}: could not be run: {error}")
+                return pair.id, f"{pair.id}: {error}"
+
+        with ThreadPoolExecutor(threads) as pool:
+            return dict(each for each in pool.map(one, pairs) if each is not None)
+
+    def run(self, pair: Pair) -> Measured:
+        """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
+        return self._restored(pair, self.taken)
+
+    def restore(self, pair: Pair, savepoint: Savepoint) -> Measured:
+        """Restore what another line of Flink left, which planned the old side: that this one does not is a result.
+
+        Raises MeasureError or another DeployError where it cannot be run.
+        """
+        try:
+            return self._restored(pair, lambda _: savepoint)
+        except TargetError as error:
+            if isinstance(error, StateRefused) or not _PLANNER.search(str(error)):
+                raise
+            return Measured(pair, savepoint.old.script, pair.new.script, outcomes.NOT_PLANNED, _lasting(error))
+
+    def taken(self, pair: Pair) -> Savepoint:
+        """The savepoint of the old side, shared with other pairs where that does no harm."""
+        old = self.complete(pair.old)
+        # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
+        alone = pair.id if _fillers(pair.new) or _leaves_rows(old) or _leaves_rows(pair.new) else ""
+        return self._once(("savepoint", old, alone), lambda: self.savepoint(old))
+
+    def _restored(self, pair: Pair, taken: Callable[[Pair], Savepoint]) -> Measured:
+        new = self.complete(pair.new)
+        reference = self.complete(pair.reference) if pair.reference else new
+        before, expected = self.from_scratch(reference)
+        if pair.elsewhere:
+            before, expected = (), (*before, *expected)
+        savepoint = taken(pair)
+        restored = self.attempt(new, savepoint)
+        outcome = restored.outcome
+        if outcome is None:
+            printed = () if pair.elsewhere else savepoint.printed
+            outcome = outcomes.judge(restored.rows or (), expected, printed, before)
+        if outcome == outcomes.RIGHT and pair.caveat:
+            outcome = outcomes.ON_THIS_DATA
+        return Measured(pair, savepoint.old.script, new.script, outcome, restored.exception, restored.rows, expected)
+
+    def complete(self, side: Side) -> Side:
+        """The side with a print sink of its own schema where it ends in a bare query."""
+        if side.language == "python":
+            return side
+        *setup, last = parse_script(side.script, "<pair>").statements
+        if not re.match(r"SELECT|WITH", last.text, re.IGNORECASE):
+            return side
+        with self._gateway.session({**SETTINGS, **dict(side.settings)}) as session:
+            for statement in setup:
+                session.execute(statement.text.replace("file://DATA", self._folder.as_uri()))
+            session.execute(f"CREATE TEMPORARY VIEW Measured{_numbered(side)} AS {last.text}")
+            described = session.execute("DESCRIBE Measured").rows
+        columns = ", ".join(f"f{i} {_TIME_ATTRIBUTE.sub('', row[1])}" for i, row in enumerate(described))
+        sink = f"CREATE TABLE Printed ({columns}) WITH ('connector' = 'print');"
+        texts = [f"{statement.text};" for statement in setup]
+        script = "\n".join([*texts, sink, f"INSERT INTO Printed\n{last.text};\n"])
+        return replace(side, script=script)
+
+    def _once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """What ``make`` gives, made once for all pairs that ask for the same."""
+        with self._lock:
+            future = self._made.get(key)
+            mine = future is None
+            if future is None:
+                future = self._made[key] = Future()
+        if mine:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                future.set_exception(error)
+        made: _Made = future.result()
+        return made
+
+    def savepoint(self, old: Side, kept_back: Collection[str] = ()) -> Savepoint:
+        """What the side leaves once it has read the rows before. Raises MeasureError.
+
+        The rows after have come by then, but those ``kept_back``, which are for :meth:`bring`.
+        """
+        with self._first_rows(old) as (folder, run, job_id, _):
+            try:
+                poll(
+                    lambda: len(self._rows(run, folder)),
+                    lambda rows: rows < old.rows_before,
+                    timeout=SECONDS,
+                    every=EVERY,
+                )
+            except Overdue as overdue:
+                raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
+            path = self._jobs.stop_with_savepoint(job_id)
+        self._arrive({feed for feed in _feeds(old) if feed.rows not in kept_back}, folder, "after")
+        return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
+
+    def bring(self, savepoint: Savepoint, rows: Collection[str]) -> None:
+        """Has the rows after come that were kept back."""
+        self._arrive({feed for feed in _feeds(savepoint.old) if feed.rows in rows}, savepoint.folder, "after")
+
+    def later(self, earlier: Savepoint) -> str:
+        """The savepoint of the same side once it has gone on and read the rows after. Raises MeasureError."""
+        run, side = next(self._numbers), earlier.old
+        with self._job(side, earlier.folder, run, Start(Snapshot(earlier.path))) as job_id:
+            wait_running(self._jobs, job_id)
+            self._wait_read(side, earlier.folder, job_id, "after", {})
+            return self._jobs.stop_with_savepoint(job_id)
+
+    def template(self, new: Side) -> str:
+        """A savepoint of the side before it has read anything, with stand-ins for its sinks."""
+        return self._once(("template", new), lambda: self._template(new))
+
+    def _template(self, new: Side) -> str:
+        run = next(self._numbers)
+        folder = self._made_folder(new, run)
+        for feed in _feeds(new):
+            (folder / feed.rows).mkdir(exist_ok=True)
+        job = JobSpec(self._script(new, folder, run), {**SETTINGS, **dict(new.settings)}, source="<pair>")
+        take_template(Cluster(self._target, self._location), job, folder / "template")
+        return (folder / "template").as_uri()
+
+    def restored(self, new: Side, savepoint: Savepoint) -> tuple[str, ...]:
+        """What the side prints for the rows after, from a savepoint. Raises MeasureError where it is refused."""
+        restored = self.attempt(new, savepoint)
+        if restored.outcome is not None:
+            raise MeasureError(f"{restored.outcome}: {restored.exception}")
+        return restored.rows or ()
+
+    def from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the side prints for the rows before, and what for those after; all is after where it ends by itself."""
+        return self._once(("from scratch", new), lambda: self._from_scratch(new))
+
+    def after_alone(self, new: Side) -> tuple[str, ...]:
+        """What the side prints where it has never seen the rows before."""
+
+        def made() -> tuple[str, ...]:
+            with self._first_rows(new, "after") as (folder, run, *_):
+                return self._rows(run, folder)
+
+        return self._once(("after", new), made)
+
+    def compiled(self, side: Side) -> str:
+        """The plan that Flink compiles of the side's last statement, or statement set."""
+        return self._once(("plan", side), lambda: self._compiled(side))
+
+    def _compiled(self, side: Side) -> str:
+        *setup, job = parse_script(side.script, "<pair>").statements
+        file = self._folder / f"plan-{next(self._numbers)}.json"
+
+        def here(text: str) -> str:
+            return text.replace("file://DATA", self._folder.as_uri()).replace(_OUT, self._folder.as_uri())
+
+        with self._gateway.session({**SETTINGS, **dict(side.settings)}) as session:
+            for statement in setup:
+                session.execute(here(statement.text))
+            session.execute(f"COMPILE PLAN '{file.as_uri()}' FOR {here(planned_sql(job))}")
+        return file.read_text("utf-8").replace(self._folder.as_uri(), "file:///data")
+
+    def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        if ends_by_itself(new.script):
+            return (), self._to_its_end(new)
+        with self._first_rows(new) as (folder, run, job_id, read):
+            before = self._rows(run, folder)
+            self._arrive(_feeds(new), folder, "after")
+            self._wait_read(new, folder, job_id, "after", read.rows)
+            return before, _without(self._rows(run, folder), before)
+
+    def _to_its_end(self, side: Side) -> tuple[str, ...]:
+        run = next(self._numbers)
+        folder = self._made_folder(side, run)
+        for phase in ("before", "after"):
+            self._arrive(_feeds(side), folder, phase)
+        try:
+            with self._job(side, folder, run, Start()) as job_id:
+                wait_ended(self._jobs, job_id)
+        except Ended as ended:
+            raise MeasureError(f"{_FAILS} {ended}") from None
+        return self._rows(run, folder)
+
+    def _made_folder(self, side: Side, run: int) -> Path:
+        folder = self._folder / str(run)
+        folder.mkdir(parents=True, exist_ok=True)
+        if self._services is not None:
+            self._services.prepare(folder, side.database)
+        return folder
+
+    def _wait_read(
+        self, side: Side, folder: Path, job_id: str, phase: str, read: Mapping[str, int], fresh: Collection[Feed] = ()
+    ) -> ReadRows:
+        partitions = 1 if self._services is None else self._services.partitions
+        due = arrival(side.script, phase, fresh, partitions).beyond(read)
+        found = wait_read(self._jobs, job_id, due, self._filling(side, folder, phase))
+        if self._services is not None:
+            # What a sink's committer was told to commit is committed by the time of the next checkpoint.
+            checkpoint(self._jobs, job_id)
+        return found
+
+    @contextmanager
+    def _first_rows(self, side: Side, phase: str = "before") -> Iterator[tuple[Path, int, str, ReadRows]]:
+        """The side started from nothing, the rows of a phase read: folder, run number, job, rows read of each table."""
+        run = next(self._numbers)
+        folder = self._made_folder(side, run)
+        self._arrive(_feeds(side), folder, phase)
+        try:
+            with self._job(side, folder, run, Start()) as job_id:
+                wait_running(self._jobs, job_id)
+                yield folder, run, job_id, self._wait_read(side, folder, job_id, phase, {})
+        except Ended as ended:
+            raise MeasureError(f"{_FAILS} {ended}") from None
+
+    def attempt(self, new: Side, old: Savepoint) -> Restored:
+        """The side started from a savepoint, beside the rows after."""
+        run = next(self._numbers)
+        # Of tables that the old SQL did not declare.
+        fresh = _feeds(new) - _feeds(old.old) - self._fed[old.folder]
+        for phase in ("before", "after"):
+            self._arrive(fresh, old.folder, phase)
+        try:
+            with self._job(new, old.folder, run, Start(Snapshot(old.path))) as job_id:
+                read = ReadRows()
+                if _feeds(new):
+                    wait_running(self._jobs, job_id)
+                    read = self._wait_read(new, old.folder, job_id, "after", {}, fresh)
+                else:
+                    wait_ended(self._jobs, job_id)
+                self._check_restored(job_id, old.path)
+                rows = _without(self._rows(run, old.folder), old.written)
+                return Restored(rows=rows, read=read.rows, due=read.due)
+        except StateRefused as error:
+            if error.fault is not StateFault.MISFIT:
+                raise
+            return Restored(outcomes.REFUSED_AT_SUBMIT, _lasting(error))
+        except Ended as ended:
+            at_restore = not ended.ran or "StateMigrationException" in str(ended)
+            return Restored(outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended))
+
+    def _check_restored(self, job_id: str, savepoint: str) -> None:
+        """Raises MeasureError where the JobManager says that the job began from something else, or empty."""
+        if not same_snapshot(began := self._jobs.restored_from(job_id), savepoint):
+            raise MeasureError(f"job {job_id} began from {began or 'nothing'}, not from {savepoint}")
+
+    @contextmanager
+    def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
+        """The side as a job over the rows in ``folder``; it does not outlive the block."""
+        job_id = self._submit(self._script(side, folder, run), side, start)
+        try:
+            yield job_id
+        finally:
+            status = self._target.status(JobRef(job_id))
+            if status and not status.terminal:
+                self._target.cancel(status.job_id)
+
+    def _script(self, side: Side, folder: Path, run: int) -> str:
+        script = side.script.replace("file://DATA", folder.as_uri()).replace(_OUT, (folder / _OUT_FOLDER).as_uri())
+        if self._services is not None:
+            script = self._services.bound(script, folder)
+        return _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
+
+    def _submit(self, script: str, side: Side, start: Start) -> str:
+        settings = {**SETTINGS, **dict(side.settings)}
+        if side.language == "sql":
+            job_id = new_id()
+            self._target.start(JobSpec(script, settings, source="<pair>"), start, job_id)
+            return job_id
+        if self._pyflink is None:
+            raise MeasureError("a program needs PyFlink")
+        try:
+            (job_id,) = self._pyflink.submit(script, "pair.py", {**settings, **state_options(start), **self._cluster})
+        except ProgramRefused as refused:
+            raise refusal(str(refused), str(refused)) from None
+        return job_id
+
+    def _rows(self, run: int, folder: Path) -> tuple[str, ...]:
+        """What the sinks of a run have printed or written so far, as ``table +I[…]``."""
+        line = re.compile(rf"{run}\.(\w+)(?::\d+)?> (.*)")
+        printed = self._printed.read_text("utf-8", "replace").splitlines()
+        rows = [f"{match[1]} {match[2]}" for text in printed if (match := line.fullmatch(text))]
+        return (*rows, *self._written(folder))
+
+    def _written(self, folder: Path) -> tuple[str, ...]:
+        """What lies in files, topics and tables of a run."""
+        files = sorted(path for path in (folder / _OUT_FOLDER).rglob("*") if path.is_file())
+        rows = [f"{path.parent.name} +I[{text}]" for path in files for text in path.read_text("utf-8").splitlines()]
+        return (*rows, *(self._services.stored(folder) if self._services else ()))
+
+    def _arrive(self, feeds: Collection[Feed], folder: Path, phase: str) -> None:
+        for feed in feeds:
+            self._fed[folder].add(feed)
+            self._put(feed, folder, phase)
+
+    def _put(self, feed: Feed, folder: Path, phase: str, name: str = "") -> int:
+        """How many rows have come."""
+        if not feed.topic:
+            _copy(feed.rows, folder, phase, name)
+            return len(feed.lines(phase))
+        if self._services is None:
+            raise MeasureError(f"topic {feed.rows} needs a broker")
+        return self._services.send(folder, feed, phase)
+
+    def _filling(self, side: Side, folder: Path, phase: str) -> Callable[[], Mapping[str, int]]:
+        """Brings the filler of the phase once more each time: rows that weigh nothing, for subtasks without rows."""
+        numbers = count(1)
+
+        def fill() -> Mapping[str, int]:
+            number = next(numbers)
+            return {
+                table: self._put(feed, folder, f"{phase}.filler", f"{phase}-filler-{number}")
+                for table, feed in _fillers(side).items()
+            }
+
+        return fill
+
+
+def _failures(found: Mapping[str, object]) -> list[str]:
+    return [each for each in found.values() if isinstance(each, str)]
+
+
+def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
+    """The rows that came since, in their order."""
+    left, since = Counter(before), []
+    for row in rows:
+        if left[row]:
+            left[row] -= 1
+        else:
+            since.append(row)
+    return tuple(since)
+
+
+def _lasting(error: Exception) -> str:
+    """What it says, without what differs from run to run."""
+    return _OBJECT_HASH.sub("", _SAVEPOINT.sub("SAVEPOINT", str(error)))
+
+
+def _feeds(side: Side) -> set[Feed]:
+    return {feed for feeds in tables_read(side.script).values() for feed in feeds}
+
+
+def _leaves_rows(side: Side) -> bool:
+    """Whether it writes where a restore of the same savepoint writes too."""
+    return _OUT in side.script or bool(side.database) or writes_topics(side.script)
+
+
+def has_fillers(side: Side) -> bool:
+    """Whether it reads rows that come until every subtask has some."""
+    return bool(_fillers(side))
+
+
+def _fillers(side: Side) -> dict[str, Feed]:
+    """Of the tables whose rows have fillers."""
+    return {table: feed for table, feeds in tables_read(side.script).items() for feed in feeds if feed.filled}
+
+
+def _copy(rows: str, folder: Path, phase: str, name: str) -> None:
+    """The file is complete the moment it is seen."""
+    (folder / rows).mkdir(parents=True, exist_ok=True)
+    hidden = folder / rows / f".{phase}.csv.{threading.get_ident()}"
+    shutil.copyfile(DATA / rows / f"{phase}.csv", hidden)
+    hidden.rename(folder / rows / f"{name or phase}.csv")

@@ -1,0 +1,174 @@
+"""The pairs to run: SQL files, one an area, in sections as ``tests/sections.py`` reads them.
+
+A file begins with ``-- area: several INSERTs``, perhaps ``--- given`` (what both sides begin with), then cases::
+
+    --- case: step-halved
+    -- about: what changes, in words
+    -- settings-old: key=value     what the session of one side is given, one a line (optional; also settings-new)
+    -- rows-before: 3              the old SQL has printed at least so many rows before its savepoint (optional)
+    -- on-this-data: why           what restores right here goes wrong on other rows (optional)
+    -- flink: 2.3                  the only line that plans it (optional)
+    --- old
+    --- new
+
+A side ends in the statement that makes the job: INSERT, EXECUTE STATEMENT SET, or a bare query, which gets a print sink
+of its own schema. ``file://DATA/<name>`` in a path is the folder ``dev/measure/data/<name>``: ``before.csv``,
+``after.csv``, and, where several subtasks read, ``before.filler.csv`` and ``after.filler.csv``: rows without weight
+that come until every subtask has read one. (A subtask without rows holds the watermark back; an idle one makes others
+lose rows.) A side that begins with a line ``#!python`` is a PyFlink program: what stands in front of it there is
+:data:`PROGRAM_HEAD`, and then each statement of ``--- given``, executed. Files with programs are called ``*.pairs``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import measured, sections
+from tests.sections import FixtureError, Section
+
+FOLDER = Path(__file__).parent / "pairs"
+PROGRAMS = Path(__file__).parents[2] / "tests" / "fixtures" / "table_api" / "restores"
+"""Pairs in which a side is a PyFlink program; they need PyFlink beside Flink, and are of its one version."""
+UPGRADES = Path(__file__).parent / "upgrades"
+"""Pairs that go from one line of Flink to another: scripts that stay as they are, and near changes."""
+BASE = Path(__file__).parent / "base.toml"
+"""Ids of the pairs that are run on every line, by what they change."""
+PROGRAM_HEAD = """\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table.expressions import UNBOUNDED_RANGE, UNBOUNDED_ROW, col, lit, row_interval
+from pyflink.table.window import Over, Session, Slide, Tumble
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+"""
+_PYTHON = "#!python\n"
+_ELSEWHERE = (
+    (re.compile(r"'connector'='filesystem','path'='file:///data(/MyTable)?'"),
+     "'connector' = 'filesystem', 'path' = 'file://DATA/orders'"),
+    (re.compile(r"'connector'='print'"), "'connector' = 'print'"),
+    (re.compile(r",'print-identifier'='tag'"), ""),
+)  # fmt: skip
+"""What scripts of ``tests/fixtures/measured`` say of the places they were run in, and what they say here."""
+_CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data", "flink"})
+_TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One script with the settings of its session; ``rows_before`` rows are printed before a savepoint is taken.
+
+    ``language`` is ``sql``, or ``python`` for a program; ``database`` makes the tables of the database beside it.
+    """
+
+    script: str
+    settings: tuple[tuple[str, str], ...] = ()
+    rows_before: int = 0
+    language: str = "sql"
+    database: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One change; ``caveat`` says why it is right on these rows only, "" where it is right or not at all.
+
+    ``line`` is the only line of Flink that plans it, "" where both do. ``reference`` is what is run from scratch in
+    place of the new side, ``elsewhere`` says that this reads other rows than the old one, so that all of it counts.
+    """
+
+    id: str
+    area: str
+    about: str
+    old: Side
+    new: Side
+    caveat: str = ""
+    line: str = ""
+    reference: Side | None = None
+    elsewhere: bool = False
+
+
+def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
+    """Every pair of every ``*.sql`` and ``*.pairs`` file for a line of Flink whose id matches ``only``, a regular
+    expression.
+
+    Raises FixtureError, with file and line, on a malformed file, and when nothing matches.
+    """
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".sql", ".pairs"))
+    pairs = [pair for path in files for pair in parse_pairs(path.read_text("utf-8"), path.name)]
+    found = [pair for pair in pairs if re.search(only, pair.id) and pair.line in ("", line)]
+    if not found:
+        raise FixtureError(f"{folder}: holds no pair{f' that matches {only!r}' if only else ''}")
+    return found
+
+
+def load_base(line: str, only: str = "") -> list[Pair]:
+    """The pairs of the base set whose id matches ``only``, a regular expression, in their order.
+
+    Raises FixtureError, with the id, where there is no such pair, and when nothing matches.
+    """
+    written = {pair.id: pair for pair in load_pairs(line)}
+    base: dict[str, list[str]] = tomllib.loads(BASE.read_text("utf-8"))
+    wide = measured.load(measured.WIDE, only={name for ids in base.values() for name in ids})
+    restores = {restore.id: restore for restore in (*measured.narrow(), *wide)}
+    found = []
+    for kind, ids in base.items():
+        for name in filter(re.compile(only).search, ids):
+            if name not in written and name not in restores:
+                raise FixtureError(f"{BASE.name}: {name} is no pair, nor a restore that was measured elsewhere")
+            found.append(written.get(name) or measured_again(restores[name], kind))
+    if not found:
+        raise FixtureError(f"{BASE.name}: holds no pair that matches {only!r}")
+    return found
+
+
+def measured_again(restore: measured.Restore, area: str) -> Pair:
+    """A restore that was measured elsewhere, over the rows of ``dev/measure/data``."""
+    old, new = (
+        Side(_here(script), tuple(sorted(settings.items())))
+        for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))
+    )
+    return Pair(restore.id, area, "as it was measured elsewhere", old, new)
+
+
+def parse_pairs(text: str, file: str) -> list[Pair]:
+    """The pairs of one file; ids are ``<file>-<case>``. Raises FixtureError on anything malformed."""
+    head, given, cases = sections.read(text, file)
+    _, area = sections.required(sections.headers(head, {"area"}, file), "area", head, file)
+    return [_pair(*case, given=given, area=area, file=file) for case in cases]
+
+
+def _pair(head: Section, old: Section, new: Section, *, given: str, area: str, file: str) -> Pair:
+    if not _TITLE.fullmatch(head.title):
+        raise FixtureError.at(file, head.line, f"a case is titled like step-halved, not {head.title!r}")
+    found = sections.headers(head, _CASE_HEADERS, file, {"settings-old", "settings-new"})
+    line, rows = found.get("rows-before", [(head.line, "0")])[0]
+    if not rows.isdecimal():
+        raise FixtureError.at(file, line, f"rows-before is {rows!r}, not a number")
+    sides = [
+        _side(given, section.text, tuple(sorted(sections.settings(found, key, file).items())), printed)
+        for section, key, printed in ((old, "settings-old", int(rows)), (new, "settings-new", 0))
+    ]
+    return Pair(
+        id=f"{Path(file).stem}-{head.title}",
+        area=area,
+        about=sections.required(found, "about", head, file)[1],
+        old=sides[0],
+        new=sides[1],
+        caveat=found.get("on-this-data", [(0, "")])[0][1],
+        line=found.get("flink", [(0, "")])[0][1],
+    )
+
+
+def _side(given: str, text: str, settings: tuple[tuple[str, str], ...], printed: int) -> Side:
+    if not text.startswith(_PYTHON):
+        return Side(given + text, settings, printed)
+    statements = [each.strip() for each in given.split(";\n") if each.strip()]
+    declared = "".join(f't_env.execute_sql("""\n{each}\n""")\n' for each in statements)
+    return Side(PROGRAM_HEAD + declared + text.removeprefix(_PYTHON), settings, printed, "python")
+
+
+def _here(script: str) -> str:
+    for elsewhere, here in _ELSEWHERE:
+        script = elsewhere.sub(here, script)
+    return script

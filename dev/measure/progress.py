@@ -1,0 +1,278 @@
+"""When a job has read all there is: conditions on sources, sinks and a checkpoint, never a pause."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from airflow_flinkcompat.deploy import JobManager, JobStatus
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+
+DATA = Path(__file__).parent / "data"
+SECONDS = 120.0
+EVERY = 0.3
+# Kafka's connector names its scans itself.
+_SOURCE_ROWS = re.compile(
+    r"Source__(?:KafkaSource-default_catalog_default_database_)?(?P<table>\w+?)(?:\[\d+\])?\.numRecordsIn"
+)
+_SOURCE = re.compile(r"Source: (?:KafkaSource-default_catalog\.default_database\.)?(\w+)")
+_SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
+_PLACE = re.compile(
+    r"CREATE TABLE (?P<table>\w+) (?:(?!CREATE TABLE).)*?"
+    r"(?:'path' = 'file://DATA/(?P<files>\w+)'|'file://LAKE/(?P<lake>\w+)'"
+    r"|'topic' = '(?P<topics>[^']*)'|'topic-pattern' = '(?P<pattern>[^']*)')",
+    re.DOTALL,
+)
+_ENDS_BY_ITSELF = re.compile(r"'connector' = 'datagen'|'scan\.bounded\.mode'")
+_DELAY = re.compile(r"WATERMARK FOR (\w+) AS \1 - INTERVAL '(?P<seconds>\d+)' SECOND")
+HELD_BACK = "-- the watermark is held back"
+"""Stands in a script with an operator, such as an interval join, that hands on older watermarks than it gets."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d ")
+_NO_WATERMARK = -(2**63)
+
+
+class MeasureError(DeployError):
+    """A pair could not be run: it did not end in any of the ways that are measured."""
+
+
+class Ended(Exception):
+    """The job ended by itself. ``ran``: every task had begun to run, so its state had been restored."""
+
+    def __init__(self, status: JobStatus, ran: bool) -> None:
+        super().__init__(status.failure or status.state)
+        self.ran = ran
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Rows of ``dev/measure/data``, and whether they come by a topic: else by files."""
+
+    rows: str
+    topic: bool = False
+
+    def lines(self, phase: str) -> list[str]:
+        """The rows of a phase, as they stand in its file."""
+        return (DATA / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
+
+    def in_turn(self, phase: str, partitions: int) -> list[list[str]]:
+        """The rows of a phase as that many partitions of a topic get them; all together where they come by files."""
+        lines, parts = self.lines(phase), partitions if self.topic else 1
+        return [part for number in range(parts) if (part := lines[number::parts])]
+
+    @property
+    def filled(self) -> bool:
+        """Whether several subtasks read them, which all have to be given something."""
+        return (DATA / self.rows / "before.filler.csv").exists()
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What there is to read of each declared table: how many rows, and the watermark (epoch ms) they end in."""
+
+    rows: Mapping[str, int]
+    ends: Mapping[str, int]
+    """Empty where the script declares no watermark, or says that it is held back."""
+
+    def beyond(self, read: Mapping[str, int]) -> Arrival:
+        """The same after rows that were read before, or come on top."""
+        return Arrival({table: rows + read.get(table, 0) for table, rows in self.rows.items()}, self.ends)
+
+    def is_unread(self, seen: Progress) -> bool:
+        """Whether a source of the job has not read all of its table."""
+        return not seen.rows or any(rows < self.rows.get(table, 0) for table, rows in seen.rows.items())
+
+    def is_late(self, seen: Progress) -> bool:
+        """Whether the sinks have not been told that nothing older comes."""
+        return any(seen.watermark < end for table, end in self.ends.items() if table in seen.rows)
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """How many rows of each table were read, and how many there were to read, fillers included."""
+
+    rows: Mapping[str, int] = field(default_factory=dict)
+    due: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Rows read of each table that the job reads, and the least watermark (epoch ms) of its sinks."""
+
+    rows: Mapping[str, int]
+    watermark: int
+
+
+def tables_read(script: str) -> dict[str, tuple[Feed, ...]]:
+    """Table name → the rows it reads, of the tables declared over ``file://DATA/…`` or over topics of such names."""
+    found = {match["table"]: tuple(_feeds(match)) for match in _PLACE.finditer(script)}
+    return {table: feeds for table, feeds in found.items() if feeds}
+
+
+def writes_topics(script: str) -> bool:
+    """Whether it names a topic that no rows are sent to."""
+    return any(set(_names(match)) - _known() for match in _PLACE.finditer(script) if match["topics"])
+
+
+def _feeds(match: re.Match[str]) -> Iterator[Feed]:
+    if match["files"]:
+        yield Feed(match["files"])
+    known = _known()
+    named = [match["lake"]] if match["lake"] else _names(match)
+    pattern = match["pattern"]
+    yield from (Feed(name, topic=True) for name in known if name in named or (pattern and re.fullmatch(pattern, name)))
+
+
+def _names(match: re.Match[str]) -> list[str]:
+    return (match["topics"] or "").split(";")
+
+
+def _known() -> set[str]:
+    return {path.name for path in DATA.iterdir()}
+
+
+def ends_by_itself(script: str) -> bool:
+    """Whether a script makes or reads so many rows and no more."""
+    return bool(_ENDS_BY_ITSELF.search(script))
+
+
+def arrival(script: str, phase: str, fresh: Collection[Feed] = (), partitions: int = 1) -> Arrival:
+    """What reading ``before`` or ``after`` amounts to; the last column of a row may be its event time, UTC.
+
+    Of ``fresh`` rows all are still to be read. A topic that is not filled has so many ``partitions``, given rows in
+    turn, of which the one that lies furthest behind holds the watermark back.
+    """
+    rows: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    waited_for = "WATERMARK FOR" in script and HELD_BACK not in script
+    delays = {match["table"]: int(delay["seconds"])
+              for match in _PLACE.finditer(script) if (delay := _DELAY.search(match[0]))}  # fmt: skip
+    for table, feeds in tables_read(script).items():
+        rows[table] = sum(len(feed.lines(each)) for feed in feeds for each in (phase, *_before(phase, feed, fresh)))
+        latest = min(
+            max(line.rpartition(",")[2] for line in rows_of_one)
+            for feed in feeds
+            for rows_of_one in feed.in_turn(phase, 1 if feed.filled else partitions)
+        )
+        # A watermark of the time itself stands one millisecond before the latest row.
+        if waited_for and _TIME.match(latest):
+            ends[table] = epoch_millis(latest) - delays.get(table, 0) * 1000 - 1
+    if partitions > 1 and ends:  # the rows of a table end in another time each, and the slowest one holds the sink back
+        ends = dict.fromkeys(ends, min(ends.values()))
+    return Arrival(rows, ends)
+
+
+def _before(phase: str, feed: Feed, fresh: Collection[Feed]) -> tuple[str, ...]:
+    return ("before",) if phase == "after" and feed in fresh else ()
+
+
+def epoch_millis(time: str) -> int:
+    """Of a time as rows have it, UTC."""
+    return int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def wait_running(jobs: JobManager, job_id: str) -> None:
+    """Until every task runs. Raises Ended and MeasureError."""
+
+    def look() -> JobStatus:
+        status = _status(jobs, job_id)
+        if status.terminal:
+            raise Ended(status, ran=False)
+        return status
+
+    _until(look, lambda status: not status.tasks_running, f"job {job_id} does not come up")
+
+
+def wait_read(jobs: JobManager, job_id: str, due: Arrival, fill: Callable[[], Mapping[str, int]] = dict) -> ReadRows:
+    """Until all that is due was read and has passed the sinks; the rows read of each table.
+
+    ``fill`` is called, as often as it takes, when all was read and the watermark still waits for a subtask that was
+    given nothing to read; it brings more rows and tells how many. The rows are counted once more after a checkpoint
+    has flushed what was under way: a job that lost its place reads on, and what it prints then counts too.
+    Raises Ended and MeasureError.
+    """
+    wanted = due
+    read: Mapping[str, int] = {}
+
+    def look() -> Progress:
+        nonlocal wanted
+        status = _status(jobs, job_id)
+        if status.terminal:
+            raise Ended(status, ran=True)
+        seen = progress(jobs, job_id)
+        if wanted.is_late(seen) and not wanted.is_unread(seen):
+            wanted = wanted.beyond(fill())
+        return seen
+
+    while True:
+        seen = _until(
+            look, lambda now: wanted.is_unread(now) or wanted.is_late(now), f"job {job_id} has not read {due}"
+        )
+        if seen.rows == read:
+            return ReadRows(read, wanted.rows)
+        read = seen.rows
+        checkpoint(jobs, job_id)
+
+
+def checkpoint(jobs: JobManager, job_id: str) -> None:
+    """Ask for a checkpoint, until it is complete. Raises Ended and MeasureError."""
+
+    def look() -> int:
+        status = _status(jobs, job_id)
+        if status.terminal:
+            raise Ended(status, ran=True)
+        return status.completed_checkpoints or 0
+
+    before = look()
+    jobs.request_checkpoint(job_id)
+    _until(look, lambda complete: complete <= before, f"job {job_id} completes no checkpoint")
+
+
+def wait_ended(jobs: JobManager, job_id: str) -> None:
+    """Until it has come to the end of what it makes or reads. Raises Ended where it failed, and MeasureError."""
+    status = _until(lambda: _status(jobs, job_id), lambda status: not status.terminal, f"job {job_id} does not end")
+    if status.state != "FINISHED":
+        raise Ended(status, ran=True)
+
+
+def progress(jobs: JobManager, job_id: str) -> Progress:
+    """Of several operators that read one table, the one that has read least counts."""
+    rows: dict[str, list[int]] = {}
+    watermarks: list[int] = []
+    for vertex in jobs.get(f"jobs/{job_id}")["vertices"]:
+        path = f"jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics"
+        names = [metric["id"] for metric in jobs.get(path)]
+        sources = [(source["table"], name) for name in names if (source := _SOURCE_ROWS.fullmatch(name))]
+        for table in _SOURCE.findall(vertex["name"]):
+            # A source that does not count yet has read nothing.
+            counts = [_metric(jobs, path, name, "sum") for counted, name in sources if counted == table]
+            rows.setdefault(table, []).extend(counts or [0])
+        watermarks.extend(_metric(jobs, path, name, "min") for name in names if _SINK_WATERMARK.fullmatch(name))
+    return Progress(
+        {table: min(counts) for table, counts in rows.items()},
+        min(watermarks, default=_NO_WATERMARK),
+    )
+
+
+def _metric(jobs: JobManager, path: str, name: str, how: str) -> int:
+    answer = jobs.get(f"{path}?get={quote(name)}&agg={how}")
+    return int(answer[0][how]) if answer else (_NO_WATERMARK if how == "min" else 0)
+
+
+def _status(jobs: JobManager, job_id: str) -> JobStatus:
+    status = jobs.status(job_id)
+    if status is None:
+        raise MeasureError(f"the cluster has forgotten job {job_id}")
+    return status
+
+
+def _until(look: Any, pending: Any, what: str) -> Any:
+    try:
+        return poll(look, pending, timeout=SECONDS, every=EVERY)
+    except Overdue as overdue:
+        raise MeasureError(f"{what} within {SECONDS:.0f} s: {overdue.last}") from None

@@ -1,0 +1,155 @@
+"""Real PyFlink, in an environment of its own beside this process: plans, submits and runs programs.
+
+``make pyflink`` makes the environment (``.venv-pyflink``, about 850 MB); ``FLINKCOMPAT_PYFLINK`` names another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from airflow_flinkcompat.deploy.errors import DeployError, condense
+from airflow_flinkcompat.local_flink.processes import find_java
+
+HOME_VARIABLE = "FLINKCOMPAT_PYFLINK"
+DEFAULT_HOME = Path(__file__).parents[2] / ".venv-pyflink"
+VERSION = "2.3.0"
+_RUNNER = Path(__file__).with_name("pyflink_runner.py")
+_SECONDS = 600.0
+_PACKAGES = (
+    "java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect", "java.text", "java.time",
+    "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks",
+)  # fmt: skip
+JAVA_OPTIONS = " ".join(
+    [
+        "-Xmx700m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES),
+    ]
+)
+"""Of a JVM that Flink's client runs in, on Java 17."""
+
+
+class PyFlinkError(DeployError):
+    """There is no PyFlink, or it died."""
+
+
+class ProgramRefused(PyFlinkError):
+    """A program failed; the message is what Flink or Python said."""
+
+
+def environment() -> Path:
+    """The Python of the environment. Raises PyFlinkError where there is none, with the remedy."""
+    home = Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
+    python = home / "bin" / "python"
+    if not python.exists():
+        raise PyFlinkError(
+            f"{home} is no environment with PyFlink {VERSION}: run `make pyflink`, or point {HOME_VARIABLE} to one"
+        )
+    return python
+
+
+class PyFlink:
+    """One process with one JVM for as long as the ``with`` block lasts; programs run in it one after the other."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        java = find_java().parents[1]
+        configuration = self._work_dir / "conf"
+        configuration.mkdir(parents=True, exist_ok=True)
+        (configuration / "config.yaml").write_text(f"env.java.opts.all: {JAVA_OPTIONS}\n", encoding="utf-8")
+        own = {"FLINK_CONF_DIR": str(configuration), "FLINK_LOG_DIR": str(self._work_dir), "JAVA_HOME": str(java)}
+        with (self._work_dir / "pyflink.out").open("ab") as output:
+            self._process = subprocess.Popen(
+                [environment(), "-P", _RUNNER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+                encoding="utf-8",
+                env={**{key: value for key, value in os.environ.items() if key != "FLINK_HOME"}, **own},
+                cwd=self._work_dir,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def plan(
+        self, program: str, name: str, settings: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+    ) -> list[str]:
+        """The compiled plan of every job the program makes, in order, as Flink writes it; none is started.
+
+        ``name`` is the program's file in messages, ``settings`` are Flink's options its environments begin with,
+        ``arguments`` its command line. Raises ProgramRefused.
+        """
+        return self._ask("plan", program, name, settings, arguments)
+
+    def submit(
+        self, program: str, name: str, settings: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+    ) -> list[str]:
+        """Ids of the jobs the program starts on the cluster that ``settings`` name. Raises ProgramRefused."""
+        return self._ask("submit", program, name, settings, arguments)
+
+    def run(
+        self, program: str, name: str, settings: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+    ) -> list[str]:
+        """Run the program's jobs here, each to the end of what it reads; their ids. Raises ProgramRefused."""
+        return self._ask("run", program, name, settings, arguments)
+
+    def _ask(
+        self, do: str, program: str, name: str, settings: Mapping[str, str] | None, arguments: Sequence[str]
+    ) -> list[str]:
+        request = {"do": do, "program": program, "name": name}
+        line = json.dumps({**request, "settings": dict(settings or {}), "arguments": list(arguments)})
+        with self._lock:
+            answer = json.loads(self._answer(line))
+        if "error" in answer:
+            raise ProgramRefused(f"{name}: {condense(answer['error'])}")
+        return list(answer["answer"])
+
+    def _answer(self, line: str) -> str:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise PyFlinkError("PyFlink does not run: use it in a with block")
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            if not selector.select(_SECONDS):
+                self._stop()
+                raise PyFlinkError(f"PyFlink gave no answer within {_SECONDS:.0f} s and was ended")
+        answer = process.stdout.readline()
+        if not answer:
+            said = (self._work_dir / "pyflink.out").read_text("utf-8", "replace").splitlines()
+            raise PyFlinkError("PyFlink ended; its last words:\n" + "\n".join(said[-12:]))
+        return answer
+
+    def _stop(self) -> None:
+        """End it: its standard input closes, and its JVM with it; KILL to both where that does not help."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
+            process.communicate(timeout=15)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

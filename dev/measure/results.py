@@ -1,0 +1,229 @@
+"""Results as JSON, what ``check`` says beside what was measured, and the summary.
+
+A file has the shape of ``tests/fixtures/measured/flink-2.3-restores.json``, so ``tests/measured.py`` reads it too: each
+pair's scripts are whole (``statements_are_dml``), and ``predicted`` holds outcome, consequence and deciding rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
+from dev.measure import rows
+from dev.measure.pair_runner import HOW, Measured
+from dev.measure.pairs import Pair
+
+FOLDER = Path(__file__).parent / "results"
+NAMES = ("flink", "programs", "connectors", "lakes")
+"""What files of results are called: scripts over files, PyFlink programs, Kafka and PostgreSQL, lake formats."""
+UPGRADE = "upgrade"
+"""What files of results from one line to another are called."""
+EXPECTED_CONSEQUENCE = {
+    rows.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
+    rows.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
+    rows.WRONG: Consequence.SILENTLY_WRONG,
+}
+Entry = Mapping[str, Any]
+"""One pair of a results file."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run on Flink ``version``, on ``date`` (ISO): what its results file says of it.
+
+    ``old`` is the version that took the savepoints, where that is another one.
+    """
+
+    version: str
+    date: str
+    old: str = ""
+    how: str = HOW
+    outcomes: Mapping[str, str] = field(default_factory=lambda: rows.OUTCOMES)
+
+    def document(self, entries: Iterable[Entry]) -> dict[str, Any]:
+        """The results file, without predictions."""
+        taken = {"flink_old": self.old} if self.old else {}
+        pairs = [{**each, **taken, "date": self.date} for each in entries]
+        head = {"flink": self.version, "date": self.date, "how": self.how, "outcomes": self.outcomes}
+        return {**head, "tables": {}, "pairs": pairs}
+
+
+class Writer:
+    """Adds results to a file as they come, so that a run that ends early has lost nothing."""
+
+    def __init__(self, path: Path, run: Run, keep: bool) -> None:
+        """``keep``: results of other pairs that the file holds stay."""
+        self._path, self._run, self._keep = path, run, keep
+
+    def add(self, entry: Entry) -> None:
+        data = self._run.document([entry])
+        write(merge(read(self._path), data) if self._keep else data, self._path)
+        self._keep = True
+
+    def drop(self, id_: str) -> None:
+        """Remove the result of a pair that has none any more."""
+        if id_ in ids(self._path):
+            data = read(self._path)
+            write({**data, "pairs": [entry for entry in data["pairs"] if entry["id"] != id_]}, self._path)
+
+
+def ids(path: Path) -> set[str]:
+    """The pairs of which a file has a result; none where there is no such file."""
+    return {entry["id"] for entry in read(path)["pairs"]} if path.exists() else set()
+
+
+def holds(path: Path, pair: Pair) -> bool:
+    """Whether a file has a result of a pair as it is written now."""
+    entries = read(path)["pairs"] if path.exists() else []
+    wanted = {"id": pair.id, **texts(pair.old.script, pair.new.script), **settings(pair)}
+    return any(all(entry[key] == value for key, value in wanted.items()) for entry in entries)
+
+
+def texts(old: str, new: str) -> dict[str, str]:
+    return {"old": old.strip().removesuffix(";"), "new": new.strip().removesuffix(";")}
+
+
+def settings(pair: Pair) -> dict[str, dict[str, str]]:
+    return {"settings_old": dict(pair.old.settings), "settings_new": dict(pair.new.settings)}
+
+
+def entry_of(measured: Measured) -> dict[str, Any]:
+    pair = measured.pair
+    return {
+        "id": pair.id,
+        "area": pair.area,
+        "description": pair.about,
+        "outcome": measured.outcome,
+        "statements_are_dml": True,
+        **texts(measured.old, measured.new),
+        "language_old": pair.old.language,
+        "language_new": pair.new.language,
+        **settings(pair),
+        "exception": measured.exception,
+        "restored_rows": None if measured.restored_rows is None else list(measured.restored_rows),
+        "expected_rows": list(measured.expected_rows),
+        "notes": pair.caveat,
+    }
+
+
+def predicted(entry: Entry, version: str) -> dict[str, Any]:
+    """The entry with what ``check`` says of it now."""
+    report = judged(entry, version)
+    consequence = stated_consequence(report)
+    prediction = {
+        "outcome": report.outcome.value,
+        "consequence": None if consequence is None else consequence.value,
+        "rules": [finding.rule for finding in report.deciding],
+    }
+    return {**entry, "predicted": prediction}
+
+
+def judged(entry: Entry, version: str) -> Report:
+    return check(*sides(entry, version))
+
+
+def sides(entry: Entry, version: str) -> tuple[Side, Side]:
+    """Both sides of an entry, each on the version it ran on; ``version`` is that of the file."""
+    return _side(entry, "old", entry.get("flink_old", version)), _side(entry, "new", version)
+
+
+def _side(entry: Entry, name: str, version: str) -> Side:
+    language = entry.get(f"language_{name}", "sql")
+    text, file = (entry[name] + ";\n", f"{name}.sql") if language == "sql" else (entry[name], f"{name}.py")
+    return Side(text, entry[f"settings_{name}"], engine="flink", engine_version=version, source=file, language=language)
+
+
+def stated_consequence(report: Report) -> Consequence | None:
+    """How the restore is said to end: what happens first wins, a refusal before wrong rows."""
+    said = {finding.consequence for finding in report.deciding}
+    return next((each for each in Consequence if each in said), None)
+
+
+def is_unsafe(entry: Entry) -> bool:
+    """Called compatible, and not restored right: the one mistake that must not happen."""
+    return bool(entry["predicted"]["outcome"] == Outcome.COMPATIBLE and entry["outcome"] != rows.RIGHT)
+
+
+def mark(entry: Entry) -> str:
+    """One word on prediction and measurement."""
+    outcome, real = entry["predicted"]["outcome"], entry["outcome"]
+    if is_unsafe(entry):
+        return "UNSAFE"
+    if outcome == Outcome.COMPATIBLE:
+        return "right"
+    if real == rows.RIGHT:
+        return "too careful"
+    if outcome == Outcome.UNKNOWN:
+        return "doubted"
+    expected = EXPECTED_CONSEQUENCE.get(real)
+    return "right" if expected and entry["predicted"]["consequence"] == expected else "caught"
+
+
+def report(data: Mapping[str, Any]) -> str:
+    """Predicted beside real, a line a pair, and the summary."""
+    entries: Sequence[Entry] = data["pairs"]
+    lines = [("pair", "predicted", "measured", "")]
+    for entry in entries:
+        said = entry["predicted"]
+        words = f"{said['outcome']}: {said['consequence']}" if said["consequence"] else said["outcome"]
+        lines.append((entry["id"], words, entry["outcome"].replace("_", " "), mark(entry)))
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([*table, "", summary(data)])
+
+
+def summary(data: Mapping[str, Any]) -> str:
+    """What was measured and how well it had been predicted, in one line."""
+    entries: Sequence[Entry] = data["pairs"]
+    ends = Counter(entry["outcome"].replace("_", " ") for entry in entries)
+    right = [entry for entry in entries if entry["outcome"] == rows.RIGHT]
+    known = sum(entry["predicted"]["outcome"] == Outcome.COMPATIBLE for entry in right)
+    unsafe = [entry["id"] for entry in entries if is_unsafe(entry)]
+    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(ends.items()))
+    return (
+        f"Flink {data['flink']}, {data['date']}: {len(entries)} pairs: {told}. Unsafe misses: {len(unsafe)}"
+        f"{' (' + ', '.join(unsafe) + ')' if unsafe else ''}. Recognised {known} of {len(right)} restored right."
+    )
+
+
+def write(data: Mapping[str, Any], path: Path) -> None:
+    """A run that ends while it writes leaves the file as it was."""
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def renew(path: Path) -> dict[str, Any]:
+    """The results of a file with predictions as of now."""
+    data = read(path)
+    return {**data, "pairs": [predicted(entry, data["flink"]) for entry in data["pairs"]]}
+
+
+def newest(line: str, name: str = "flink") -> Path | None:
+    """The newest results file of a line of Flink; ``name`` is one of :data:`NAMES`.
+
+    From one line to another it is that of ``1.20-to-2.3``, called :data:`UPGRADE`.
+    """
+    return max(FOLDER.glob(f"{name}-{line}-*.json"), default=None)
+
+
+def upgrades() -> tuple[Path, ...]:
+    """The newest results file of each pair of lines, one of which took the savepoint and the other restored it."""
+    found = sorted(FOLDER.glob(f"{UPGRADE}-*-to-*.json"))
+    return tuple({path.name.rsplit("-", 3)[0]: path for path in found}.values())
+
+
+def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The old file with the new results in place of its own; each pair holds the date on which it was run."""
+    again = {entry["id"] for entry in new["pairs"]}
+    pairs = [*new["pairs"], *(entry for entry in old["pairs"] if entry["id"] not in again)]
+    return {**old, "pairs": sorted(pairs, key=lambda entry: entry["id"])}
