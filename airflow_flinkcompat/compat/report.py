@@ -26,7 +26,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
-CATALOGUE = "6"
+CATALOGUE = "7"
 """Version of the rule catalogue: raised with every release in which a rule came or went or a verdict changed, so that
 two reports of one version say the same of the same change.
 """

@@ -99,6 +99,9 @@ class PlannedOperator:
         uid: The uid that the script sets, or Flink makes for it.
         states: Options by the name of each state that it registers; None where it was not started.
         counted: Whether its OperatorID contains a counter of the client, so that each start makes another.
+        chain: The task that it shares with other operators; None where the planner does not show it.
+        inputs: The OperatorIDs of the operators that it reads.
+        ends: Whether each source that it reads, directly or not, is bounded, or may be.
     """
 
     id: str
@@ -111,15 +114,21 @@ class PlannedOperator:
     uid: str
     states: Mapping[str, Mapping[str, str]] | None
     counted: bool = False
+    chain: int | None = None
+    inputs: frozenset[str] = frozenset()
+    ends: bool = False
 
     @classmethod
-    def of(cls, data: Mapping[str, Any], counted: bool = False) -> PlannedOperator:
-        """The operator that an answer holds."""
+    def of(cls, data: Mapping[str, Any], inputs: Collection[PlannedOperator] = ()) -> PlannedOperator:
+        """The operator that an answer holds, above its inputs; a uid that begins with a number is counted."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
             data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"],
             _PROXY.sub("stand-in", data["component"]),
-            data["max_parallelism"], data["uid"] or "", states, counted,
+            data["max_parallelism"], data["uid"] or "", states,
+            (data["uid"] or "")[:1].isdigit() or any(each.counted for each in inputs),
+            data.get("chain"), frozenset(each.id for each in inputs),
+            all(each.ends for each in inputs) if inputs else bool(data.get("bounded")),
         )  # fmt: skip
 
     @property
@@ -147,16 +156,12 @@ class SubmittedJob:
 
 
 def _operators(answered: Sequence[Mapping[str, Any]]) -> tuple[PlannedOperator, ...]:
-    """Operators, sources first; a uid that begins with a number is counted, and so are all ids below it."""
-    counted: set[int] = set()
-    found = []
-    for each in answered:
-        if (each["uid"] or "")[:1].isdigit() or not counted.isdisjoint(each.get("inputs", ())):
-            counted.add(each.get("node", -1))
-            found.append(PlannedOperator.of(each, counted=True))
-        else:
-            found.append(PlannedOperator.of(each))
-    return tuple(found)
+    """Operators, sources first."""
+    found: dict[int, PlannedOperator] = {}
+    for place, each in enumerate(answered):
+        inputs = [found[node] for node in each.get("inputs", ()) if node in found]
+        found[each.get("node", -1 - place)] = PlannedOperator.of(each, inputs)
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
             return replace(said, restore=Restore((refusal,)))
     return replace(
         said,
+        unproven=(*said.unproven, *(each for pair in pairs for each in _unfinished(*pair))),
         restore=Restore(tuple(each for pair in pairs for each in (*_losses(*pair), *_novelties(*pair)))),
         alike=all(_classes(before) == _classes(after) for before, after in pairs),
         bare_sinks=tuple(
@@ -106,6 +107,22 @@ def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
     for text in new.lasting:
         if _JOB_NOT_PLANNED.match(text):
             yield f"the job of {' '.join(text.split())[:60]} is not planned"
+
+
+def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
+    """Operators that may have finished with their bounded source, and that the new job chains to or feeds from others.
+
+    Flink's ``VertexFinishedStateChecker`` refuses such a restore at submit. Whether a source has ended is in its data.
+    """
+    finished = {each.id for each in before.operators if each.ends}
+    if len([each for each in before.operators if not each.inputs]) == 1:
+        return  # the whole job finishes with its only source
+    for one in (each for each in after.operators if each.id in finished):
+        chained = {each.id for each in after.operators if each.chain == one.chain and one.chain is not None}
+        if others := (one.inputs | chained) - finished:
+            name = next(each.name for each in after.operators if each.id in others)
+            yield f"{one.name} may have finished with its source, and {name}, in its task or below it, has not"
+            return
 
 
 def _passed_over(statement: str, catalogs: bool) -> bool:

@@ -175,3 +175,27 @@ def test_a_database_that_exists_in_a_catalog_in_memory_is_no_refusal(
     found = script(refusal={"statement": 1, "chain": chain}, catalogs=catalogs).refusal
     assert found is not None
     assert found.conclusive is conclusive
+
+
+def chained(*after: dict[str, Any]) -> tuple[str, ...]:
+    """What is unproven where the old job has a task of a bounded source and a sink, and one of an unbounded source."""
+    running = (operator("s", node=1, chain=0, bounded=False), operator("g", node=2, chain=1, inputs=[1]))
+    ending = (operator("b", node=3, chain=2, bounded=True), operator("p", "no", node=4, chain=2, inputs=[3]))
+    return predicted(script(*running, *ending), script(*running, *after)).unproven
+
+
+def test_a_task_that_may_have_finished_takes_no_other_operator() -> None:
+    bounded = operator("b", node=3, chain=2, bounded=True)
+    enforcer, sink = operator("e", "no", node=4, chain=2, inputs=[3]), operator("q", "no", node=5, chain=2, inputs=[4])
+    (why,) = chained(bounded, enforcer, sink)  # Flink: "which contain mixed operator finished state"
+    assert "may have finished" in why
+    (why,) = chained(bounded, operator("p", "no", node=4, chain=3, inputs=[3, 1]))
+    assert "may have finished" in why  # it reads an operator that has not
+    assert chained(bounded, operator("p", "no", node=4, chain=2, inputs=[3])) == ()
+    assert chained(bounded, operator("p", "no", node=4, chain=3, inputs=[3])) == ()
+
+
+def test_a_job_with_one_source_finishes_with_it() -> None:
+    source = operator("b", node=1, chain=0, bounded=True)
+    more = operator("e", "no", node=2, chain=0, inputs=[1])
+    assert predicted(script(source), script(source, more)).unproven == ()

@@ -304,3 +304,21 @@ def test_columns_of_a_temporary_table_keep_their_places(flink: Installation, nam
     planned = predict(old, new, flink, flink)
     report = check_planned(old, new, planned.prediction, planned.plans)
     assert report.outcome is not Outcome.COMPATIBLE
+
+
+def test_a_task_whose_source_may_have_ended_stays_as_it_is(flink: Installation) -> None:
+    """Measured on 2.3: Flink refuses a task of finished operators and others at submit."""
+    seeds = (
+        "CREATE TABLE seeds (k STRING, x BIGINT) WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv')"
+    )
+    both = f"{{}};\n{seeds};\nEXECUTE STATEMENT SET BEGIN {GROUP.format('SUM(v)')}; INSERT INTO seen {{}}; END"
+    seen = "CREATE TABLE seen (k STRING, x BIGINT) WITH ('connector' = 'print')"
+    unnested = "SELECT UPPER(k), u.m FROM seeds CROSS JOIN UNNEST(ARRAY[x, x]) AS u (m)"
+    old = side(flink, both.format(seen, "SELECT UPPER(k), x FROM seeds"))
+    for table, query, unproven in (
+        (seen, "SELECT LOWER(k), x FROM seeds", False),
+        (seen, unnested, True),
+        (seen.replace("BIGINT", "BIGINT NOT NULL"), "SELECT UPPER(k), x FROM seeds", True),
+    ):
+        said = predict(old, side(flink, both.format(table, query)), flink, flink).prediction
+        assert (said.refusal, bool(said.unproven)) == (None, unproven)

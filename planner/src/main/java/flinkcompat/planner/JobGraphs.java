@@ -3,6 +3,7 @@ package flinkcompat.planner;
 import java.io.*;
 import java.util.*;
 import org.apache.commons.lang3.ClassUtils;
+import org.apache.flink.api.connector.source.*;
 import org.apache.flink.runtime.OperatorIDPair;
 import org.apache.flink.runtime.checkpoint.*;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
@@ -71,10 +72,13 @@ final class JobGraphs {
         String classes = kind + " " + name(function);
         boolean keyed = node.getStateKeySerializer() != null;
         boolean waits = classes.contains("AsyncWait");
+        Object source = Reflected.field(factory, "source");
+        operator.put("bounded", // a source function does not say whether it ends
+            !(source instanceof Source<?, ?, ?> read && read.getBoundedness() == Boundedness.CONTINUOUS_UNBOUNDED));
         if (factory == null) {
             kept(operator, "no", "no operator", null);
         } else if (factoryName.equals("SourceOperatorFactory")) {
-            kept(operator, "yes", "source", Reflected.field(factory, "source"));
+            kept(operator, "yes", "source", source);
         } else if (factoryName.equals("CommitterOperatorFactory")) {
             kept(operator, "yes", "committer", null);
         } else if (factoryName.contains("SinkWriterOperatorFactory")) {
