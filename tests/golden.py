@@ -178,7 +178,7 @@ def commands() -> Iterator[Row]:
 def _readable(value: Any) -> Any:
     """A value as JSON: fields of dataclasses by name, sets in order, addresses left out."""
     if is_dataclass(value) and not isinstance(value, type):
-        kept = ((each.name, _readable(getattr(value, each.name))) for each in fields(value) if each.name != "compiled")
+        kept = ((each.name, _readable(getattr(value, each.name))) for each in fields(value) if each.name not in _ASIDE)
         return {type(value).__name__: {name: one for name, one in kept if one not in (None, [], {}, "", False)}}
     if isinstance(value, Mapping):
         return {str(_readable(key)): _readable(one) for key, one in value.items()}
@@ -191,6 +191,8 @@ def _readable(value: Any) -> Any:
     return _ADDRESS.sub("", repr(value))
 
 
+_ASIDE = ("compiled", "facets", "conditions", "planned")
+"""Fields of a state that show in its layout and meaning, or in no migration."""
 KINDS = {
     "reports": reports,
     "programs": programs,

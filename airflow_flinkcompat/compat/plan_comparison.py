@@ -18,13 +18,19 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
-from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans, job_states, sinks_of, sources_of
-from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.exec_graph.from_compiled import JobSettings
+from airflow_flinkcompat.exec_graph.from_compiled import (
+    QUERY_SINK,
+    JobSettings,
+    PlanFacts,
+    diff_plans,
+    job_graphs,
+    sinks_of,
+    sources_of,
+)
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, Restore, RestoreEffect, StateEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, Outcome
@@ -146,16 +152,12 @@ class ComparedPlans:
 
         Raises :class:`UnknownPlan`.
         """
-        planned = self.prediction is not None and self.prediction.refusal is None
+        restored = self.prediction is not None and self.prediction.refusal is None
+        facts = PlanFacts(
+            self._stateless_sinks, self._column_independent_sinks, self._column_identities, waiting=self._waiting
+        )
         try:
-            found = compare_plans(
-                *self.plans,
-                self._stateless_sinks,
-                self._column_identities,
-                self._column_independent_sinks,
-                planned,
-                self._waiting,
-            )
+            found = diff_plans(*self.plans, facts, restored=restored)
         except PlanError as error:
             raise UnknownPlan(str(error)) from None
         return Restore(tuple(map(self._by_evidence, found.states)))
@@ -181,13 +183,13 @@ class ComparedPlans:
         Raises :class:`UnknownPlan`.
         """
         try:
-            states = job_states(
-                *self.plans,
+            facts = PlanFacts(
                 self._sinks(_keep_nothing),
-                self._renamed(),
-                self._column_identities,
-                self._job_settings,
+                identities=self._column_identities,
+                renamed=self._renamed(),
+                settings=self._job_settings,
             )
+            states = job_graphs(*self.plans, facts)
         except PlanError as error:
             raise UnknownPlan(str(error)) from None
         sources = [

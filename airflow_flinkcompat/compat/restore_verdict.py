@@ -21,11 +21,12 @@ from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.connectors.facts import TableUse
-from airflow_flinkcompat.exec_graph.compare import CHAIN, QUERY_SINK
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.diff import CHAIN
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
-from airflow_flinkcompat.model import Outcome, Reason
+from airflow_flinkcompat.model import Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output
 
@@ -34,6 +35,7 @@ _WORDS = {
     RestoreEffect.REFUSED_AT_SUBMIT: "other operators lead to it",
     RestoreEffect.REFUSED_AT_RESTORE: "its state is laid out otherwise",
     RestoreEffect.SILENTLY_WRONG: "its state means something else",
+    RestoreEffect.DROPPED: "its state is dropped",
     RestoreEffect.UNKNOWN: "whether that matters to state is unknown",
     RestoreEffect.EMPTY: "whether that matters to state is unknown",
 }
@@ -109,7 +111,7 @@ class RestoreVerdict:
         """Whether the diff names an effect: a refusal, wrong rows, or that every state is read as it was written."""
         said, found = self.prediction, self.compared.restore
         refused = said is not None and said.refusal is not None
-        return refused or found.worst.consequence is not None or self.is_proven
+        return refused or found.worst_effect.consequence is not None or self.is_proven
 
     def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
         """The effects of the diff, each with its rule; or that all is equal, unless nothing was changed anyway.
@@ -139,7 +141,7 @@ class RestoreVerdict:
         message = f"Flink's planner: {state.operator}: {_WORDS[state.effect]} ({what})"
         verdict = replace(DIFFERS.verdicts["flink"], consequence=state.effect.consequence)
         names = set(map(last_part, state.sinks))
-        wrong = state.effect is RestoreEffect.SILENTLY_WRONG
+        wrong = state.effect.consequence is Consequence.SILENTLY_WRONG
         if wrong and (respelled or self._may_be_respelled(names)):
             message, verdict = f"Flink's planner: {state.operator}: {_RESPELLED} ({what})", _NOT_RESTORED
         sinks = [pair.sink for pair in self.change.pipelines if last_part(pair.sink) in names]

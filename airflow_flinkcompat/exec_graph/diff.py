@@ -1,139 +1,208 @@
-"""The diff of two jobs: how each stored state ends when the new job starts from the old one's savepoint."""
+"""The diff of two exec graphs: how each stored state ends when the new job starts from the old one's savepoint."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
+from airflow_flinkcompat.exec_graph.facets import WAITING, differing_facets, facet_effects, rows_about
+from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateSpec
-from airflow_flinkcompat.model import Consequence
+from airflow_flinkcompat.exec_graph.model import (
+    LAYOUT,
+    MEANING,
+    MERGING_WINDOWS,
+    UNSURE,
+    ExecGraph,
+    Restore,
+    RestoreEffect,
+    StateEffect,
+    StateSpec,
+)
+
+CHAIN = ("operators up to it",)
+"""The facet that differs where an operator that keeps state has no counterpart."""
+_DEFAULT_MAX_PARALLELISM = 128
+"""Flink's own maximum for a parallelism of at most 85, where none is set."""
+_SILENT_BASES = frozenset(("source", "committer", "sink writer"))
+"""Bases of planned operators whose state is known without their being started."""
 
 
-class RestoreEffect(StrEnum):
-    """How a state ends in a plain restore, the worst first."""
-
-    REFUSED_AT_SUBMIT = "no operator has its id: the savepoint is refused at submit"
-    REFUSED_AT_RESTORE = "its operator stores something else: the job fails at its restore"
-    SILENTLY_WRONG = "its operator stores alike and means something else"
-    DROPPED = "its operator keeps something else, or nothing"
-    UNKNOWN = "unknown"
-    EMPTY = "it begins empty"
-    RIGHT = "it is read as it was written"
-
-    @property
-    def consequence(self) -> Consequence | None:
-        """The end of the whole restore; None where the effect alone does not decide it."""
-        return _CONSEQUENCES.get(self)
-
-
-_CONSEQUENCES = {
-    RestoreEffect.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
-    RestoreEffect.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
-    RestoreEffect.SILENTLY_WRONG: Consequence.SILENTLY_WRONG,
-}
-_ORDER = tuple(RestoreEffect)
-BAD_EFFECTS = frozenset((*_CONSEQUENCES, RestoreEffect.DROPPED))
-"""The effects on state that does not fit.
-
-Measured changes of which scripts alone show both jobs ended so (``tests/exec_graph/test_diff.py``).
-"""
-
-
-@dataclass(frozen=True)
-class StateEffect:
-    """The effect of a restore on one state.
-
-    Attributes:
-        effect: How it ends.
-        operator: The operator that keeps it.
-        facets: The facets of the operator that differ, in Flink's words.
-        before: The old operator.
-        after: The new one.
-        sinks: The sinks that the operator leads to, where the diff knows them.
-        evidence: Restores that ended right although these facets differed.
-        message: A sentence on it, "" where the facets say enough.
-        old: The state of the old job, where it was derived.
-        new: That of the new one.
-    """
-
-    effect: RestoreEffect
-    operator: str = ""
-    facets: tuple[str, ...] = ()
-    before: str = ""
-    after: str = ""
-    sinks: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-    message: str = ""
-    old: StateSpec | None = None
-    new: StateSpec | None = None
-
-
-@dataclass(frozen=True)
-class Restore:
-    """The effects of a plain restore, one for each state or group of facets that differs."""
-
-    states: tuple[StateEffect, ...] = ()
-
-    @property
-    def worst(self) -> RestoreEffect:
-        """The worst effect; ``RIGHT`` where nothing is stored."""
-        return min((each.effect for each in self.states), key=_ORDER.index, default=RestoreEffect.RIGHT)
-
-    @property
-    def stored(self) -> Restore:
-        """The effects on what the old job has stored, without states that only the new one has."""
-        return Restore(tuple(each for each in self.states if each.effect is not RestoreEffect.EMPTY))
-
-    @property
-    def differences(self) -> tuple[StateEffect, ...]:
-        """Every effect but ``RIGHT``."""
-        return tuple(each for each in self.states if each.effect is not RestoreEffect.RIGHT)
-
-    def having(self, *effects: RestoreEffect) -> tuple[StateEffect, ...]:
-        """The states with one of these effects."""
-        return tuple(each for each in self.states if each.effect in effects)
-
-
-NOTHING = Restore()
-"""The restore of a job that stores nothing."""
-
-
-def diff(old: ExecGraph, new: ExecGraph) -> Restore:
-    """Compare the states of two jobs by operator id, layout and meaning.
+def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
+    """Compare the states of two jobs by operator id, then by facets, registered states, or layout and meaning.
 
     Args:
-        old: What the deployed job keeps.
-        new: What the proposed job would keep.
+        old: The deployed job.
+        new: The proposed job.
+        restored: Whether Flink has restored the new job from a savepoint of the old one, so that nothing is refused.
 
     Returns:
-        The effect on each state of the old job, then those that begin empty.
+        The effect on each state. A refusal at submit stands alone, as no state is read then.
     """
-    known = {spec.id: spec for spec in new.specs if spec.id}
-    taken = {spec.id for spec in old.specs}
-    found = [_effect(spec, known.get(spec.id) if spec.id else None, new) for spec in old.specs]
-    empty = (
-        StateEffect(RestoreEffect.EMPTY, spec.name, new=spec)
-        for spec in new.specs
-        if spec.id not in taken or not spec.id
+    for refusal in _refusals(old, new):
+        return Restore((replace(refusal, effect=RestoreEffect.UNKNOWN) if restored else refusal,))
+    stored, found = ({spec.id: spec for spec in job.specs if spec.id} for job in (old, new))
+    pairs = [(spec, found[spec.id]) for spec in old.specs if spec.id in found]
+    return Restore(
+        (
+            *(_begun(spec, new) for spec in new.specs if spec.id not in stored),
+            *_other_number_of_sinks(old, new),
+            *(_unread(spec, new, restored=restored) for spec in old.specs if spec.id not in found),
+            *_compared((*pairs, *zip(old.bare_sinks, new.bare_sinks, strict=False)), old, new, restored=restored),
+        )
     )
-    return Restore((*found, *empty))
 
 
-def _effect(old: StateSpec, new: StateSpec | None, job: ExecGraph) -> StateEffect:
-    if not old.id:
-        effect = RestoreEffect.UNKNOWN
-    elif new is not None:
-        effect = _met(old, new)
-    else:
-        known = {None: RestoreEffect.UNKNOWN, True: RestoreEffect.DROPPED, False: RestoreEffect.REFUSED_AT_SUBMIT}
-        effect = known[job.has_operator(old.id)]
-    return StateEffect(effect, old.name, old=old, new=new)
+def diff_jobs(
+    jobs: Sequence[tuple[ExecGraph, ExecGraph]], numbers: tuple[int, int], *, restored: bool = False
+) -> Restore:
+    """Compare two scripts job by job; without counterparts their numbers of jobs differ."""
+    if not jobs and any(numbers):
+        texts = f"{numbers[0]} jobs", f"{numbers[1]} jobs"
+        return Restore((StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, "script", ("number of jobs",), *texts),))
+    return Restore(tuple(effect for job in jobs for effect in diff(*job, restored=restored).states))
 
 
-def _met(old: StateSpec, new: StateSpec) -> RestoreEffect:
-    """The effect of an operator on a state under its id."""
+def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
+    """Flink's refusals in the order in which it finds them: at submit, then when the planner restores state."""
+    for spec in old.specs:
+        if spec.id and new.has_operator(spec.id) is False:
+            stored = {each.id for each in old.specs}
+            other = next((each for each in new.specs if each.id not in stored), None)
+            message = f"the new job has no operator with the id of {spec.name} ({spec.id}), which keeps state"
+            yield StateEffect(
+                RestoreEffect.REFUSED_AT_SUBMIT, spec.operator, CHAIN, _path(spec), _path(other), new.sinks,
+                message=message, old=spec,
+            )  # fmt: skip
+    if new.submitted is None:
+        return
+    operators = {each.id: each for each in new.submitted.operators}
+    kept = [spec.planned for spec in old.specs if spec.planned is not None]
+    for each in kept:
+        stored_maximum = each.max_parallelism if each.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
+        wanted = operators[each.id].max_parallelism
+        if wanted not in (stored_maximum, 0, -1):  # where none is set, Flink takes that of the savepoint
+            message = f"the maximum parallelism of {each.name} changes from {stored_maximum} to {wanted}"
+            yield StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, each.name, message=message)
+    for each in kept:
+        if chain := new.submitted.restores.get(each.id):
+            migration = any(one["class"].endswith("StateMigrationException") for one in chain)
+            why = "is laid out otherwise, and Flink does not migrate it" if migration else chain[-1]["message"][:300]
+            message = f"the stored state of {each.name} {why}"
+            yield StateEffect(RestoreEffect.REFUSED_AT_RESTORE, each.name, message=message)
+
+
+def _begun(spec: StateSpec, job: ExecGraph) -> StateEffect:
+    """The effect on an operator for which nothing is stored: what it would have gathered is missing (measured)."""
+    facets = ("a new operator, which begins without state",)
+    evidence = tuple(each for row in rows_about(spec.operator, "new") for each in row.evidence)
+    return StateEffect(
+        RestoreEffect.EMPTY, spec.operator, facets, "no such operator", spec.description, job.sinks, evidence,
+        f"{spec.name} begins without state", new=spec,
+    )  # fmt: skip
+
+
+def _unread(spec: StateSpec, job: ExecGraph, *, restored: bool) -> StateEffect:
+    """The effect on state whose operator in the new job keeps none: nothing is refused (measured).
+
+    Whether anything is stored Flink knows better where it has restored the job.
+    """
+    known = spec.id and job.has_operator(spec.id) and not restored
+    effect = RestoreEffect.DROPPED if known else RestoreEffect.UNKNOWN
+    message = ""
+    if job.submitted is not None:
+        other = next(each for each in job.submitted.operators if each.id == spec.id)
+        message = f"{spec.name} keeps state, {other.name} in its place keeps none"
+    facets = ("what stands in its place keeps nothing",)
+    texts = spec.description, "no such state"
+    return StateEffect(effect, spec.operator, facets, *texts, job.sinks, message=message, old=spec)
+
+
+def _other_number_of_sinks(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
+    if len(old.bare_sinks) != len(new.bare_sinks):
+        before, after = (f"{len(job.bare_sinks)} sinks that keep nothing" for job in (old, new))
+        evidence = tuple(each for row in rows_about("sink", "number") for each in row.evidence)
+        yield StateEffect(RestoreEffect.UNKNOWN, "sink", ("number",), before, after, new.sinks, evidence)
+
+
+def _compared(
+    pairs: Iterable[tuple[StateSpec, StateSpec]], old: ExecGraph, new: ExecGraph, *, restored: bool
+) -> Iterator[StateEffect]:
+    changed: set[int] = set()
+    for one, other in pairs:
+        if one.planned is not None and other.planned is not None:
+            yield from _by_registered_states(one.planned, other.planned)
+        elif one.compiled and other.compiled:
+            yield from _by_facets(one, other, new, changed, restored=restored)
+        else:
+            yield StateEffect(_by_layout(one, other), one.operator, old=one, new=other)
+
+
+def _by_facets(
+    one: StateSpec, other: StateSpec, job: ExecGraph, changed: set[int], *, restored: bool
+) -> Iterator[StateEffect]:
+    """Compare an operator with its counterpart; ``changed`` gathers the places in its plan whose rows differ."""
+    assert one.compiled is not None
+    assert other.compiled is not None
+    assert job.symbols is not None
+    (before, _), (after, place) = one.compiled, other.compiled
+    differing = differing_facets(one, other, job.symbols)
+    if place in changed:  # what is below differs already
+        differing = [key for key in differing if key[0] is LAYOUT]
+    if before.version != after.version:  # each line writes keys of its own
+        differing = [key if {*one.facets} & {*other.facets} & {key} else (UNSURE, key[1]) for key in differing]
+    if not restored:
+        differing = _by_serializers(differing, one.layout, other.layout)
+    texts = one.description, other.description
+    for effect, facets, evidence in facet_effects(one, other, differing, restored=restored):
+        found = RestoreEffect.UNKNOWN if WAITING in other.conditions else effect
+        yield StateEffect(found, other.operator, facets, *texts, job.sinks, evidence, old=one, new=other)
+    if not differing:
+        yield StateEffect(RestoreEffect.RIGHT, other.operator, (), *texts, job.sinks, old=one, new=other)
+    if any(effect in (LAYOUT, MEANING) for effect, _ in differing):
+        changed |= _above(after, place)
+
+
+def _by_serializers(
+    differing: list[tuple[RestoreEffect, str]],
+    old: StateLayout | Unknown | None,
+    new: StateLayout | Unknown | None,
+) -> list[tuple[RestoreEffect, str]]:
+    """Decide by known layouts whether the restore fails or reads the state with another meaning."""
+    if not (isinstance(old, StateLayout) and isinstance(new, StateLayout)):
+        return differing
+    if _readable(old, new):
+        return [
+            (MEANING if effect is LAYOUT and name != MERGING_WINDOWS else effect, name) for effect, name in differing
+        ]
+    fails = any(effect is LAYOUT for effect, _ in differing)
+    return [(LAYOUT if effect is MEANING and not fails else effect, name) for effect, name in differing]
+
+
+def _by_registered_states(one: PlannedOperator, other: PlannedOperator) -> Iterator[StateEffect]:
+    """Compare the states that two operators register when Flink's planner starts them."""
+
+    def effect(found: RestoreEffect, message: str) -> StateEffect:
+        return StateEffect(found, other.name, message=message)
+
+    if one.states is None or other.states is None:
+        if (one.kind, one.component) != (other.kind, other.component):
+            names = other.component or other.kind, one.component or one.kind
+            yield effect(RestoreEffect.DROPPED, f"{one.name}: {names[0]} takes the place of {names[1]}")
+        if other.basis not in _SILENT_BASES:
+            yield effect(RestoreEffect.UNKNOWN, f"{other.name}: its state is unknown")
+        return
+    for name in sorted(one.states.keys() | other.states.keys()):
+        if name not in other.states:
+            yield effect(RestoreEffect.DROPPED, f"{one.name}: state {name} is no longer read")
+        elif name not in one.states:
+            yield effect(RestoreEffect.EMPTY, f"{other.name}: state {name} begins empty")
+        elif one.states[name] != other.states[name]:
+            yield effect(RestoreEffect.UNKNOWN, f"{other.name}: state {name} has other options")
+
+
+def _by_layout(old: StateSpec, new: StateSpec) -> RestoreEffect:
     if old.kind is not new.kind or (old.layout is None) != (new.layout is None):
         return RestoreEffect.DROPPED
     if isinstance(old.layout, Unknown) or isinstance(new.layout, Unknown):
@@ -149,7 +218,7 @@ def _met(old: StateSpec, new: StateSpec) -> RestoreEffect:
 
 
 def _readable(old: StateLayout, new: StateLayout) -> bool:
-    """Whether the serializers of the key and of every state that both have are the same, a time to live aside."""
+    """Return whether the serializers of the key and of each state that both have are equal, a time to live aside."""
     left, right = old.stored, new.stored
     before, after = _by_name(left.states), _by_name(right.states)
     return left.key == right.key and all(before[name] == after[name] for name in before.keys() & after.keys())
@@ -160,5 +229,32 @@ def _meant(layout: StateLayout) -> tuple[object, ...]:
 
 
 def _by_name(states: Iterable[NamedState]) -> Mapping[str, NamedState]:
-    # A time to live that comes or goes is taken over or not by line and backend; plans name it beside.
+    # A time to live that comes or goes is taken over or not by line and backend; a rule decides over it.
     return {state.name: replace(state, time_to_live=False) for state in states}
+
+
+def _above(plan: CompiledPlan, place: int) -> set[int]:
+    found: set[int] = set()
+    waiting = [place]
+    while waiting:
+        for reader in plan.readers[waiting.pop()]:
+            if reader not in found:
+                found.add(reader)
+                waiting.append(reader)
+    return found
+
+
+def _path(spec: StateSpec | None) -> str:
+    """The kinds from the sources up to an operator of a compiled plan."""
+    if spec is None or spec.compiled is None:
+        return "no such operator"
+    plan, operator = spec.compiled
+
+    def upto(place: int) -> str:
+        node = plan.nodes[place]
+        below = [upto(each) for each in node.inputs]
+        if not below:
+            return node.kind
+        return f"{below[0] if len(below) == 1 else '(' + ' | '.join(below) + ')'} > {node.kind}"
+
+    return upto(operator)

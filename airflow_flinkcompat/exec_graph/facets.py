@@ -1,18 +1,28 @@
-"""Parts of a node in which two plans may differ, and the effects of measured restores in which they did."""
+"""Facets of exec nodes in which two plans differ, with the effects of measured restores in which they did."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, RestoreEffect, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 
 _ANY = "*"
+COLUMN_INDEPENDENT, BARE = "independent of columns", "nothing in front"
+"""Conditions of the table of facets on sinks: columns decide about no state, and no materializer stands in front."""
+WAITING = "may be asynchronous"
+"""The condition of a lookup whose rows may wait for an answer, though nobody knows it."""
+_ROWS_BELOW = (MEANING, "rows below")
+_OF_ACCUMULATORS = frozenset(
+    {(LAYOUT, "accumulators"), (LAYOUT, "retraction"), (MEANING, "aggregates"), (UNSURE, "argument types")}
+)
 
 
 @dataclass(frozen=True)
@@ -75,21 +85,94 @@ def _word(value: Any) -> str:
     return "" if value in (None, ()) else str(value)
 
 
-class Aspect(StrEnum):
-    """What of an operator differs. ``OTHER``: something of which it is not known whether it matters to state."""
-
-    LAYOUT = "layout"
-    MEANING = "meaning"
-    OTHER = "other"
-
-
-Facets = dict[tuple[Aspect, str], Hashable]
-
-
-def aspect_of(kind: str, facet: str, config: Mapping[str, Any]) -> Aspect | None:
-    """What a facet of a node says by the table of facets; None where it takes no part in state."""
+def facet_effect(kind: str, facet: str, config: Mapping[str, Any]) -> RestoreEffect | None:
+    """The effect of a facet of a node by the table of facets; None where it takes no part in state."""
     rows = [row for row in rows_about(kind, facet) if row.holds_of(config)]
     if not all(row.compared for row in rows):
         return None
-    wrong = all(row.effect is RestoreEffect.SILENTLY_WRONG for row in rows)
-    return Aspect.MEANING if wrong else Aspect.OTHER
+    return MEANING if all(row.effect is MEANING for row in rows) else UNSURE
+
+
+def differing_facets(old: StateSpec, new: StateSpec, symbols: Symbols) -> list[tuple[RestoreEffect, str]]:
+    """The facets that differ; without those of accumulators that hold the same numbers in the same order."""
+    keys = dict.fromkeys((*old.facets, *new.facets))
+    found = [key for key in keys if old.facets.get(key) != new.facets.get(key)]
+    if not all(Trait.AGGREGATES in ExecKind(each.operator).traits for each in (old, new)):
+        return found
+    if _ROWS_BELOW in found and _fewer_keys(old, new, symbols):
+        found.remove(_ROWS_BELOW)
+    if not _OF_ACCUMULATORS.isdisjoint(found):
+        before, after = map(_contents, (old, new))
+        if before is not None and before == after:
+            return [key for key in found if key not in _OF_ACCUMULATORS]
+    return found
+
+
+def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
+    """Return whether an aggregation reads fewer rows for a condition on its keys alone: other keys stay as they are."""
+    keys = new.facets.get((MEANING, "keys"))
+    before, after = (each.facets[_ROWS_BELOW] for each in (old, new))
+    if not (isinstance(keys, tuple) and isinstance(before, int) and isinstance(after, int)):
+        return False
+    more = symbols.narrowed(after, before)
+    known = frozenset(each for each in keys if isinstance(each, int))
+    return bool(more) and all(symbols.columns_of(each) <= known for each in more or ())
+
+
+def _contents(spec: StateSpec) -> Hashable:
+    """The content of each field of an aggregation's states; None where it is unknown."""
+    if not isinstance(spec.layout, StateLayout):
+        return None
+    fields = [
+        (state, each)
+        for state in spec.layout.states
+        for each in (*(state.map_key.fields if state.map_key else ()), *state.value.fields)
+    ]
+    if any(each.meaning is None for _, each in fields):
+        return None
+    return tuple((state.name, state.kind, state.namespace, each.type, _content(each.meaning)) for state, each in fields)
+
+
+def _content(meaning: Hashable) -> Hashable:
+    """The number that a field holds, whatever call it belongs to; a sum begins with NULL or with 0."""
+    if isinstance(meaning, CallPart) and meaning.content is not None:
+        return meaning.content, meaning.null_at_first
+    return meaning
+
+
+def facet_effects(
+    old: StateSpec, new: StateSpec, differing: Sequence[tuple[RestoreEffect, str]], *, restored: bool
+) -> Iterator[tuple[RestoreEffect, tuple[str, ...], tuple[str, ...]]]:
+    """The facets that differ by their effect, with the restores that show them to be right."""
+    found = {effect for effect, _ in differing}
+    conditions = old.conditions & new.conditions | new.conditions & {COLUMN_INDEPENDENT}
+    for effect in (LAYOUT, MEANING, UNSURE):
+        if effect is MEANING and LAYOUT in found and not restored:
+            continue  # the restore fails first, so that no row comes of the other meaning
+        rows = {key[1]: _row(old, new, key, conditions) for key in differing if key[0] is effect}
+        effects = {name: UNSURE if row is None else row.effect for name, row in rows.items()}
+        wrong = tuple(name for name, each in effects.items() if each is MEANING)
+        unsure = tuple(name for name, each in effects.items() if each is UNSURE)
+        if wrong:
+            yield MEANING, wrong, ()
+        if unsure:  # where Flink has read the state, another layout by the plan alone is not known to matter
+            yield UNSURE if effect is LAYOUT and restored else effect, unsure, ()
+        for name, row in rows.items():
+            if row is not None and row.effect is RestoreEffect.RIGHT:
+                yield UNSURE, (name,), row.evidence
+
+
+def _row(old: StateSpec, new: StateSpec, key: tuple[RestoreEffect, str], conditions: Set[str]) -> FacetRow | None:
+    """The row of the table about a facet that differs; its conditions on a node are asked where the facet is made."""
+    effect, name = key
+    if effect is LAYOUT or (effect is MEANING and new.kind is not StateKind.SINK):
+        return None
+    return next(
+        (
+            row
+            for row in rows_about(new.operator, name)
+            if row.speaks_of(old.facets.get(key), new.facets.get(key))
+            and (row.when not in (BARE, COLUMN_INDEPENDENT) or conditions >= {BARE, row.when})
+        ),
+        None,
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
+from airflow_flinkcompat.exec_graph.diff import diff_jobs
 from airflow_flinkcompat.exec_graph.exec_node import (
     ROWTIME,
     CompiledPlan,
@@ -17,12 +18,13 @@ from airflow_flinkcompat.exec_graph.exec_node import (
     call_function,
     time_attribute,
 )
-from airflow_flinkcompat.exec_graph.facets import Aspect
+from airflow_flinkcompat.exec_graph.facets import BARE, COLUMN_INDEPENDENT, WAITING
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, OperatorKind, SinkOperator, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, ExecGraph, Restore, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
+from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.outputs import Columns, computed_columns, outputs_of, taken_by
@@ -33,6 +35,8 @@ from airflow_flinkcompat.exec_graph.windows import meaning_without_window, slice
 from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 _SCAN = ExecKind.TABLE_SOURCE_SCAN
+QUERY_SINK = "flinkcompat_query"
+"""The sink in front of which a bare query is planned; it keeps nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,103 @@ class JobSettings:
 
 
 DEFAULTS = JobSettings()
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """Declarations and settings of two scripts that compiled plans do not show, by the plans' names of tables.
+
+    Attributes:
+        stateless_sinks: Sinks that keep nothing.
+        column_independent_sinks: Sinks whose state is read under other columns of their table.
+        identities: By source what makes a column of it the same one on both sides.
+        renamed: By the new name of a source its old name.
+        waiting: Tables of lookups that may be asynchronous.
+        settings: The settings of the old and of the new job.
+    """
+
+    stateless_sinks: Set[str] = frozenset()
+    column_independent_sinks: Set[str] = frozenset()
+    identities: Mapping[str, ColumnIdentity] | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    waiting: Set[str] = frozenset()
+    settings: tuple[JobSettings, JobSettings] = (DEFAULTS, DEFAULTS)
+
+
+def job_graphs(
+    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], facts: PlanFacts | None = None
+) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
+    """The exec graphs of each job before and after, with one table of meanings.
+
+    Jobs are paired by the sinks they write to, else in order; none where neither fits. Jobs that only come, or only
+    go, leave the others as they are.
+    """
+    facts = facts or PlanFacts()
+    jobs = _paired(old, new)
+    known = {name: after for after, before in facts.renamed.items() for name in (after, before)}
+    tables = {**_table_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
+
+    def graphs(job: tuple[CompiledPlan, CompiledPlan]) -> tuple[ExecGraph, ExecGraph]:
+        symbols = Symbols()
+        before, after = (
+            job_state(
+                compiled_state(plan, symbols, tables, facts.stateless_sinks, facts.identities, settings, facts.waiting),
+                symbols,
+                facts,
+            )
+            for plan, settings in zip(job, facts.settings, strict=True)
+        )
+        return before, after
+
+    return tuple(map(graphs, jobs))
+
+
+def diff_plans(
+    old: Sequence[CompiledPlan],
+    new: Sequence[CompiledPlan],
+    facts: PlanFacts | None = None,
+    *,
+    restored: bool = False,
+) -> Restore:
+    """Compare the compiled plans of two scripts, job by job."""
+    return diff_jobs(job_graphs(old, new, facts), (len(old), len(new)), restored=restored)
+
+
+def _paired(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tuple[CompiledPlan, CompiledPlan]]:
+    left, right = ({sinks_of(plan): plan for plan in side} for side in (old, new))
+    distinct = len(left) == len(old) and len(right) == len(new)
+    if distinct and (left.keys() <= right.keys() or right.keys() <= left.keys()):
+        return [(plan, right[sinks]) for sinks, plan in left.items() if sinks in right]
+    return list(zip(old, new, strict=True)) if len(old) == len(new) else []
+
+
+def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
+    """The tables a job writes to, as its plan names them."""
+    return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind is ExecKind.SINK))
+
+
+def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
+    """The tables that jobs read by scans, as their plans name them."""
+    return list(dict.fromkeys(_scanned(node) for plan in plans for node in plan.nodes if node.kind is _SCAN))
+
+
+def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
+    nodes = (node for plan in plans for node in plan.nodes if node.kind is ExecKind.LOOKUP_JOIN)
+    return list(dict.fromkeys(map(lookup_identifier, nodes)))
+
+
+def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
+    """Source tables that only one side knows, paired in their order: a rule judges a renamed table.
+
+    Both of a pair have the new name, as in the new script, of which state may be computed from history.
+    """
+    found: dict[str, str] = {}
+    for tables in (sources_of, _lookups_of):
+        left, right = tables(old), tables(new)
+        gone = [each for each in left if each not in {*right, *known}]
+        come = [each for each in right if each not in {*left, *known}]
+        found |= {name: after for before, after in zip(gone, come, strict=False) for name in (before, after)}
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +304,31 @@ _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys"
 """What the layout of a state says."""
 
 
-def job_state(compiled: CompiledState, symbols: Symbols) -> ExecGraph:
-    """What a job keeps, state by state."""
-    specs = tuple(_spec(number, each, symbols, compiled) for number, each in compiled.operators if each.keeps)
-    return ExecGraph((compiled.graph,), specs)
+def job_state(compiled: CompiledState, symbols: Symbols, facts: PlanFacts | None = None) -> ExecGraph:
+    """The exec graph of a job with the state of its operators."""
+    facts = facts or PlanFacts()
+    specs = [
+        (each.keeps, replace(_spec(id, each, symbols, compiled), conditions=_conditions(each, facts)))
+        for id, each in compiled.operators
+    ]
+    return ExecGraph(
+        (compiled.graph,),
+        tuple(spec for keeps, spec in specs if keeps),
+        tuple(spec for keeps, spec in specs if not keeps),
+        sinks_of(compiled.plan),
+        symbols,
+    )
+
+
+def _conditions(operator: CompiledOperator, facts: PlanFacts) -> frozenset[str]:
+    node = operator.node
+    if node.kind is ExecKind.LOOKUP_JOIN:
+        return frozenset({WAITING} if lookup_identifier(node) in facts.waiting else ())
+    if node.kind is not ExecKind.SINK:
+        return frozenset()
+    bare = () if keeps_rows(node) else (BARE,)
+    independent = sink_identifier(node) in {*facts.stateless_sinks, *facts.column_independent_sinks}
+    return frozenset((*bare, COLUMN_INDEPENDENT) if independent else bare)
 
 
 def _kind(node: ExecNode) -> StateKind:
@@ -221,12 +343,12 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
         stored = stored.with_compositions(partial(_composition, symbols))
     # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
-    means = {Aspect.MEANING}
+    means = {MEANING}
     if isinstance(stored, Unknown) or (stored is None and kind is StateKind.OPERATOR):
-        said, means = frozenset(), {Aspect.MEANING, Aspect.LAYOUT}
+        said, means = frozenset(), {MEANING, LAYOUT}
     meaning, unverified = (
-        tuple((name, value) for (aspect, name), value in operator.facets.items() if aspect in of and name not in said)
-        for of in (means, {Aspect.OTHER})
+        tuple((name, value) for (effect, name), value in operator.facets.items() if effect in of and name not in said)
+        for of in (means, {UNSURE})
     )
     name = _NAMES[kind](node)
     further = _after_in_sink(number, compiled.graph) if kind is StateKind.SINK else ()
@@ -235,13 +357,14 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     told = replace(
         told,
         sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind is ExecKind.SINK),
-        rows=operator.facets.get((Aspect.MEANING, "rows below")),
+        rows=operator.facets.get((MEANING, "rows below")),
         compiled=(compiled.plan, node.place),
+        facets=operator.facets,
     )
     if kind is StateKind.POSITIONS:
         options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})
         above = Counter(
-            (_NAMES[_kind(each.node)](each.node), each.facets.get((Aspect.MEANING, "rows below")))
+            (_NAMES[_kind(each.node)](each.node), each.facets.get((MEANING, "rows below")))
             for each in stateful_downstream
         )
         told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
@@ -268,8 +391,8 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
     def meaning(changed: str, change: Callable[[Hashable], Hashable]) -> Hashable:
         return tuple(
             (name, change(value) if name == changed else value)
-            for (of_aspect, name), value in operator.facets.items()
-            if of_aspect is Aspect.MEANING and name not in _IN_LAYOUT
+            for (effect, name), value in operator.facets.items()
+            if effect is MEANING and name not in _IN_LAYOUT
         )
 
     return replace(
@@ -277,7 +400,7 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
         meaning_without_filter=meaning(
             "rows below", lambda rows: symbols.meaning_without_filter(rows) if isinstance(rows, int) else rows
         ),
-        windows=sliced_window(operator.facets[Aspect.MEANING, "window"]),
+        windows=sliced_window(operator.facets[MEANING, "window"]),
         meaning_without_window=meaning("window", meaning_without_window),
     )
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from airflow_flinkcompat.exec_graph.columns import stored_as
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
-from airflow_flinkcompat.exec_graph.facets import Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, OperatorKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.model import Facets
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.model import FunctionDeclaration

@@ -1,4 +1,4 @@
-"""What a job keeps, whoever tells it: the plan of its script or one that Flink compiled."""
+"""The exec graph of a job with the state of its operators, and the effects of a restore on them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,49 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
+from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, SubmittedJob
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.model import Consequence
+
+
+class RestoreEffect(StrEnum):
+    """The end of a state in a restore from a savepoint, plain or migrated, the worst first."""
+
+    REFUSED_AT_SUBMIT = "no operator has its id: the savepoint is refused at submit"
+    REFUSED_AT_RESTORE = "its operator stores something else: the job fails at its restore"
+    SILENTLY_WRONG = "its operator stores alike and means something else"
+    NOT_MIGRATABLE = "cannot be kept"
+    DROPPED = "dropped"
+    UNKNOWN = "unknown"
+    EMPTY = "begins empty"
+    COMPUTED = "computed from history"
+    REWRITTEN = "rewritten field by field"
+    MOVED = "carried to another identity"
+    RIGHT = "carried as it is"
+
+    @property
+    def consequence(self) -> Consequence | None:
+        """The end of the whole restore; None where the effect alone does not decide it."""
+        return _CONSEQUENCES.get(self)
+
+
+_CONSEQUENCES = {
+    RestoreEffect.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
+    RestoreEffect.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
+    RestoreEffect.SILENTLY_WRONG: Consequence.SILENTLY_WRONG,
+    RestoreEffect.DROPPED: Consequence.SILENTLY_WRONG,
+}
+FAILING_EFFECTS = frozenset(_CONSEQUENCES)
+"""The effects on state that does not fit, as measured restores ended (``tests/exec_graph/test_diff.py``)."""
+LAYOUT, MEANING, UNSURE = RestoreEffect.REFUSED_AT_RESTORE, RestoreEffect.SILENTLY_WRONG, RestoreEffect.UNKNOWN
+"""The effects of facets that differ: of the stored layout, of its meaning, or of something that may not matter."""
+MERGING_WINDOWS = "window state"
+"""The facet of windows that merge, whose restore fails without a mapping of windows though all serializers fit."""
+Facets = dict[tuple[RestoreEffect, str], Hashable]
+"""The parts of an operator that decide over its state, by the effect of a difference and by name."""
 
 
 class StateKind(StrEnum):
@@ -42,6 +82,9 @@ class StateSpec:
         rows: Of an operator the rows that come in, as far as a compiled plan tells them.
         outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.
         compiled: The compiled plan that holds it and the place of its node there; None where there is none.
+        facets: The parts that decide over its state, where a compiled plan shows them.
+        conditions: The conditions of rows of the table of facets that its node meets.
+        planned: The operator as Flink's planner would submit it, where it was asked.
     """
 
     kind: StateKind
@@ -61,21 +104,110 @@ class StateSpec:
     rows: Hashable = field(default=None, compare=False)
     outputs: frozenset[tuple[str, frozenset[Hashable]]] = field(default=frozenset(), compare=False)
     compiled: tuple[CompiledPlan, int] | None = field(default=None, compare=False, repr=False)
+    facets: Facets = field(default_factory=dict, compare=False, repr=False)
+    conditions: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    planned: PlannedOperator | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def operator(self) -> str:
+        """The kind of its exec node, or its name where no compiled plan holds it."""
+        return self.compiled[0].nodes[self.compiled[1]].kind if self.compiled else self.name
+
+    @property
+    def description(self) -> str:
+        """Flink's description of its exec node."""
+        return self.compiled[0].nodes[self.compiled[1]].description if self.compiled else ""
 
 
 @dataclass(frozen=True)
 class ExecGraph:
-    """What a job keeps.
+    """The operators of a job with the state that they keep.
 
     Attributes:
         graphs: Its operators. Several where it is not certain which of them Flink plans.
-        specs: What they keep, sources first.
+        specs: Their state, sources first.
+        bare_sinks: The sinks of a compiled plan that keep nothing.
+        sinks: The names of all sinks, as a compiled plan has them.
+        symbols: The table of meanings that both jobs of a diff share, where compiled plans show facets.
+        submitted: The job as Flink's planner would submit it, where it was asked.
     """
 
     graphs: tuple[StreamGraph, ...]
     specs: tuple[StateSpec, ...]
+    bare_sinks: tuple[StateSpec, ...] = ()
+    sinks: tuple[str, ...] = ()
+    symbols: Symbols | None = field(default=None, compare=False, repr=False)
+    submitted: SubmittedJob | None = field(default=None, compare=False, repr=False)
 
     def has_operator(self, operator_id: str) -> bool | None:
-        """Whether an operator of the job has an id."""
+        """Return whether an operator of the job has an id; None where that is uncertain."""
+        if self.submitted is not None:
+            return any(each.id == operator_id for each in self.submitted.operators)
         found = {operator_id in graph.ids for graph in self.graphs}
         return found.pop() if len(found) == 1 else None
+
+
+@dataclass(frozen=True)
+class StateEffect:
+    """The effect of a restore on one state.
+
+    Attributes:
+        effect: How it ends.
+        operator: The operator that keeps it.
+        facets: The facets of the operator that differ, in Flink's words.
+        before: The old operator.
+        after: The new one.
+        sinks: The sinks that the operator leads to, where the diff knows them.
+        evidence: Restores that ended right although these facets differed.
+        message: A sentence on it, "" where the facets say enough.
+        old: The state of the old job, where it was derived.
+        new: That of the new one.
+    """
+
+    effect: RestoreEffect
+    operator: str = ""
+    facets: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    sinks: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    message: str = ""
+    old: StateSpec | None = None
+    new: StateSpec | None = None
+
+
+@dataclass(frozen=True)
+class Restore:
+    """The effects of a plain restore, one for each state or group of facets that differs."""
+
+    states: tuple[StateEffect, ...] = ()
+
+    @property
+    def worst_effect(self) -> RestoreEffect:
+        """The worst effect; ``RIGHT`` where nothing is stored."""
+        found = (each.effect for each in self.states)
+        return min(found, key=tuple(RestoreEffect).index, default=RestoreEffect.RIGHT)
+
+    @property
+    def stored(self) -> Restore:
+        """The effects on what the old job has stored, without states that only the new one has."""
+        return Restore(tuple(each for each in self.states if each.effect is not RestoreEffect.EMPTY))
+
+    @property
+    def refusal(self) -> StateEffect | None:
+        """The state over which Flink refuses the savepoint; None where it refuses nothing."""
+        refused = RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE
+        return next(iter(self.having(*refused)), None)
+
+    @property
+    def differences(self) -> tuple[StateEffect, ...]:
+        """Every effect but ``RIGHT``."""
+        return tuple(each for each in self.states if each.effect is not RestoreEffect.RIGHT)
+
+    def having(self, *effects: RestoreEffect) -> tuple[StateEffect, ...]:
+        """Return the states with one of these effects."""
+        return tuple(each for each in self.states if each.effect in effects)
+
+
+NOTHING = Restore()
+"""The restore of a job that stores nothing."""

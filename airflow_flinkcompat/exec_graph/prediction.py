@@ -1,4 +1,4 @@
-"""The diff of two jobs as Flink's planner would submit them: operator ids, states and their serializers are exact."""
+"""The answers of Flink's planner for two scripts: the diff of their jobs, and the limits of what it shows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.diff import diff
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, SubmittedJob
+from airflow_flinkcompat.exec_graph.model import NOTHING, ExecGraph, Restore, StateEffect, StateKind, StateSpec
 
-REFUSED_AT_SUBMIT, REFUSED_AT_RESTORE = RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE
-_DEFAULT_MAX_PARALLELISM = 128
-"""Flink's own maximum for a parallelism of at most 85, where none is set."""
 _SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
 _SHOWS = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"))
 _COUNTED = (
@@ -56,7 +54,7 @@ class Prediction:
     @property
     def refusal(self) -> StateEffect | None:
         """The state over which Flink refuses the restore; None where it refuses nothing."""
-        return next(iter(self.restore.having(REFUSED_AT_SUBMIT, REFUSED_AT_RESTORE)), None)
+        return self.restore.refusal
 
     @property
     def is_uncertain(self) -> bool:
@@ -82,18 +80,23 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     operators = [each for pair in pairs for job in pair for each in job.operators]
     if counted := next((each for each in operators if each.counted and each.stateful), None):
         return replace(said, doubt=f"the id of {counted.name} {_COUNTED}")
-    for before, after in pairs:
-        for refusal in _refusals(before, after):
-            return replace(said, restore=Restore((refusal,)))
+    restores = [diff(*map(_graph, pair)) for pair in pairs]
+    if refusal := next((each.refusal for each in restores if each.refusal), None):
+        return replace(said, restore=Restore((refusal,)))
     return replace(
         said,
         unproven=(*said.unproven, *(each for pair in pairs for each in _unfinished(*pair))),
-        restore=Restore(tuple(each for pair in pairs for each in (*_losses(*pair), *_novelties(*pair)))),
+        restore=Restore(tuple(each for restore in restores for each in restore.states)),
         alike=all(_classes(before) == _classes(after) for before, after in pairs),
         bare_sinks=tuple(
             sorted(_bare_sinks(old) & _bare_sinks(new) - {each.rpartition(".")[2] for each in said.stubs})
         ),
     )
+
+
+def _graph(job: SubmittedJob) -> ExecGraph:
+    specs = (StateSpec(StateKind.OPERATOR, each.name, each.id, planned=each) for each in job.operators if each.stateful)
+    return ExecGraph((), tuple(specs), submitted=job)
 
 
 def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
@@ -147,60 +150,3 @@ def _classes(job: SubmittedJob) -> list[tuple[str, str, str]]:
         ("" if each.counted else each.id, _NUMBER.sub("", each.kind), _NUMBER.sub("", each.component))
         for each in job.operators
     )
-
-
-def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[StateEffect]:
-    """Flink's refusals in the order in which it finds them: at submit, then when state is read."""
-    found = {each.id: each for each in after.operators}
-    kept = [each for each in before.operators if each.stateful]
-    for each in kept:
-        if each.id not in found:
-            message = f"the new job has no operator with the id of {each.name} ({each.id}), which keeps state"
-            yield StateEffect(REFUSED_AT_SUBMIT, each.name, message=message)
-    for each in kept:
-        stored = each.max_parallelism if each.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
-        wanted = found[each.id].max_parallelism
-        if wanted not in (stored, 0, -1):  # where none is set, Flink takes that of the savepoint
-            message = f"the maximum parallelism of {each.name} changes from {stored} to {wanted}"
-            yield StateEffect(REFUSED_AT_SUBMIT, each.name, message=message)
-    for each in kept:
-        if chain := after.restores.get(each.id):
-            migration = any(one["class"].endswith("StateMigrationException") for one in chain)
-            why = "is laid out otherwise, and Flink does not migrate it" if migration else chain[-1]["message"][:300]
-            yield StateEffect(REFUSED_AT_RESTORE, each.name, message=f"the stored state of {each.name} {why}")
-
-
-def _losses(before: SubmittedJob, after: SubmittedJob) -> Iterator[StateEffect]:
-    found = {each.id: each for each in after.operators}
-
-    def dropped(message: str) -> StateEffect:
-        return StateEffect(RestoreEffect.DROPPED, one.name, message=message)
-
-    for one in filter(lambda each: each.stateful, before.operators):
-        other = found[one.id]
-        if not other.stateful:
-            yield dropped(f"{one.name} keeps state, {other.name} in its place keeps none")
-        elif one.states is not None and other.states is not None:
-            gone = sorted(set(one.states) - set(other.states))
-            yield from (dropped(f"{one.name}: state {name} is no longer read") for name in gone)
-        elif (one.kind, one.component) != (other.kind, other.component):
-            yield dropped(f"{one.name}: {other.component or other.kind} takes the place of {one.component or one.kind}")
-
-
-def _novelties(before: SubmittedJob, after: SubmittedJob) -> Iterator[StateEffect]:
-    stored = {each.id: each for each in before.operators}
-    for other in filter(lambda each: each.stateful, after.operators):
-        one = stored.get(other.id)
-        if one is None or not one.stateful:
-            yield StateEffect(RestoreEffect.EMPTY, other.name, message=f"{other.name} begins without state")
-        elif one.states is None or other.states is None:
-            if other.basis not in ("source", "committer", "sink writer"):
-                yield StateEffect(RestoreEffect.UNKNOWN, other.name, message=f"{other.name}: its state is unknown")
-        else:
-            for name in sorted(other.states):
-                if name not in one.states:
-                    message = f"{other.name}: state {name} begins empty"
-                    yield StateEffect(RestoreEffect.EMPTY, other.name, message=message)
-                elif one.states[name] != other.states[name]:
-                    message = f"{other.name}: state {name} has other options"
-                    yield StateEffect(RestoreEffect.UNKNOWN, other.name, message=message)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes import family_of
 from airflow_flinkcompat.exec_graph.nodes.aggregate import local_columns
 from airflow_flinkcompat.exec_graph.nodes.changelog import adds_only
@@ -24,7 +24,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbo
 class CompiledOperator:
     """A stateful operator, or a sink that keeps nothing.
 
-    Its node, the facets of its state by aspect and name, and the columns of what it reads; of a source its rows.
+    Its node, the facets of its state by effect and name, and the columns of what it reads; of a source its rows.
     """
 
     node: ExecNode
@@ -59,9 +59,7 @@ def operators(
             written = frozen({"kind": node.kind, **own(node)})
             rows = symbols.of("source", written)
             columns.append(made(node, [symbols.of("of source", rows, i) for i in range(len(node.names))], rows))
-            found.append(
-                CompiledOperator(node, {(Aspect.MEANING, "rows"): written, (Aspect.LAYOUT, "types"): node.types})
-            )
+            found.append(CompiledOperator(node, {(MEANING, "rows"): written, (LAYOUT, "types"): node.types}))
         elif node.kind is ExecKind.SINK:
             columns.append(inputs[0])
             keeps = keeps_rows(node) or sink_identifier(node) not in stateless_sinks
@@ -91,16 +89,16 @@ _COLUMNS = frozenset(("aggregates", "stored columns"))
 def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
     if Trait.AGGREGATES in node.kind.traits:
         op = rows_meaning("aggregate", facets, symbols, _COLUMNS)
-        keys, calls = facets[Aspect.MEANING, "keys"], facets[Aspect.MEANING, "aggregates"]
+        keys, calls = facets[MEANING, "keys"], facets[MEANING, "aggregates"]
         fields = [each["property"]["kind"] for each in node.config.get("namedWindowProperties") or ()]
         parts = [*keys, *calls, *fields]  # type: ignore[misc]
         parts += [(i, calls) for i in range(len(node.names) - len(parts))]
     elif node.kind in (ExecKind.MATCH, ExecKind.PROCESS_TABLE_FUNCTION):  # columns of their own, in order
         op = rows_meaning(node.kind, facets, symbols)
-        parts = [(i, facets.get((Aspect.OTHER, "measures"))) for i in range(len(node.names))]
+        parts = [(i, facets.get((UNSURE, "measures"))) for i in range(len(node.names))]
     else:
         op = rows_meaning(node.kind, facets, symbols, _COLUMNS)
-        calls = facets.get((Aspect.MEANING, "aggregates"), ())
+        calls = facets.get((MEANING, "aggregates"), ())
         parts = [*joined(inputs).symbols, *calls]  # type: ignore[misc]
         parts = parts[: len(node.names)] + [("beside", i) for i in range(len(node.names) - len(parts))]
     columns = made(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))

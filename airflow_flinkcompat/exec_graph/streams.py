@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ExecNode, time_attribute
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.model import LAYOUT, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.symbols import (
     ColumnMeanings,
     Symbol,
@@ -34,14 +34,14 @@ def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str
     """
     told = (
         (name, value)
-        for (aspect, name), value in facets.items()
-        if aspect is not Aspect.LAYOUT and name not in _SAME_ROWS and name not in but
+        for (effect, name), value in facets.items()
+        if effect is not LAYOUT and name not in _SAME_ROWS and name not in but
     )
     return symbols.of(kind, *told)
 
 
 def facets_aside(node: ExecNode) -> Facets:
-    return {(Aspect.OTHER, key): frozen(node.config[key]) for key in sorted(ASIDE) if key in node.config}
+    return {(UNSURE, key): frozen(node.config[key]) for key in sorted(ASIDE) if key in node.config}
 
 
 def types_at(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:

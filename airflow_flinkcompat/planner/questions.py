@@ -15,10 +15,10 @@ from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.connectors import FORMATS, ConnectorFacts, Known, LookupSupport, catalogue
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
-from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
-from airflow_flinkcompat.exec_graph.diff import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.exec_node import PlanError, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
+from airflow_flinkcompat.exec_graph.model import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation

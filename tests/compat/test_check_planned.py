@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat import Outcome, Report, Side
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.compat.plan_comparison import Plans, example_plans
 from airflow_flinkcompat.compat.report import READ
-from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.model import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Consequence
 

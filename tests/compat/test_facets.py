@@ -11,10 +11,10 @@ import pytest
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.evidence import RIGHT, lines_restored_right, restores
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans
-from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.facets import FacetRow, facet_rows
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, PlanFacts, diff_plans
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
 from tests.measured_plans import pairs, planned, written
 
 ROWS = [row for rows in facet_rows().values() for row in rows]
@@ -99,7 +99,7 @@ def test_another_key_of_a_sink_matters_where_rows_are_held_by_it(*, held: bool, 
         schema["primaryKey"] = {"name": "PK", "type": "PRIMARY_KEY", "columns": [column]}
         return [read_plan(json.dumps(plan))]
 
-    found = compare_plans(keyed("a"), keyed("b"), frozenset({SINK}), restored=True)
+    found = diff_plans(keyed("a"), keyed("b"), PlanFacts({SINK}), restored=True)
     assert any(not each.evidence for each in found.differences) is open_
 
 
@@ -127,7 +127,7 @@ def with_condition(condition: Any) -> Any:
 
 def compared(one: Any, other: Any) -> tuple[RestoreEffect, ...]:
     old, new = ([read_plan(json.dumps(with_condition(each)))] for each in (one, other))
-    return tuple(each.effect for each in compare_plans(old, new, frozenset({SINK})).differences)
+    return tuple(each.effect for each in diff_plans(old, new, PlanFacts({SINK})).differences)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def looked_up(table: str = DIM, **config: Any) -> Any:
 
 def over_lookups(one: Any, other: Any, *, waits: bool = True) -> list[StateEffect]:
     old, new = ([read_plan(json.dumps(each))] for each in (one, other))
-    found = compare_plans(old, new, frozenset({SINK}), restored=True, waiting=frozenset({DIM} if waits else ()))
+    found = diff_plans(old, new, PlanFacts({SINK}, waiting={DIM} if waits else set()), restored=True)
     return [each for each in found.differences if not each.evidence]
 
 
@@ -222,11 +222,10 @@ RETRIES: dict[str, Any] = {"retryOptions": {"retry-predicate": "lookup_miss", "m
 @pytest.mark.parametrize("waits", [True, False])
 def test_how_a_lookup_is_asked_is_right_whether_or_not_it_waits(*, waits: bool) -> None:
     assert over_lookups(looked_up(), looked_up(**RETRIES), waits=waits) == []
-    (seen,) = compare_plans(
+    (seen,) = diff_plans(
         [read_plan(json.dumps(looked_up()))],
         [read_plan(json.dumps(looked_up(**RETRIES)))],
-        frozenset({SINK}),
-        waiting=frozenset({DIM}),
+        PlanFacts({SINK}, waiting={DIM}),
     ).differences
     assert (seen.operator, seen.facets) == ("lookup-join", ("retryOptions",))
 

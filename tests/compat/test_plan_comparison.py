@@ -18,10 +18,10 @@ from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_pl
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
-from airflow_flinkcompat.exec_graph.compare import compare_plans
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, diff_plans
 from airflow_flinkcompat.exec_graph.migration import StateAction
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.measured import RIGHT
 from tests.measured_plans import pairs, planned, unplanned
@@ -50,7 +50,7 @@ def judged(name: str, *, with_plans: bool) -> Report:
 
 def worst(name: str) -> RestoreEffect:
     """The effect that decides how a restore ends."""
-    return explained(name).restore.worst
+    return explained(name).restore.worst_effect
 
 
 @pytest.mark.slow
@@ -132,8 +132,8 @@ def texts(name: str = "plan-differs") -> tuple[Any, Any]:
 
 def differences(old: Any, new: Any) -> tuple[RestoreEffect, ...]:
     plans = [[read_plan(json.dumps(text))] for text in (old, new)]
-    sink = frozenset({"`default_catalog`.`default_database`.`flinkcompat_query`"})
-    return tuple(each.effect for each in compare_plans(*plans, sink).differences)
+    facts = PlanFacts({"`default_catalog`.`default_database`.`flinkcompat_query`"})
+    return tuple(each.effect for each in diff_plans(*plans, facts).differences)
 
 
 def _numbered_otherwise(plan: Any) -> None:
@@ -427,7 +427,7 @@ def test_plans_tell_of_open_source_flink_alone() -> None:
 
 def test_another_number_of_jobs_is_another_chain() -> None:
     plans = _equal()
-    (difference,) = compare_plans(plans[0], (*plans[1], *plans[1])).states
+    (difference,) = diff_plans(plans[0], (*plans[1], *plans[1])).states
     assert difference.effect is RestoreEffect.REFUSED_AT_SUBMIT
 
 
@@ -438,11 +438,11 @@ def test_a_job_that_comes_or_goes_leaves_the_others_as_they_are() -> None:
         read_plan(json.dumps(new)),
         read_plan(json.dumps(new).replace("flinkcompat_query", "raw")),
     )
-    assert compare_plans([plan], [another, plan]).differences == ()
-    assert compare_plans([plan, another], [plan]).differences == ()
-    assert compare_plans([plan], [another, changed]) == compare_plans([plan], [changed])
-    assert compare_plans([plan], [changed]).differences != ()
-    (number,) = compare_plans([plan], [another, another]).states
+    assert diff_plans([plan], [another, plan]).differences == ()
+    assert diff_plans([plan, another], [plan]).differences == ()
+    assert diff_plans([plan], [another, changed]) == diff_plans([plan], [changed])
+    assert diff_plans([plan], [changed]).differences != ()
+    (number,) = diff_plans([plan], [another, another]).states
     assert number.facets == ("number of jobs",)
 
 
@@ -506,7 +506,7 @@ def test_a_field_within_a_column_is_no_other_one_at_its_place() -> None:
     for name, fields in (("same", ("`x` BIGINT", "`y` BIGINT")), ("reordered", ("`y` BIGINT", "`x` BIGINT"))):
         plans = (_nested("`x` BIGINT", "`y` BIGINT"),), (_nested(*fields),)
         (made,) = migrations(*sides, plans)
-        told[name] = made.kept, compare_plans(*plans).differences == ()
+        told[name] = made.kept, diff_plans(*plans).differences == ()
     assert told == {"same": ("whole", True), "reordered": ("none", False)}
 
 

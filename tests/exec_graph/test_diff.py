@@ -10,17 +10,16 @@ import pytest
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect, diff
+from airflow_flinkcompat.exec_graph.diff import diff
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_from_compiled import BESIDE_THE_GRAPH, SINKS
 from tests.measured import everything
 from tests.measured_plans import pairs, planned
 
-REFUSED_ALL_THE_SAME = {"g-session"}
-"""Windows that begin to be merged: the restore fails, as the savepoint holds none to merge; told as silently wrong."""
 RIGHT_ALL_THE_SAME = {"dd-ra-col-swap", "dd-rap-col-swap", "li-col-swap", "ga-avg-to-sum-count", "x-source-rename"}
 """Right because of what the operator does with its rows, or as a table has another name alone: nothing here tells."""
 
@@ -52,7 +51,7 @@ def test_what_a_plain_restore_does_is_told() -> None:
     print(f"\n{Counter((of[name], ended[name]) for name in of)}")
 
     def only(outcome: str) -> Counter[str]:
-        aside = BESIDE_THE_GRAPH | REFUSED_ALL_THE_SAME | RIGHT_ALL_THE_SAME
+        aside = BESIDE_THE_GRAPH | RIGHT_ALL_THE_SAME
         return Counter(ended[name] for name in of if of[name] == outcome and name not in aside)
 
     assert set(only("restored_right")) == {"restored_right"}
@@ -103,7 +102,7 @@ def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
             continue
         if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), Unknown):
             continue
-        effect = mapped.stored.worst
+        effect = mapped.stored.worst_effect
         classes[effect] += 1
         if effect is RestoreEffect.UNKNOWN:
             continue

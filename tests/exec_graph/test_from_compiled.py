@@ -6,9 +6,15 @@ from functools import cache
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compare import sinks_of, sources_of
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
-from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_graph, compiled_state, job_state
+from airflow_flinkcompat.exec_graph.from_compiled import (
+    JobSettings,
+    compiled_graph,
+    compiled_state,
+    job_state,
+    sinks_of,
+    sources_of,
+)
 from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.measured_plans import pairs, planned

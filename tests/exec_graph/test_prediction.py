@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import predicted
 from airflow_flinkcompat.sql import parse_script
 
@@ -59,7 +59,7 @@ def test_an_operator_without_state_may_go() -> None:
 )
 def test_the_maximum_parallelism_of_state_is_fixed(before: int, after: int, refuses: bool) -> None:
     old, new = (script(operator("a", max_parallelism=each)) for each in (before, after))
-    assert (predicted(old, new).restore.worst is RestoreEffect.REFUSED_AT_SUBMIT) == refuses
+    assert (predicted(old, new).restore.worst_effect is RestoreEffect.REFUSED_AT_SUBMIT) == refuses
 
 
 def test_what_the_dry_restore_refuses_is_refused_at_restore() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.checker import check_planned
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.planner import Installation, close_all, find, install, predict

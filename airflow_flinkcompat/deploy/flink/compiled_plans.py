@@ -25,8 +25,8 @@ from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
-from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.sql import Statement, parse_script
 

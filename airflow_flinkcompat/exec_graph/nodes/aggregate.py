@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from airflow_flinkcompat.exec_graph.columns import columns, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, call_function
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
     CallPart,
@@ -21,6 +20,7 @@ from airflow_flinkcompat.exec_graph.layout import (
     Unknown,
 )
 from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, NodeFamily, of_one_input
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, MERGING_WINDOWS, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.accumulators import (
     accumulated,
     accumulator_facet,
@@ -58,7 +58,7 @@ def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Co
     op = rows_meaning("aggregate", facets, symbols)
     partial = [symbols.of("partial", op, i) for i in range(len(node.names) - len(keys))]
     columns = made(node, [*keys, *partial], below.rows)
-    return replace(columns, before=below, window=facets[Aspect.MEANING, "window"])
+    return replace(columns, before=below, window=facets[MEANING, "window"])
 
 
 def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Facets:
@@ -69,16 +69,16 @@ def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
     needs = bool(node.config.get("needRetraction")), *map(bool, node.config.get("aggCallNeedRetractions") or ())
     rest = own(node, "grouping", "aggCalls", "windowing", "window", "needRetraction", "aggCallNeedRetractions")
     return {
-        (Aspect.LAYOUT, "key types"): types_at(below, node.config["grouping"]),
-        (Aspect.LAYOUT, "accumulators"): tuple(accumulator_facet(call, read) for call in calls),
-        (Aspect.LAYOUT, "window state"): _window_state(node.config),
-        (Aspect.LAYOUT, "retraction"): needs,
-        (Aspect.MEANING, "window"): window if below.window is None else below.window,
-        (Aspect.MEANING, "keys"): tuple(below.at(place) for place in node.config["grouping"]),
-        (Aspect.MEANING, "aggregates"): tuple(call_meaning(call, read, symbols) for call in calls),
-        (Aspect.MEANING, "rows below"): below.rows,
-        (Aspect.OTHER, "argument types"): tuple(types_at(read, call["argList"]) for call in calls),
-        (Aspect.OTHER, "configuration beside"): resolved(rest, read, symbols),
+        (LAYOUT, "key types"): types_at(below, node.config["grouping"]),
+        (LAYOUT, "accumulators"): tuple(accumulator_facet(call, read) for call in calls),
+        (LAYOUT, MERGING_WINDOWS): _window_state(node.config),
+        (LAYOUT, "retraction"): needs,
+        (MEANING, "window"): window if below.window is None else below.window,
+        (MEANING, "keys"): tuple(below.at(place) for place in node.config["grouping"]),
+        (MEANING, "aggregates"): tuple(call_meaning(call, read, symbols) for call in calls),
+        (MEANING, "rows below"): below.rows,
+        (UNSURE, "argument types"): tuple(types_at(read, call["argList"]) for call in calls),
+        (UNSURE, "configuration beside"): resolved(rest, read, symbols),
         **facets_aside(node),
     }
 

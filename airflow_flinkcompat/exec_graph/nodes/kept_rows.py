@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, time_attribute
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets, aspect_of
+from airflow_flinkcompat.exec_graph.facets import facet_effect
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.accumulators import accumulator_facet, call_meaning
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite, as_it_is, begun, by_fields, means, words
 from airflow_flinkcompat.exec_graph.streams import facets_aside, own, types_at
@@ -33,36 +34,34 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
     facets: Facets = {}
     told = {**config, AT_WINDOW_END: inputs[0].at_window_end}
     for key, part in sorted(config.items()):
-        aspect = aspect_of(node.kind, key, told)
-        if aspect is None or (key == "joinType" and join):
+        effect = facet_effect(node.kind, key, told)
+        if effect is None or (key == "joinType" and join):
             continue
         columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
         if (value := resolved({key: part}, columns, symbols)) != ():  # a default, which some versions leave out
-            facets[aspect, key] = value
+            facets[effect, key] = value
     if node.kind is ExecKind.DEDUPLICATE and config.get("isRowtime"):
         # The node does not say by which time: rows of one event time come, those of several are not planned.
         times = zip(every.symbols, every.types, strict=False)
-        facets[Aspect.MEANING, "event time"] = tuple(each for each, kind in times if time_attribute(kind) == ROWTIME)
+        facets[MEANING, "event time"] = tuple(each for each, kind in times if time_attribute(kind) == ROWTIME)
     if "frame" in config:
-        facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(is_bounded, config["frame"]))
+        facets[LAYOUT, "bounded frame"] = tuple(map(is_bounded, config["frame"]))
     if join:
-        facets[Aspect.LAYOUT, "join type"] = _SAME_STATE.get(join, join)
-        facets[Aspect.OTHER, "join type"] = join
-    facets[aspect_of(node.kind, "rows below", told) or Aspect.MEANING, "rows below"] = tuple(
-        each.rows for each in inputs
-    )
-    facets[Aspect.LAYOUT, "key types"] = types_at(every, _keys(config))
+        facets[LAYOUT, "join type"] = _SAME_STATE.get(join, join)
+        facets[UNSURE, "join type"] = join
+    facets[facet_effect(node.kind, "rows below", told) or MEANING, "rows below"] = tuple(each.rows for each in inputs)
+    facets[LAYOUT, "key types"] = types_at(every, _keys(config))
     if node.kind is not ExecKind.TEMPORAL_SORT:  # it sorts when a watermark comes (measured)
-        facets[Aspect.LAYOUT, "sort key types"] = types_at(every, _sort_keys(config))
-    facets[Aspect.LAYOUT, "accumulators"] = tuple(accumulator_facet(call, every) for call in calls)
+        facets[LAYOUT, "sort key types"] = types_at(every, _sort_keys(config))
+    facets[LAYOUT, "accumulators"] = tuple(accumulator_facet(call, every) for call in calls)
     if calls:
-        facets[Aspect.MEANING, "aggregates"] = tuple(call_meaning(call, every, symbols) for call in calls)
+        facets[MEANING, "aggregates"] = tuple(call_meaning(call, every, symbols) for call in calls)
     if not _keeps_no_rows(node.kind, config, every):
         ends = {config["orderBy"]["fields"][0]["index"]} if node.kind is ExecKind.TEMPORAL_SORT else set()
         kept = [i for i in range(len(every.types)) if i not in ends]
-        facets[Aspect.LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
-        aspect = aspect_of(node.kind, "stored columns", told) or Aspect.MEANING
-        facets[aspect, "stored columns"] = tuple(every.symbols[i] for i in kept)
+        facets[LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
+        effect = facet_effect(node.kind, "stored columns", told) or MEANING
+        facets[effect, "stored columns"] = tuple(every.symbols[i] for i in kept)
     return {**facets, **facets_aside(node)}
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.lowering import NodeFamily
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.streams import facets_aside, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen
 
@@ -25,16 +25,16 @@ def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
     orders = [(inputs[each["inputIndex"]], each["orderKeys"], each.get("orderDirections")) for each in tables]
     rest = [each for each in call["operands"] if each not in tables]
     return {
-        (Aspect.LAYOUT, "key types"): tuple(types_at(read, places) for read, places in keys),
-        (Aspect.MEANING, "keys"): tuple(read.at(place) for read, places in keys for place in places),
-        (Aspect.MEANING, "function"): call.get("internalName") or call.get("catalogName"),
-        (Aspect.OTHER, "arguments"): frozen(rest),
-        (Aspect.OTHER, "order"): tuple(
+        (LAYOUT, "key types"): tuple(types_at(read, places) for read, places in keys),
+        (MEANING, "keys"): tuple(read.at(place) for read, places in keys for place in places),
+        (MEANING, "function"): call.get("internalName") or call.get("catalogName"),
+        (UNSURE, "arguments"): frozen(rest),
+        (UNSURE, "order"): tuple(
             (tuple(read.at(place) for place in places), frozen(directions)) for read, places, directions in orders
         ),
-        (Aspect.OTHER, "columns"): tuple((read.symbols, read.types) for read in inputs),
-        (Aspect.OTHER, "rows below"): tuple(read.rows for read in inputs),
-        (Aspect.OTHER, "changelog"): frozen([node.config["inputChangelogModes"], node.config["outputChangelogMode"]]),
+        (UNSURE, "columns"): tuple((read.symbols, read.types) for read in inputs),
+        (UNSURE, "rows below"): tuple(read.rows for read in inputs),
+        (UNSURE, "changelog"): frozen([node.config["inputChangelogModes"], node.config["outputChangelogMode"]]),
         **facets_aside(node),
     }
 

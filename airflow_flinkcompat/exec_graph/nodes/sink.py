@@ -10,7 +10,6 @@ from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, SinkState
 from airflow_flinkcompat.exec_graph.columns import VALUE, stored_type
 from airflow_flinkcompat.exec_graph.exec_node import ROWTIME, ExecNode, time_attribute
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, SinkOperator
 from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateField, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.lowering import (
@@ -22,6 +21,7 @@ from airflow_flinkcompat.exec_graph.lowering import (
     of_one_input,
     shown_output,
 )
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.streams import facets_aside, own
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, resolved
 from airflow_flinkcompat.plan.expressions import Expression
@@ -90,16 +90,15 @@ def _nullable(kind: Any) -> bool:
 
 def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
     """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
-    facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
+    facets: Facets = {(UNSURE, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
     if keeps:
-        facets[Aspect.OTHER, "declaration"] = frozen(sink_schema(node))
+        facets[UNSURE, "declaration"] = frozen(sink_schema(node))
         facets |= {
-            (Aspect.OTHER, key): resolved({key: part}, rows, symbols)
-            for key, part in own(node, "dynamicTableSink").items()
+            (UNSURE, key): resolved({key: part}, rows, symbols) for key, part in own(node, "dynamicTableSink").items()
         }
     if keeps_rows(node):
-        facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
-        facets[Aspect.MEANING, "rows below"] = rows.rows
+        facets |= {(LAYOUT, "stored types"): rows.types, (MEANING, "stored columns"): rows.symbols}
+        facets[MEANING, "rows below"] = rows.rows
     return facets
 
 

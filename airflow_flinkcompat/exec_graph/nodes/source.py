@@ -11,7 +11,6 @@ from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkState, SourceState
 from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, PlanError
-from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.lowering import (
@@ -29,6 +28,7 @@ from airflow_flinkcompat.exec_graph.lowering import (
     decided,
     mentions,
 )
+from airflow_flinkcompat.exec_graph.model import MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
 from airflow_flinkcompat.exec_graph.streams import made
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
@@ -105,7 +105,7 @@ def _picked(
 def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
     """Which table is read at this place: Flink tells sources apart by place alone (measured)."""
     identifier = node.config["scanTableSource"]["table"]["identifier"]
-    return {(Aspect.MEANING, "table"): tables.get(identifier, identifier), (Aspect.OTHER, "table"): identifier}
+    return {(MEANING, "table"): tables.get(identifier, identifier), (UNSURE, "table"): identifier}
 
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})

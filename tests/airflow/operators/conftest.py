@@ -23,8 +23,8 @@ from airflow_flinkcompat.airflow.operators import (
 )
 from airflow_flinkcompat.deploy import PlansUnavailable
 from airflow_flinkcompat.deploy.ledger.history import Ledger
-from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.installation import LINES, Installation, PlannerMissing

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compare import compare_plans, job_states
-from airflow_flinkcompat.exec_graph.diff import RestoreEffect
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, diff_plans, job_graphs
 from airflow_flinkcompat.exec_graph.migration import StateAction, migration
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect
 
 PLAN = json.loads((Path(__file__).parent / "process_table_function.json").read_text())
 SINKS = frozenset({"`default_catalog`.`default_database`.`snk`"})
@@ -35,8 +35,12 @@ def changed(**parts: Any) -> dict[str, Any]:
 
 
 def effects(new: dict[str, Any], old: dict[str, Any] = PLAN) -> set[tuple[RestoreEffect, tuple[str, ...]]]:
-    found = compare_plans([read_plan(json.dumps(old))], [read_plan(json.dumps(new))], SINKS)
+    found = diff_plans([read_plan(json.dumps(old))], [read_plan(json.dumps(new))], PlanFacts(SINKS))
     return {(each.effect, each.facets) for each in found.differences}
+
+
+def graphs(old: dict[str, Any], new: dict[str, Any]) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
+    return job_graphs([read_plan(json.dumps(old))], [read_plan(json.dumps(new))], PlanFacts(SINKS))
 
 
 def test_the_same_function_is_restored() -> None:
@@ -57,12 +61,12 @@ def test_what_differs_has_its_effect(parts: dict[str, Any], effect: RestoreEffec
 
 def test_without_a_uid_it_keeps_nothing() -> None:
     assert effects(changed(uid=None), changed(uid=None)) == set()
-    ((old, new),) = job_states([read_plan(json.dumps(changed(uid=None)))], [read_plan(json.dumps(PLAN))], SINKS)
+    ((old, new),) = graphs(changed(uid=None), PLAN)
     assert [spec.name for spec in old.specs] == [spec.name for spec in new.specs][:-1]
 
 
 def test_a_migration_refuses_it_with_its_reason() -> None:
-    ((old, new),) = job_states([read_plan(json.dumps(PLAN))], [read_plan(json.dumps(changed(step=2)))], SINKS)
+    ((old, new),) = graphs(PLAN, changed(step=2))
     (line,) = (each for each in migration(old, new).operators if each.new and "process" in each.new.name)
     assert line.keep is StateAction.IMPOSSIBLE
     assert "the class of a process table function declares its state" in line.reason

@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.engines.protocol import (
 )
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, inferred
-from airflow_flinkcompat.exec_graph.diff import BAD_EFFECTS, Restore, RestoreEffect
+from airflow_flinkcompat.exec_graph.model import FAILING_EFFECTS, Restore, RestoreEffect
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
@@ -67,7 +67,9 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
     if not isinstance(target, OperatorPair):
         return verdict
     found = mapped_states(target.pipeline)
-    return replace(verdict, consequence=found.stored.worst.consequence) if isinstance(found, Restore) else verdict
+    if not isinstance(found, Restore):
+        return verdict
+    return replace(verdict, consequence=found.stored.worst_effect.consequence)
 
 
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
@@ -164,8 +166,8 @@ def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Fin
     """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
     if finding.sink not in case.memo:
         found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
-        effects = (each.stored.worst for each in found if isinstance(each, Restore))
-        case.memo[finding.sink] = next((effect for effect in effects if effect in BAD_EFFECTS), None)
+        effects = (each.stored.worst_effect for each in found if isinstance(each, Restore))
+        case.memo[finding.sink] = next((effect for effect in effects if effect in FAILING_EFFECTS), None)
     bad: RestoreEffect | None = case.memo[finding.sink]
     return finding if bad is None else lowered_to_unknown(finding, f"what becomes of a state of the job: {bad.value}")
 

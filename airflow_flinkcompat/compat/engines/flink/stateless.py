@@ -13,10 +13,10 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import registry
-from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, diff
+from airflow_flinkcompat.exec_graph.diff import diff
 from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.layout import Unknown
-from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.model import NOTHING, Restore, RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.nodes.sink import written_by_its_key
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
