@@ -86,7 +86,7 @@ def test_a_retracting_sum_beside_the_count_that_it_keeps_anyway_holds_the_same_n
 
 
 def test_a_sum_that_begins_with_null_is_not_the_sum_of_an_average() -> None:
-    assert any(each.effect is RestoreEffect.REFUSED_AT_RESTORE for each in differences("ga-avg-to-sum-count"))
+    assert any(each.effect is RestoreEffect.SILENTLY_WRONG for each in differences("ga-avg-to-sum-count"))
 
 
 @pytest.mark.parametrize(("held", "open_"), [(False, False), (True, True)])
