@@ -90,7 +90,7 @@ from airflow_flinkcompat.sql import read_script
 @planner_option
 @planner_options
 @click.option(
-    "--savepoint", metavar="URI", help="Savepoint of the deployed job, whose operators are held against OLD as planned."
+    "--savepoint", metavar="URI", help="Savepoint of the deployed job; its state is restored, not what OLD plans."
 )
 @config_option
 @deployment_option

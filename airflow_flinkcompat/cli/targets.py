@@ -148,8 +148,8 @@ def deployed_job(what: str, planner: Planner, savepoint: str | None) -> Deployed
     try:
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.plans import planning_options
+        from airflow_flinkcompat.exec_graph.from_savepoint import read_job
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-        from airflow_flinkcompat.savepoint.store import read_metadata
     except ImportError as error:
         raise bare_install(what, error, "deploy") from None
     try:
@@ -157,12 +157,12 @@ def deployed_job(what: str, planner: Planner, savepoint: str | None) -> Deployed
             gateway = planner.gateway if planner.target else None
             with location(planner.target or "jobmanager", gateway, planner.jobmanager).open() as opened:
                 options = planning_options(opened, None)
-        kept = read_metadata(savepoint).operators if savepoint else ()
+        stored = read_job(savepoint) if savepoint else None
     except DeployError as error:
         raise cli_error(error, what) from None
     except SavepointUnreadable as error:
         raise InputError(str(error)) from None
-    return DeployedJob(options, [each.id for each in kept if each.has_state])
+    return DeployedJob(options, stored.stateful if stored else (), stored)
 
 
 def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint: str | None, *others: Extra) -> Plans:

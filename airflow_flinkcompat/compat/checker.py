@@ -257,6 +257,11 @@ def check_planned(
     if doubt:
         warning = f"Flink {prediction.flink} {CANNOT_TELL}: {doubt}"
         report = replace(report, ground=READ, warnings=(*report.warnings, warning))
+    if report.outcome.rank < Outcome.UNKNOWN.rank:
+        report = _doubtful(report, prediction.contradicted)
+    else:
+        migration = None if prediction.contradicted else report.migration  # of state that the job does not keep
+        report = replace(report, migration=migration, warnings=(*report.warnings, *prediction.contradicted))
     return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
 
 
@@ -281,7 +286,12 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, com
         tables = ", ".join(prediction.lookups)
         reasons.append(f"whether {tables} is looked up asynchronously is not known: name its jar with --jar FILE")
     reasons += _changed_stubs(report, change, prediction)
-    doubts = () if change.unchanged else tuple(
+    return report if change.unchanged else _doubtful(report, reasons)
+
+
+def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
+    """The report with a finding for each reason why its outcome is unknown."""
+    doubts = tuple(
         Finding(
             rule=not_covered.RULE.code, title=not_covered.RULE.title, outcome=Outcome.UNKNOWN, message=each,
             basis=Basis.INFERRED, reason=Reason.NOT_COVERED,

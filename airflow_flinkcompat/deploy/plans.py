@@ -1,13 +1,23 @@
-"""Compiled plans of both sides of a change, made by Flink's own planner where a target has it; nothing is started."""
+"""What Flink's planner needs to know of a deployed job, and plans that a target compiles; nothing is started."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.deploy.errors import PlansUnavailable
-from airflow_flinkcompat.deploy.target import ClusterOptions, JobRef, PlanCompiler, Target
+from airflow_flinkcompat.deploy.errors import DeployError, PlansUnavailable
+from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry, StoppedEntry
+from airflow_flinkcompat.deploy.target import (
+    CheckpointStatistics,
+    ClusterOptions,
+    JobRef,
+    PlanCompiler,
+    SavepointStore,
+    Target,
+)
+from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
 """The beginnings of a cluster's options that decide how its jobs are planned."""
@@ -17,6 +27,35 @@ def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
     """Read the options of a cluster that decide how Flink plans its jobs."""
     options = target.cluster_options(job) if isinstance(target, ClusterOptions) else {}
     return {key: value for key, value in options.items() if key.startswith(_PLANNED)}
+
+
+def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> tuple[StoredJob | None, str]:
+    """Read the headers of the last savepoint of a job, else of its last checkpoint.
+
+    Args:
+        target: Where the job runs.
+        job: The job.
+        entries: The ledger, which knows savepoints that the target has forgotten.
+
+    Returns:
+        The job as it is stored, and ""; None and the reason where one is known and cannot be read.
+    """
+    if not isinstance(target, SavepointStore):
+        return None, ""
+    left = [each.stop.savepoint for each in entries if isinstance(each, StoppedEntry) and each.stop.job_id == job]
+    known, why = left[::-1], ""
+    try:
+        if isinstance(target, CheckpointStatistics):
+            shown = [target.snapshot_stats(job, kind) for kind in ("savepoint", "completed")]
+            known = [*(each.path for each in shown if each is not None), *known]
+        for snapshot in dict.fromkeys(each for each in known if each):
+            try:
+                return read_job(target.location(snapshot)), ""
+            except SavepointUnreadable as error:
+                why = why or str(error)
+    except DeployError as error:
+        why = why or str(error)
+    return None, f"the stored state was not read, so the deployed script stands for it: {why}" if why else ""
 
 
 def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folder: str | None = None) -> Plans:

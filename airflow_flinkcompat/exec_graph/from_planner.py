@@ -38,6 +38,11 @@ _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidator
 """Exceptions of the parser and the validator, which do not ask what a connector can do."""
 
 
+def readable_name(operator: str) -> str:
+    """Return the name of an operator without the number of its node."""
+    return _NODE.sub("", operator)
+
+
 @dataclass(frozen=True)
 class PlannerRefusal:
     """The reason why Flink does not plan a script.
@@ -123,7 +128,7 @@ class PlannedOperator:
         """The operator that an answer holds, above its inputs; a uid that begins with a number is counted."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
-            data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"],
+            data["id"], readable_name(data["name"]), data["kind"], data["keeps"], data["basis"],
             _PROXY.sub("stand-in", data["component"]),
             data["max_parallelism"], data["uid"] or "", states,
             (data["uid"] or "")[:1].isdigit() or any(each.counted for each in inputs),

@@ -1,27 +1,202 @@
-"""The keyed state in a savepoint, and the guard that compares it with the prediction of a plan."""
+"""A job as its savepoint states it, and the guard that compares its keyed state with the prediction of a plan."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, PlannedScript, SubmittedJob, readable_name
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, read_header
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.metadata import (
+    Handle,
+    Inline,
+    KeyedForm,
+    KeyGroups,
+    OperatorLists,
+    OperatorState,
+    SubtaskState,
+    parse_metadata,
+)
 from airflow_flinkcompat.savepoint.serializers import Serializer
-from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.savepoint.store import open_handle, read_metadata
 
 _NAMESPACES = {
     "VoidNamespace": StateNamespace.NONE,
     "Long": StateNamespace.WINDOW_END,
     "TimeWindow": StateNamespace.WINDOW,
 }
+_ANOTHER = "so its job runs another script, or other settings (--old-set)"
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
+
+
+@dataclass(frozen=True)
+class StoredJob:
+    """The operators of a job as the headers of a savepoint state them, without a row.
+
+    Attributes:
+        format: The version of the savepoint's metadata.
+        operators: Each with the headers of one subtask.
+        stateful: The ids of those that keep state.
+    """
+
+    format: int
+    operators: tuple[OperatorState, ...]
+    stateful: frozenset[str]
+
+    def fits(self, script: PlannedScript) -> bool:
+        """Return whether a job of the script has every operator with state."""
+        return self._place(script) is not None
+
+    def over(self, script: PlannedScript) -> PlannedScript:
+        """Return the script with this job in place of the planned one; alone where they are different jobs."""
+        place = self._place(script)
+        if place is None and len(script.jobs) != 1:
+            return script
+        jobs = list(script.jobs)
+        jobs[place or 0] = self._job(jobs[place or 0], place is not None)
+        return replace(script, jobs=tuple(jobs))
+
+    def contradictions(self, script: PlannedScript) -> tuple[str, ...]:
+        """Return what is stored otherwise than the plan of the deployed script registers it, a sentence each."""
+        place = self._place(script)
+        if place is None and (script.stand_ins or not script.jobs):  # operators of a stand-in may be others
+            return ()
+        planned = script.jobs[place or 0]
+        wanted = parse_metadata(b64decode(planned.savepoint))
+        found = []
+        if wanted.format != self.format:
+            found.append(
+                f"the savepoint is of another line than Flink {script.flink}, which plans the deployed script: "
+                "name the line that wrote it (--old-engine-version)"
+            )
+        if place is None:
+            ids = {each.id for job in script.jobs for each in job.operators}
+            strange = [each for each in self.operators if each.id in self.stateful - ids]
+            names = (
+                ", ".join(f"{_name(each)} ({each.id})" for each in strange) or "one job, and the script makes several"
+            )
+            held = f"the savepoint holds state of {names}, which the plan of the deployed script lacks"
+            return (*found, f"{held}, {_ANOTHER}")
+        stored = {each.id: each for each in self.operators}
+        registered = {each.id: each for each in wanted.operators}
+        for each in planned.operators:
+            if difference := _difference(each, registered.get(each.id), stored.get(each.id)):
+                words = difference.words("the plan of the deployed script", "the savepoint")
+                found.append(f"{difference.operator}: {words}, {_ANOTHER}")
+        return tuple(found)
+
+    def _place(self, script: PlannedScript) -> int | None:
+        """The first job of the script with every operator that keeps state."""
+        places = (n for n, job in enumerate(script.jobs) if self.stateful <= {each.id for each in job.operators})
+        return next(places, None)
+
+    def _job(self, planned: SubmittedJob, fits: bool) -> SubmittedJob:
+        base = parse_metadata(b64decode(planned.savepoint))
+        registered = {each.id: each for each in base.operators} if fits else {}
+        stored = {each.id: each for each in self.operators}
+        kept = {id: each for id, each in stored.items() if any(part.has_state for part in each.subtasks or ())}
+        savepoint = replace(base, operators=tuple({**registered, **kept}.values())).to_bytes()
+        operators = tuple(
+            self._operator(each, stored.get(each.id))
+            for each in (planned.operators if fits else map(_unplanned, self.operators))
+        )
+        return replace(planned, operators=operators, savepoint=b64encode(savepoint).decode())
+
+    def _operator(self, planned: PlannedOperator, stored: OperatorState | None) -> PlannedOperator:
+        if stored is None:
+            return planned
+        keeps = "yes" if stored.id in self.stateful else planned.keeps
+        states = planned.states
+        if states is not None and (options := stored_states(stored)):
+            states = {name: found or states.get(name, {}) for name, found in options.items()}
+        return replace(planned, keeps=keeps, max_parallelism=stored.max_parallelism, states=states)
+
+
+def read_job(path: str) -> StoredJob:
+    """Read the operators of a savepoint.
+
+    Of each operator the headers of one subtask are read, as all subtasks register the same state; no row is read.
+
+    Raises:
+        SavepointUnreadable: It cannot be read from here, is damaged, or is not a canonical savepoint.
+    """
+    metadata = read_metadata(path)
+    stateful = frozenset(each.id for each in metadata.operators if each.has_state)
+    return StoredJob(metadata.format, tuple(_headers_of(each, path) for each in metadata.operators), stateful)
+
+
+def _headers_of(operator: OperatorState, path: str) -> OperatorState:
+    subtasks = operator.subtasks or ()
+    keyed = next((each.keyed for each in subtasks if each.keyed is not None), None)
+    lists = next((each.managed for each in subtasks if each.managed is not None), None)
+    if keyed is not None:
+        header = _before(keyed.handle, first_group(keyed.begins), path)
+        keyed = KeyGroups(KeyedForm.KEY_GROUPS, 0, (), Inline("keyed", header))
+    if lists is not None:
+        begins = [begin for each in lists.lists for begin in each.begins]
+        header = _before(lists.handle, min(begins, default=None), path)
+        names = tuple(replace(each, begins=()) for each in lists.lists)
+        lists = OperatorLists(names, Inline("lists", header))
+    return replace(operator, coordinator=None, subtasks=(SubtaskState(0, lists, None, keyed),))
+
+
+def _before(handle: Handle | None, end: int | None, path: str) -> bytes:
+    """The header of a state: the bytes in front of the first entry; all of them where there is none."""
+    with open_handle(handle, path) as content:
+        return content.read(0, content.size if end is None else end)
+
+
+def _unplanned(operator: OperatorState) -> PlannedOperator:
+    """An operator that only the savepoint shows."""
+    return PlannedOperator(
+        operator.id, _name(operator), "", "no", "savepoint", "", operator.max_parallelism, operator.uid, None
+    )
+
+
+def _name(operator: OperatorState) -> str:
+    """The name of an operator; by its states where the savepoint stores no name."""
+    return (
+        readable_name(operator.name) or f"an operator that stores {', '.join(stored_states(operator)) or 'something'}"
+    )
+
+
+def stored_states(operator: OperatorState) -> Mapping[str, Mapping[str, str]]:
+    """The options of the states of an operator by name; empty where they are of a form that is not known here."""
+    found: dict[str, Mapping[str, str]] = {}
+    for subtask in operator.subtasks or ():
+        if subtask.managed is not None:
+            found |= {each.name: {} for each in subtask.managed.lists}
+        if subtask.keyed is not None and isinstance(subtask.keyed.handle, Inline):
+            try:
+                header = read_header(subtask.keyed.handle.content)
+            except SavepointUnreadable:
+                return {}
+            found |= {each.name: each.options for each in header.states}
+    return found
+
+
+def _difference(
+    planned: PlannedOperator, registered: OperatorState | None, stored: OperatorState | None
+) -> LayoutDifference | None:
+    """How the state of an operator is stored otherwise than planned, as far as both are of known forms."""
+    if planned.states is None and planned.keeps != "no":
+        return None
+    try:
+        layouts = () if registered is None else tuple(operator_layouts(registered, ""))
+        layout = next((each for each in layouts if each is not None), None)
+        spec = StateSpec(StateKind.OPERATOR, planned.name, planned.id, layout)
+        if stored is None:
+            return LayoutDifference(f"{spec.name} {spec.id}", _words(_parts(layout)), _MISSING) if layout else None
+        return layout_difference(spec, stored, "") if stored.subtasks else None
+    except SavepointUnreadable:
+        return None
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Prediction:
         unproven: Why nothing is compatible, whatever the plans and the rules say.
         alike: Whether every operator has a counterpart of its class.
         bare_sinks: The tables without a stand-in whose sinks keep nothing on either side.
+        contradicted: What the deployed job's savepoint holds otherwise than the plan of its script.
     """
 
     flink: str
@@ -50,6 +51,7 @@ class Prediction:
     unproven: tuple[str, ...] = ()
     alike: bool = False
     bare_sinks: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> StateEffect | None:
@@ -59,10 +61,10 @@ class Prediction:
     @property
     def is_uncertain(self) -> bool:
         """True if anything keeps equal plans from proving that the state fits."""
-        return bool(self.doubt or self.restore.differences or self.unproven)
+        return bool(self.doubt or self.restore.differences or self.unproven or self.contradicted)
 
 
-def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
+def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, ...] = ()) -> Prediction:
     """Predict how a restore ends."""
     said = Prediction(
         new.flink,
@@ -70,6 +72,7 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
         stubs=tuple(sorted({*old.stand_ins, *new.stand_ins})),
         lookups=tuple(sorted({*old.lookups, *new.lookups})),
         unproven=tuple(_unproven(old, new)),
+        contradicted=contradicted,
     )
     at_fault = next((each.refusal for each in (new, old) if each.refusal is not None), None)
     if at_fault is not None:

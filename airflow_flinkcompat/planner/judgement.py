@@ -21,6 +21,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat.plan_comparison import Plans
+    from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob
     from airflow_flinkcompat.planner.installation import Installation
 
 T = TypeVar("T")
@@ -43,10 +44,14 @@ class DeployedJob:
     Attributes:
         options: Options of the cluster; those of a script come before them.
         operators: OperatorIDs that the job has. Where Flink plans others for the deployed script, it cannot tell.
+        stored: The job as the headers of its savepoint state it; None where no savepoint is known.
+        unread: Why a savepoint that is known was not read, "" if none is.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     operators: Collection[str] = ()
+    stored: StoredJob | None = None
+    unread: str = ""
 
 
 def judge(
@@ -86,13 +91,15 @@ def judge(
     def read() -> Report:
         return check(old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
 
-    if not _is_asked(mode, old, new) or (mode == "auto" and Change(old, replace(new, beside=old)).unchanged):
+    known = job or DeployedJob()
+    nothing_to_ask = mode == "auto" and known.stored is None and Change(old, replace(new, beside=old)).unchanged
+    if not _is_asked(mode, old, new) or nothing_to_ask:
         return read()
     try:
         before, after = _installed(old, jars), _installed(new, jars)
-        known = job or DeployedJob()
         sides = _on_cluster(old, known), _on_cluster(new, known)
-        planned = _answer_to(lambda: _questions().predict(*sides, before, after, known.operators))
+        operators = {*known.operators, *(known.stored.stateful if known.stored else ())}
+        planned = _answer_to(lambda: _questions().predict(*sides, before, after, operators, known.stored))
     except PlannerUnavailable as error:
         ground, note = _unanswered(error, mode)
         report = read()
@@ -101,10 +108,11 @@ def judge(
     refusal = planned.old.refusal
     if refusal is not None and refusal.conclusive:
         return _of_another_version(read(), refusal, planned.old.flink, planned.new.flink)
-    return check_planned(
+    report = check_planned(
         old, new, planned.prediction, planned.plans,
         with_other_engine=with_other_engine, accepted=accepted, history=history,
     )  # fmt: skip
+    return replace(report, warnings=(*report.warnings, known.unread)) if known.unread else report
 
 
 def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
@@ -25,6 +25,9 @@ from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.secrets import disguise_option, disguise_secrets
 from airflow_flinkcompat.sql import Statement, parse_script
 from airflow_flinkcompat.sql.nodes import SetOption
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob
 
 PARALLELISM = "parallelism.default"
 _RUNTIME_MODE = "execution.runtime-mode"
@@ -70,7 +73,12 @@ class PlannedChange:
 
 
 def predict(
-    old: Side, new: Side, before: Installation, after: Installation, operators: Collection[str] = ()
+    old: Side,
+    new: Side,
+    before: Installation,
+    after: Installation,
+    operators: Collection[str] = (),
+    stored: StoredJob | None = None,
 ) -> PlannedChange:
     """Ask Flink how a restore of a changed script ends.
 
@@ -80,6 +88,7 @@ def predict(
         before: The planner of the deployed job's line.
         after: The planner of the new script's line.
         operators: OperatorIDs that the deployed job has, by its vertices or its savepoint.
+        stored: The deployed job as its savepoint states it, which is restored in place of the planned one.
 
     Returns:
         The answers.
@@ -88,32 +97,48 @@ def predict(
         PlannerFailure: The planner gives no answer.
         ScriptError: A script holds no statement.
     """
-    planned = _predicted(old, new, (before, after), frozenset(operators))
+    planned = _predicted(old, new, (before, after), frozenset(operators), stored)
     if planned.prediction.doubt:
         return planned
     return replace(planned, plans=compiled(old, new, planned))
 
 
-def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str]) -> PlannedChange:
+def _predicted(
+    old: Side, new: Side, installed: Pair, operators: frozenset[str], stored: StoredJob | None
+) -> PlannedChange:
     known = all(_sets_parallelism(side) for side in (old, new))
     widths: Sequence[Mapping[str, Any]] = [{"settings": {PARALLELISM: each}} for each in _UNKNOWN_PARALLELISM]
     answers = []
     for width in [{}] if known else widths:
-        answers.append((width, answer := _planned(old, new, installed, width)))
+        answers.append((width, answer := _planned(old, new, installed, width, stored)))
         if answer.old.refusal is not None or answer.new.refusal is not None:  # whatever the parallelism is
             break
     fitting = [each for each in answers if _has_operators(each[1].old, operators)]
     if not fitting:
-        return _doubted(answers[0][1], OTHER_SETTINGS)
+        return _of_another_job([answer for _, answer in answers], stored)
     (width, planned), *others = fitting
     for variant, again in others:
         if (doubt := _disagreement(planned, again, variant)) is not None:
             return _doubted(planned, doubt)
     for variant in _stand_ins(planned):
-        again = _planned(old, new, installed, {**width, **variant})
+        again = _planned(old, new, installed, {**width, **variant}, stored)
         if (doubt := _disagreement(planned, again, variant)) is not None:
             return _doubted(planned, doubt)
     return planned
+
+
+def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
+    """The refusal of the savepoint that every plan of the new script shows; else a doubt.
+
+    The deployed script gives no job with the operators of the savepoint, so it says nothing about the deployed job.
+    """
+    first = answers[0]
+    strange = stored is not None and not any(stored.fits(each.old) for each in answers)
+    if strange and all(each.prediction.refusal is not None and not each.new.stand_ins for each in answers):
+        return first
+    absent = ", ".join(dict.fromkeys(first.old.stand_ins.values()))
+    jar = f"; or the jar of {absent} makes the difference: name it with --jar FILE" if absent else ""
+    return _doubted(first, f"{OTHER_SETTINGS}{jar}")
 
 
 def plan_of_job(side: Side, installation: Installation, operators: Collection[str]) -> PlannedScript | None:
@@ -168,10 +193,14 @@ def _value_set(statements: Sequence[Statement], key: str) -> str | None:
     return next((tree.expression.name for tree in trees if tree.this is not None and tree.this.name == key), None)
 
 
-def _planned(old: Side, new: Side, installed: Pair, variant: Mapping[str, Any]) -> PlannedChange:
+def _planned(
+    old: Side, new: Side, installed: Pair, variant: Mapping[str, Any], stored: StoredJob | None
+) -> PlannedChange:
     before = plan(old, installed[0], variant)
-    after = plan(new, installed[1], variant, tuple(job.savepoint for job in before.jobs))
-    return PlannedChange(before, after, predicted(before, after))
+    deployed = before if stored is None else stored.over(before)
+    after = plan(new, installed[1], variant, tuple(job.savepoint for job in deployed.jobs))
+    contradicted = () if stored is None else stored.contradictions(before)
+    return PlannedChange(before, after, predicted(deployed, after, contradicted))
 
 
 def plan(

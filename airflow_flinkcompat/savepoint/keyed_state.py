@@ -6,8 +6,8 @@ The heap backend and RocksDB write and read the same form; measured on files of 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, require_version, write_int
@@ -34,12 +34,14 @@ class KeyedState:
         kind: What it holds for a key and a namespace.
         namespace: Its serializer; of timers None, as theirs stands in the value's.
         value: Its serializer.
+        options: What else Flink stores about it, such as its kind.
     """
 
     name: str
     kind: KeyedStateKind
     namespace: Serializer | None
     value: Serializer
+    options: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _state(reader: DataReader) -> KeyedState:
     serializers = {reader.text(): read_serializer(reader) for _ in range(reader.count())}
     try:
         stored = KeyedStateKind.TIMERS if kind == _TIMERS else KeyedStateKind(options[_KIND])
-        return KeyedState(name, stored, serializers.get(_NAMESPACE), serializers[_VALUE])
+        return KeyedState(name, stored, serializers.get(_NAMESPACE), serializers[_VALUE], options)
     except (KeyError, ValueError):
         raise SavepointUnreadable(f"the state {name} is of a kind that is not known here") from None
 

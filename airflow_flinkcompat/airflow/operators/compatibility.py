@@ -93,7 +93,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
         planner: Whether Flink's own planner on the worker judges the change (engine ``flink``, SQL scripts): ``auto``,
             where one is installed for the version; ``always``, and without one the task fails; ``never``. None:
-            ``$FLINKCOMPAT_PLANNER``, else ``auto``. The report names its ground. (templated)
+            ``$FLINKCOMPAT_PLANNER``, else ``auto``. It restores the last savepoint or checkpoint of the deployed job
+            where the worker can read it. The report names its ground. (templated)
         jars: Jars of connectors, formats and functions for that planner: paths, or patterns such as ``lib/*.jar``,
             absolute or relative to the DAG's folder. (templated)
         explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
@@ -386,7 +387,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         mode = self._planner_mode(old, new)
         try:
-            job = None if mode == "never" or not _may_compile(new.engine) else self._deployed_job(head)
+            job = None if mode == "never" or not _may_compile(new.engine) else self._deployed_job(head, new)
             report = judge(old, new, mode, self._jar_files(), job=job, **known)
         except PlannerUnavailable as error:
             if not self.explain_plan:
@@ -404,10 +405,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.warning("%s", why)
         return replace(report, warnings=(*report.warnings, why))
 
-    def _deployed_job(self, head: HeadEntry) -> DeployedJob | None:
-        """The deployed job, as far as its target shows it; None without an answer."""
+    def _deployed_job(self, head: HeadEntry, new: Side) -> DeployedJob | None:
+        """The deployed job, as far as its target and its last savepoint show it; None without an answer."""
         from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.plans import planning_options
+        from airflow_flinkcompat.deploy.plans import planning_options, stored_job
         from airflow_flinkcompat.deploy.target import JobDescriptions
         from airflow_flinkcompat.planner import DeployedJob
 
@@ -417,7 +418,11 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             with self.hook.get_conn() as target:
                 found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
                 ids = {each.id for each in found.vertices} if found else ()
-                return DeployedJob(planning_options(target, head.job_id), ids)
+                job = DeployedJob(planning_options(target, head.job_id), ids)
+                if not head.job_id or head.sha256 == new.sha256:  # nothing is restored
+                    return job
+                stored, unread = stored_job(target, head.job_id, self.open_ledger().entries())
+                return replace(job, stored=stored, unread=unread)
         except (DeployError, AirflowException) as error:
             self.log.warning("Flink's planner does not know the options of the cluster: %s", masked_text(str(error)))
             return None

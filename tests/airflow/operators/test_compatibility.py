@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,15 +34,18 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
     StoppingEntry,
 )
-from airflow_flinkcompat.deploy.target import JobDescription, JobVertex
+from airflow_flinkcompat.deploy.target import JobDescription, JobVertex, Snapshot, SnapshotStats
+from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.planner import PlannerFailure, close_all, install, installation, questions
+from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, parse_metadata
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from tests.airflow.operators.conftest import Site, answer, planner_compiles, worker_plans
 from tests.airflow.operators.fakes import QUERY, TABLES, Run, script
 from tests.airflow.operators.test_approval import ASKING, event
 from tests.cli.command import VALIDATOR
 from tests.deploy.fake_cluster import FakeCluster
+from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
 
 FIND = installation.find
 BRANCHES = {"first": "a", "resume": "b", "restart": "c", "approve": "d"}
@@ -732,3 +736,34 @@ def test_that_no_commit_is_known_is_said(deployed: Site, monkeypatch: pytest.Mon
     noted = checks(deployed)[-1]
     assert noted.message.endswith("; no commit is known: its files have edits")
     assert noted.origin == Origin()
+
+
+GROUP = SAVEPOINTS / "2.3" / "group"
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "read"),
+    [("savepoint", GROUP, True), ("completed", GROUP, True), ("savepoint", "s3-not-here", False)],
+)
+def test_the_gate_restores_what_the_last_savepoint_holds(
+    shown: Site, monkeypatch: pytest.MonkeyPatch, kind: str, place: str | Path, read: bool
+) -> None:
+    head = shown.ledger.head()
+    assert head is not None
+    shown.cluster.states[str(head.job_id), kind] = SnapshotStats(Snapshot(str(place)))
+    job = read_job(str(GROUP))
+    savepoint = b64encode(SavepointMetadata(job.format, 1, (), (), b"").to_bytes()).decode()
+    planned = answer("b", "c", *job.stateful)
+    planned["jobs"][0]["savepoint"] = savepoint
+    asked = worker_plans(monkeypatch, planned)
+    run, *_ = shown.checked(script(size=5))
+    (restored,) = asked[1]["restore"]
+    stored = {each.id for each in parse_metadata(b64decode(restored)).operators}
+    assert (stored >= job.stateful) == read
+    warnings = shown.ledger.read_report(run.pushed["check", "summary"]["report"])[0]["warnings"]
+    unread = [each for each in warnings if "the stored state was not read" in each]
+    assert len(unread) == (not read)
+    assert all("s3-not-here/_metadata cannot be read from here (FileNotFoundError)" in each for each in unread)
+    asked.clear()
+    shown.checked(script(), check={"redeploy_unchanged": True})
+    assert asked == [], "nothing is restored"
