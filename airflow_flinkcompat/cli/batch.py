@@ -26,7 +26,6 @@ from airflow_flinkcompat.cli.project import config_option, judging, named_deploy
 from airflow_flinkcompat.cli.scripts import waivers_beside
 from airflow_flinkcompat.compat import Report, Reports, Side
 from airflow_flinkcompat.compat.deployable import bad_input, obstacles
-from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, PlannerMode, Waiver
 from airflow_flinkcompat.planner.judgement import without_notice
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
@@ -173,7 +172,7 @@ def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile |
     said: tuple[str, ...] = ()
     if isinstance(report, Report):
         report, notice = without_notice(report)
-        said = report.warnings[-1:] if report.ground == READ else ()
+        said = (report.doubt,) if report.doubt else ()
     found, notes = with_waivers(report, waivers, (old, new), (deployment or "", deployment or "OLD NEW"))
     warnings = [mask_secrets(str(each)) for each in (*obstacles(new), *said, *notes)]
     answer = {**_told(found, bool(waivers)), **({"warnings": warnings} if warnings else {})}

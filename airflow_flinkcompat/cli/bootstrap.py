@@ -112,12 +112,12 @@ def bootstrap_command(
     if not dry_run:
         require_spark("bootstrap", planner.extra)
     tables, ends = history_of(history), _ends(until, planner.extra)
-    given = job_options(settings, functions, catalogs, engine_version)
+    given = job_options(settings, functions, catalogs, engine_version, planner)
     path = path_of(script)
     by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
     named = read_named(script)
     side = Side(require_text(named), by.settings, by.functions, by.catalog, "flink", by.engine_version, named.source)
-    planner = planner.compiling(by.jars)
+    planner = planner.compiling(by)
     plans = compiled_plans("bootstrap", side, side, planner, None, "spark")
     require_one_job("bootstrap writes", plans)
     try:

@@ -26,7 +26,6 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
     set_option,
 )
-from airflow_flinkcompat.cli.planner import planner_option
 from airflow_flinkcompat.cli.project import (
     catalog_option,
     config_option,
@@ -53,7 +52,7 @@ from airflow_flinkcompat.compat.deployable import ObstacleKind, bad_input, obsta
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
-from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, PlannerMode, Waiver, language_of
+from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone
 from airflow_flinkcompat.project import JobOptions
@@ -87,7 +86,6 @@ from airflow_flinkcompat.sql import read_script
 @click.option(
     "--explain-plan", is_flag=True, help="The same as --planner always; with --gateway or --target these plan."
 )
-@planner_option
 @planner_options
 @click.option(
     "--savepoint", metavar="URI", help="Savepoint of the deployed job; its state is restored, not what OLD plans."
@@ -111,7 +109,6 @@ def check_command(
     fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
-    ask_planner: PlannerMode | None,
     planner: Planner,
     savepoint: str | None,
     config: str | None,
@@ -152,7 +149,7 @@ def check_command(
         variables=parse_variables(variables, (old, new)),
         engine=engine,
         engine_version=engine_version,
-        planner=ask_planner,
+        planner=planner.mode,
         jars=planner.jars,
     )
     place = path_of(new) or path_of(old)
@@ -180,7 +177,7 @@ def check_command(
     exposed = _require_readable(before, after, engine)
     report: Report | Reports
     if elsewhere_planned and before is not None and after is not None:
-        plans = compiled_plans("--explain-plan", before, after, planner, None)
+        plans = compiled_plans("--explain-plan", before, after, replace(planner, mode=None), None)
         report = check(before, after, with_other_engine=True, plans=plans)
     else:
         runs = deployed_job("check", planner, savepoint) if planner.target or planner.jobmanager or savepoint else None
@@ -284,9 +281,8 @@ def _one_sided(
         return Reports.of(map(on, reversed(tuple(ENGINES))))
     if new is None:
         return on(engine)
-    ground, note = plan_alone(new, options.planner or "auto", options.jars)
-    report = on(engine)
-    return replace(report, ground=ground, warnings=(*report.warnings, *filter(None, [note])))
+    ground, doubt = plan_alone(new, options.planner or "auto", options.jars)
+    return replace(on(engine), ground=ground, doubt=doubt)
 
 
 def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:

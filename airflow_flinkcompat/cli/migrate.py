@@ -162,7 +162,9 @@ def migrate_command(
     """Rewrite a savepoint of script OLD into one that script NEW goes on from, on open-source Flink.
 
     Flink's planner compiles both scripts, and every state of the old job is carried, moved, rewritten field by field,
-    dropped or impossible to keep. With --dry-run that is all, and no savepoint is needed.
+    dropped or impossible to keep. With --dry-run that is all, and no savepoint is needed. The planner on this machine
+    compiles them, or the SQL Gateway that --gateway or --target names; with --planner always the one on this machine in
+    any case.
 
     Identities and serializers come from a template, a savepoint that NEW took before it had read anything. Without
     --template NEW is started on empty input, its sinks muted, and stopped at once: on the cluster of --gateway and
@@ -199,7 +201,7 @@ def migrate_command(
     elif not (dry_run or prepare):
         _require_places(savepoint, to)
     require_sql("migrate", old, new)
-    given = job_options(settings, functions, catalogs, engine_version)
+    given = job_options(settings, functions, catalogs, engine_version, planner)
     require_one_stdin(old, new)
     script = path_of(new) or path_of(old)
     by = judging_flink("migrate", project_for(config, script), script, deployment, given).options
@@ -210,7 +212,7 @@ def migrate_command(
 
     before = side(read_named(old), parse_settings(old_settings), old_engine_version or by.engine_version)
     after = side(read_named(new), {}, by.engine_version)
-    planner = planner.compiling(by.jars)
+    planner = planner.compiling(by)
     plans = compiled_plans("migrate", before, after, planner, savepoint, *(("spark",) if known else ()))
     require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))

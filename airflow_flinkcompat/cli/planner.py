@@ -14,7 +14,7 @@ from airflow_flinkcompat.cli.project import config_option, require_project
 from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE, InputError
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
-planner_option = click.option(
+_planner_option = click.option(
     "--planner",
     "ask_planner",
     type=click.Choice(PLANNER_MODES),
@@ -32,7 +32,7 @@ def _jars(_context: click.Context, _option: click.Parameter, jars: tuple[Path, .
     return jars
 
 
-jar_option = click.option(
+_jar_option = click.option(
     "--jar",
     "jars",
     multiple=True,
@@ -46,7 +46,7 @@ jar_option = click.option(
 
 def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a command that may ask Flink's planner: ``ask_planner`` and ``jars``."""
-    return planner_option(jar_option(command))
+    return _planner_option(_jar_option(command))
 
 
 @click.group("planner")

@@ -12,6 +12,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import function_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
+from airflow_flinkcompat.cli.targets import Planner
 from airflow_flinkcompat.exec_graph.migration import SAMPLED_KEYS, Migration
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
@@ -41,11 +42,19 @@ sample_option = click.option(
 
 
 def job_options(
-    settings: Iterable[str], functions: Iterable[str], catalogs: Sequence[str], engine_version: str | None
+    settings: Iterable[str],
+    functions: Iterable[str],
+    catalogs: Sequence[str],
+    engine_version: str | None,
+    planner: Planner,
 ) -> JobOptions:
     """What the options of a command say of how a script is planned. Raises InputError and ScriptError."""
     given = JobOptions(
-        parse_settings(settings), tuple(parse_function(text) for text in functions), engine_version=engine_version
+        parse_settings(settings),
+        tuple(parse_function(text) for text in functions),
+        engine_version=engine_version,
+        planner=planner.mode,
+        jars=planner.jars,
     )
     return with_named_catalog(given, catalogs)
 

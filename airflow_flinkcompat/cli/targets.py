@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
-from airflow_flinkcompat.cli.planner import jar_option
+from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.model import Extra, InputError
+from airflow_flinkcompat.model import Extra, InputError, PlannerMode
 from airflow_flinkcompat.planner.judgement import DeployedJob, compile_plans
+from airflow_flinkcompat.project import JobOptions
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -51,7 +52,8 @@ class Planner:
             a Flink that is started here.
         jobmanager: The URL of the JobManager.
         plan_dir: The folder that the Gateway writes plans to.
-        jars: Jars that the Flink started on this machine has beside its own.
+        jars: Jars that the Flink on this machine has in addition to its own.
+        mode: When Flink's planner on this machine is asked: ``always``, ``never``, or where no other planner is named.
     """
 
     target: str | None = None
@@ -59,32 +61,38 @@ class Planner:
     jobmanager: str | None = None
     plan_dir: str | None = None
     jars: tuple[Path, ...] = ()
+    mode: PlannerMode | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether Flink's planner on this machine plans."""
+        return self.mode == "always" or not (self.target or self.gateway)
 
     @property
     def extra(self) -> Extra:
         """The extra that it needs."""
-        return "deploy" if self.target or self.gateway else "local-flink"
+        return "local-flink" if self.is_local else "deploy"
 
-    @property
-    def given(self) -> bool:
-        """Return whether an option of it was given."""
-        return self != Planner()
+    def compiling(self, options: JobOptions) -> Planner:
+        """This planner with the options of a job, without a target that cannot plan scripts."""
+        target = self.target if self.target is not None and _compiles_plans(self.target) else None
+        found = replace(self, target=target, mode=options.planner)
+        return replace(found, jars=options.jars if found.is_local else ())
 
-    def compiling(self, jars: tuple[Path, ...] = ()) -> Planner:
-        """This planner, without a target that cannot plan scripts."""
-        if self.target is None:
-            return self if self.jars or self.gateway else replace(self, jars=jars)
-        try:
-            from airflow_flinkcompat.deploy import DeployError
-            from airflow_flinkcompat.deploy.target import PlanCompiler
-            from airflow_flinkcompat.deploy.targets import target_class
-        except ImportError as error:
-            raise bare_install("--target", error, "deploy") from None
-        try:
-            found: Any = target_class(self.target)
-        except DeployError as error:
-            raise InputError(str(error)) from None
-        return self if issubclass(found, PlanCompiler) else replace(self, target=None)
+
+def _compiles_plans(target: str) -> bool:
+    """Whether a target plans scripts. Raises InputError: there is none of this name."""
+    try:
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.target import PlanCompiler
+        from airflow_flinkcompat.deploy.targets import target_class
+    except ImportError as error:
+        raise bare_install("--target", error, "deploy") from None
+    try:
+        found: Any = target_class(target)
+    except DeployError as error:
+        raise InputError(str(error)) from None
+    return issubclass(found, PlanCompiler)
 
 
 def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,22 +106,24 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         jobmanager: str | None,
         plan_dir: str | None,
         jars: tuple[Path, ...],
+        ask_planner: PlannerMode | None,
         **others: Any,
     ) -> Any:
-        if jars and (target or gateway):
+        planner = Planner(target, gateway, jobmanager, plan_dir, jars, ask_planner)
+        if jars and not planner.is_local:
             elsewhere = "--target" if target else "--gateway"
             raise InputError(
                 f"--jar is for a Flink that is started on this machine: leave it out, and put the jar into the lib "
                 f"folder of the Flink that {elsewhere} names; or leave {elsewhere} out"
             )
-        return command(*arguments, planner=Planner(target, gateway, jobmanager, plan_dir, jars), **others)
+        return command(*arguments, planner=planner, **others)
 
     options = (
         target_option(None, show_default="a SQL Gateway alone"),
         click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: Flink's planner here)."),
         click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
         click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
-        jar_option,
+        asking_options,
     )
     return reduce(lambda made, option: option(made), reversed(options), called)
 
@@ -169,7 +179,11 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
     """The compiled plans of both sides."""
     for each in (old, new):
         each.require_query()
-    if planner.target is None and planner.gateway is None:
+    if planner.is_local:
+        if planner.mode == "never":
+            raise InputError(
+                f"{what} needs compiled plans: name a SQL Gateway with --gateway URL, or ask with --planner auto"
+            )
         job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
         return compile_plans(old, new, planner.jars, job)
     try:

@@ -26,7 +26,6 @@ from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, Unk
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import (
-    CANNOT_TELL,
     PLANNED,
     READ,
     UNDECIDED,
@@ -255,8 +254,7 @@ def check_planned(
     except UnknownPlan as error:
         doubt, report = str(error), read
     if doubt:
-        warning = f"Flink {prediction.flink} {CANNOT_TELL}: {doubt}"
-        report = replace(report, ground=READ, warnings=(*report.warnings, warning))
+        report = replace(report, ground=READ, doubt=f"Flink {prediction.flink} cannot tell: {doubt}")
     if report.outcome.rank < Outcome.UNKNOWN.rank:
         report = _doubtful(report, prediction.contradicted)
     else:

@@ -36,8 +36,6 @@ PLANNED = "planned by Flink"
 """The beginning of the ground of a report that the jobs decide which Flink planned."""
 UNDECIDED = f"{READ}, undecided by Flink"
 """The beginning of the ground of a report where Flink planned both jobs, and their diff is unknown."""
-CANNOT_TELL = "was asked and cannot tell"
-"""A part of the warning that Flink's planner gives no answer on a change."""
 PROPOSED_ALONE = ", the proposed script alone"
 """The end of the ground of a report where Flink refuses the deployed script."""
 
@@ -270,7 +268,7 @@ class Report:
     ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
     ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which has none of the former rows.
     ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``read_outcome`` is the outcome by the
-    rules alone, where the planner's answer changes it.
+    rules alone, where the planner's answer changes it. ``doubt`` is why Flink's planner, though asked, gave no answer.
     ``environments``: in how many ways a program was judged, of which this is the worst; no part of the JSON.
     """
 
@@ -292,6 +290,7 @@ class Report:
     sinks_begin_empty: tuple[str, ...] = ()
     ground: str = ""
     read_outcome: Outcome | None = None
+    doubt: str = ""
     environments: int = field(default=1, compare=False, repr=False)
 
     @property
@@ -303,11 +302,6 @@ class Report:
     def deployed_is_refused(self) -> bool:
         """True if Flink plans the proposed script, and refuses the deployed one."""
         return self.ground.endswith(PROPOSED_ALONE)
-
-    @property
-    def planner_was_asked(self) -> bool:
-        """True if Flink's planner had the scripts, whatever it answered."""
-        return self.is_planned or any(CANNOT_TELL in warning for warning in self.warnings)
 
     @property
     def deciding(self) -> tuple[Finding, ...]:
@@ -374,11 +368,12 @@ class Report:
             "old": {"sha256": self.old_sha256, "source": self.old_source},
             "new": {"sha256": self.new_sha256, "source": self.new_source},
             "other_engine": None if self.other is None else {"engine": self.other[0], "outcome": self.other[1].value},
-            "warnings": list(self.warnings),
+            "warnings": [*self.warnings, *filter(None, [self.doubt])],
             **({} if self.migration is None else {"migration": self.migration.to_dict()}),
             **({"sinks_begin_empty": list(self.sinks_begin_empty)} if self.sinks_begin_empty else {}),
             **({"ground": self.ground} if self.ground else {}),
             **({} if self.read_outcome is None else {"disagrees": self.read_outcome.value}),
+            **({"doubt": self.doubt} if self.doubt else {}),
         }
 
     @staticmethod
@@ -408,7 +403,7 @@ class Report:
                 old_source=data["old"].get("source", "old"),
                 new_source=data["new"].get("source", "new"),
                 other=None if other is None else (other["engine"], Outcome(other["outcome"])),
-                warnings=tuple(data.get("warnings", ())),
+                warnings=tuple(each for each in data.get("warnings", ()) if each != data.get("doubt")),
                 tool_version=data.get("tool", {}).get("version", ""),
                 sinks=tuple((row["sink"], Outcome(row["outcome"])) for row in data.get("sinks", ())),
                 operators=tuple(OperatorReport.from_dict(row) for row in data.get("operators", ())),
@@ -417,6 +412,7 @@ class Report:
                 sinks_begin_empty=tuple(data.get("sinks_begin_empty", ())),
                 ground=data.get("ground", ""),
                 read_outcome=Outcome(data["disagrees"]) if "disagrees" in data else None,
+                doubt=data.get("doubt", ""),
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error

@@ -304,10 +304,9 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     )
     refused = _not_filled_in_airflow(new) or _refused_by_deploy(new)
     if baseline.side is None:
-        ground, note = _plan_alone(new, deployment.options)
-        warnings = (note,) if note else ()
+        ground, doubt = _plan_alone(new, deployment.options)
         added = Reports.of(
-            replace(added_report(new.on(each), baseline.words), ground=ground, warnings=warnings) for each in engines
+            replace(added_report(new.on(each), baseline.words), ground=ground, doubt=doubt) for each in engines
         )
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
         judged = apply_waivers(added.each, waivers, identity, request.today, named)

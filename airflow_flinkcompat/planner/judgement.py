@@ -25,16 +25,20 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.planner.installation import Installation
 
 T = TypeVar("T")
-_REFUSES_DEPLOYED = "refuses the deployed script"
 _WITHOUT = f"{READ}, without Flink's planner"
 
 
 class PlannerUnavailable(InputError):
-    """Flink's planner must be asked, and gives no answer."""
+    """Flink's planner must be asked, and gives no answer.
 
+    Attributes:
+        ground: The ground of a report without its answer.
+        doubt: Why the planner, though asked, gave no answer; "" if it was not asked.
+    """
 
-class _PlannerNotInstalled(PlannerUnavailable):
-    """There is none on this machine."""
+    def __init__(self, text: str, ground: str = "", doubt: str = "") -> None:
+        super().__init__(text)
+        self.ground, self.doubt = ground, doubt
 
 
 @dataclass(frozen=True)
@@ -91,19 +95,21 @@ def judge(
     def read() -> Report:
         return check(old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
 
-    known = job or DeployedJob()
-    nothing_to_ask = mode == "auto" and known.stored is None and Change(old, replace(new, beside=old)).unchanged
-    if not _is_asked(mode, old, new) or nothing_to_ask:
+    if mode == "never":
         return read()
+    known = job or DeployedJob()
     try:
+        _require_plannable(old, new)
+        if mode == "auto" and known.stored is None and Change(old, replace(new, beside=old)).unchanged:
+            return read()
         before, after = _installed(old, jars), _installed(new, jars)
         sides = _on_cluster(old, known), _on_cluster(new, known)
         operators = {*known.operators, *(known.stored.stateful if known.stored else ())}
         planned = _answer_to(lambda: _questions().predict(*sides, before, after, operators, known.stored))
     except PlannerUnavailable as error:
-        ground, note = _unanswered(error, mode)
-        report = read()
-        return replace(report, ground=ground, warnings=(*report.warnings, note) if note else report.warnings)
+        if mode == "always":
+            raise
+        return replace(read(), ground=error.ground, doubt=error.doubt)
     _require_planned(new, planned.new)
     refusal = planned.old.refusal
     if refusal is not None and refusal.conclusive:
@@ -124,23 +130,25 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
         jars: Jars of connectors, formats and functions.
 
     Returns:
-        The ground for a report, "" where Flink is not asked, and a note on why Flink cannot tell, else "".
+        The ground of a report, "" where Flink is not asked, and why Flink gives no answer, else "".
 
     Raises:
         InputError: Flink refuses the script.
         PlannerUnavailable: The mode is ``always``, and there is no answer.
     """
-    if not _is_asked(mode, side):
+    if mode == "never":
         return "", ""
     try:
+        _require_plannable(side)
         installation = _installed(side, jars)
         planned = _answer_to(lambda: _questions().plan(side, installation))
     except PlannerUnavailable as error:
-        return _unanswered(error, mode)
+        if mode == "always":
+            raise
+        return error.ground, error.doubt
     _require_planned(side, planned)
-    if planned.refusal is not None:
-        why = planned.refusal.message
-        return READ, f"{planned.refusal.place or side.source}: Flink {planned.flink} cannot plan it here: {why}"
+    if (refusal := planned.refusal) is not None:
+        return READ, f"Flink {planned.flink} cannot plan {refusal.place or side.source} here: {refusal.message}"
     return f"{PLANNED} {planned.flink}", ""
 
 
@@ -161,7 +169,7 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
         PlannerUnavailable: There is no planner, or no answer.
         ScriptError: A script holds no statement.
     """
-    _is_asked("always", old, new)
+    _require_plannable(old, new)
     installation, known = _installed(new, jars), job or DeployedJob()
     if old is new:
         old = new = _on_cluster(new, known)
@@ -193,28 +201,20 @@ def without_notice(report: Report) -> tuple[Report, str]:
     return replace(report, ground=""), report.ground
 
 
-def refuses_deployed(report: Report) -> bool:
-    """Return whether Flink's planner refuses the deployed script, so that nothing is known of its job."""
-    return any(_REFUSES_DEPLOYED in each.message for each in report.findings if not each.overruled_by)
-
-
 def _on_cluster(side: Side, job: DeployedJob) -> Side:
     """The side below the options of the cluster."""
     return replace(side, settings={**job.options, **side.settings})
 
 
-def _is_asked(mode: PlannerMode, *sides: Side) -> bool:
-    """Whether the planner can be asked about these scripts. Raises PlannerUnavailable: it cannot, and must be."""
-    if mode == "never":
-        return False
-    programs = [side.source for side in sides if side.language != "sql"]
-    if ENGINE_FACTS[sides[-1].engine].compiles_plans and not programs:
-        return True
-    if mode == "always" and programs:
-        raise PlannerUnavailable(f"{programs[0]}: Flink's planner plans SQL scripts, not programs: ask it with auto")
-    if mode == "always":
+def _require_plannable(*sides: Side) -> None:
+    """Raises PlannerUnavailable: Flink's planner is for scripts of SQL on engine flink."""
+    for side in sides:
+        if side.language != "sql":
+            raise PlannerUnavailable(
+                f"{side.source}: Flink's planner plans SQL scripts, not programs: ask it with auto"
+            )
+    if not ENGINE_FACTS[sides[-1].engine].compiles_plans:
         raise PlannerUnavailable("--planner always plans on open-source Flink: add --engine flink, or ask with auto")
-    return False
 
 
 def _installed(side: Side, jars: Sequence[Path]) -> Installation:
@@ -223,12 +223,15 @@ def _installed(side: Side, jars: Sequence[Path]) -> Installation:
         from airflow_flinkcompat.planner.installation import PlannerMissing, find
     except ImportError as error:
         missing = ", ".join(missing_packages("local-flink") or (str(error.name),))
-        remedy = install_command("local-flink")
-        raise _PlannerNotInstalled(f"packages are not installed: {missing}: {remedy}") from None
+        raise _not_installed(f"packages are not installed: {missing}: {install_command('local-flink')}") from None
     try:
         return find(side.version, jars)
     except PlannerMissing as error:
-        raise _PlannerNotInstalled(str(error)) from None
+        raise _not_installed(str(error)) from None
+
+
+def _not_installed(why: str) -> PlannerUnavailable:
+    return PlannerUnavailable(why, f"{_WITHOUT} ({why})")
 
 
 def _questions() -> ModuleType:
@@ -244,16 +247,7 @@ def _answer_to(question: Callable[[], T]) -> T:
     try:
         return question()
     except PlannerFailure as error:
-        raise PlannerUnavailable(str(error)) from None
-
-
-def _unanswered(error: PlannerUnavailable, mode: PlannerMode) -> tuple[str, str]:
-    """The ground and the warning, if any, of a report without an answer. Raises the error: there must be one."""
-    if mode == "always":
-        raise error
-    if isinstance(error, _PlannerNotInstalled):
-        return f"{_WITHOUT} ({error})", ""
-    return READ, f"Flink's planner was not asked: {error}"
+        raise PlannerUnavailable(str(error), READ, str(error)) from None
 
 
 def _require_planned(side: Side, script: PlannedScript) -> None:
@@ -278,8 +272,8 @@ def _require_whole(side: Side, script: PlannedScript) -> None:
 def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str, proposed: str) -> Report:
     """The report on a change whose deployed script cannot run on this Flink."""
     message = (
-        f"Flink {flink} {_REFUSES_DEPLOYED}, so its job runs on another version or is made of another script: "
-        f"{refusal.message}; name that version (--old-engine-version) or the script that is really deployed"
+        f"Flink {flink} refuses the deployed script: {refusal.message}. Its job runs on another version or from "
+        "another script: name that version (--old-engine-version) or the script that is really deployed"
     )
     ground = f"{PLANNED} {proposed}{PROPOSED_ALONE}"
     if report.outcome.rank > Outcome.UNKNOWN.rank:

@@ -33,7 +33,7 @@ from airflow_flinkcompat.compat.deployable import bad_input
 from airflow_flinkcompat.compat.rules.statements import STATEMENT_NOT_READ as NOT_READ
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.model import ENGINES, PlannerMode, language_of
-from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge, refuses_deployed
+from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
 from airflow_flinkcompat.sql import ScriptError
 from airflow_flinkcompat.sql.script import AS_SUBMITTED
 from dev.measure import services
@@ -147,7 +147,7 @@ def _answer(report: Report, old: Side, new: Side) -> str:
         return TEMPLATE
     if refused_new or (report.outcome is Outcome.INCOMPATIBLE and report.is_refused):
         return REFUSED_NEW
-    if refused_old or refuses_deployed(report):
+    if refused_old or (report.deployed_is_refused and report.outcome is Outcome.UNKNOWN):
         return REFUSED_OLD
     if any(NO_INSERT in each for each in report.warnings):
         return SELECTS

@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project import JobOptions
 
 JOB = "a" * 32
 SCRIPT = """\
@@ -148,10 +149,25 @@ def test_what_is_no_jar_for_a_flink_of_this_machine(command: tuple[str, ...], ru
 @pytest.mark.usefixtures("run")
 def test_who_plans_a_migration() -> None:
     """A target that can; for any other one a SQL Gateway has to."""
-    assert [Planner(name).compiling().target for name in (None, "sql-gateway", "jobmanager")] == [
+    assert [Planner(name).compiling(JobOptions()).target for name in (None, "sql-gateway", "jobmanager")] == [
         None,
         "sql-gateway",
         None,
     ]
+    always = Planner("sql-gateway", "http://g", "http://j").compiling(
+        JobOptions(planner="always", jars=(Path("k.jar"),))
+    )
+    assert (always.is_local, always.jars, always.target) == (True, (Path("k.jar"),), "sql-gateway")
+    elsewhere = Planner(gateway="http://g").compiling(JobOptions(planner="never", jars=(Path("k.jar"),)))
+    assert (elsewhere.is_local, elsewhere.jars) == (False, ())
     with pytest.raises(InputError, match="there is no target 'gatway'; installed targets: jobmanager, sql-gateway"):
-        Planner("gatway").compiling()
+        Planner("gatway").compiling(JobOptions())
+
+
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize("command", [("migrate", "a.sql", "a.sql"), ("bootstrap", "a.sql")])
+def test_a_migration_without_any_planner(command: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, [*command, "--dry-run", "--planner", "never"])
+    assert str(result.exception) == (
+        f"{command[0]} needs compiled plans: name a SQL Gateway with --gateway URL, or ask with --planner auto"
+    )

@@ -241,7 +241,7 @@ def test_a_plan_that_nobody_can_read_leaves_the_verdict_of_the_rules() -> None:
     broken = replace(plan, nodes=tuple(nodes))
     report = judged(QUERY, QUERY.replace("SUM(amount)", "MAX(amount)"), made=((broken,), (broken,)))
     assert (report.outcome, report.ground) == (Outcome.INCOMPATIBLE, READ)
-    assert "written in an unknown way" in " ".join(report.warnings)
+    assert "written in an unknown way" in report.doubt
 
 
 def test_only_the_planner_names_the_end_of_a_restore_that_flink_refuses() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.compat import Outcome, Side, render_text
+from airflow_flinkcompat.compat import Outcome, Report, Side, render_text
 from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
 from airflow_flinkcompat.exec_graph.prediction import Prediction
@@ -48,7 +48,10 @@ def test_a_planner_that_dies_is_a_warning_unless_it_must_be_asked(monkeypatch: p
     monkeypatch.setattr(questions, "predict", dies)
     report = judge(*sides())
     assert (report.ground, report.outcome) == (READ, Outcome.COMPATIBLE)
-    assert report.warnings[-1] == "Flink's planner was not asked: Flink's planner died of this script"
+    assert report.doubt == "Flink's planner died of this script"
+    assert Report.from_dict(report.to_dict()) == report
+    assert report.to_dict()["warnings"] == [*report.warnings, report.doubt]
+    assert render_text(report).endswith(f"\nRead from the script, because {report.doubt}.\n")
     with pytest.raises(PlannerUnavailable, match="died of this script"):
         judge(*sides(), "always")
 
@@ -65,7 +68,7 @@ def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeyp
     assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
     (deciding,) = [each for each in report.findings if not each.overruled_by]
     assert deciding.before_span == REFUSED.place
-    assert "Column 'nope' not found in any table; name that version (--old-engine-version)" in deciding.message
+    assert "Column 'nope' not found in any table. Its job runs on another version" in deciding.message
     assert {outcome for _, outcome in report.sinks} == {Outcome.UNKNOWN}
     assert report.ground == "planned by Flink 2.3.0, the proposed script alone"
     text = " ".join(render_text(report).split())

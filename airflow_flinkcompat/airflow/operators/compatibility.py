@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.waivers import ChangeIdentity
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
+    from airflow_flinkcompat.deploy.target import Target
     from airflow_flinkcompat.model import AcceptName
     from airflow_flinkcompat.planner import DeployedJob
 
@@ -229,9 +230,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _check_and_branch(self, context: Context) -> Any:
         ledger = self.open_ledger()
         self._record_carried_out(context, ledger)
-        new = self.proposed_side(*self._engine())
+        head = ledger.head()
+        new, job = self._ask_target(ledger, head)
         with telemetry.span("check", {"deployment": self.deployment, "sha256": new.sha256}) as tell:
-            summary = self._check(context, ledger, new)
+            summary = self._check(context, ledger, head, job, new)
             tell(outcome=summary.outcome, branch=summary.branch, migration=summary.migration)
         telemetry.count(f"check.{summary.outcome or summary.branch}", self.deployment)
         summary = self._record_check(context, ledger, new, summary)
@@ -297,15 +299,16 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             )
         )
 
-    def _check(self, context: Context, ledger: Ledger, new: Side) -> Summary:
+    def _check(
+        self, context: Context, ledger: Ledger, head: HeadEntry | None, job: DeployedJob | None, new: Side
+    ) -> Summary:
         from airflow_flinkcompat.deploy import ScriptRefused
         from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.sql import ScriptError
 
         try:
             self._require_deployable(new)
-            head = ledger.head()
-            return self._compare(ledger, head, new) if head else self._first(ledger, new)
+            return self._compare(ledger, head, job, new) if head else self._first(ledger, new)
         except (ScriptError, InputError, ScriptRefused) as error:  # the version's own fault: it is not offered again
             record_failure(context, ledger, new, str(error))
             raise
@@ -314,18 +317,59 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.info("%s was never deployed: there is nothing to compare with", ledger.deployment)
         return Summary(ledger.deployment, "first", new.sha256, new.engine, new.engine_version)
 
-    def _engine(self) -> tuple[str, str | None]:
+    def _ask_target(self, ledger: Ledger, head: HeadEntry | None) -> tuple[Side, DeployedJob | None]:
+        """The proposed side on its engine, and the deployed job, read from the target through one connection."""
+        from airflow_flinkcompat.deploy import DeployError
+
         if self.engine not in _ENGINES:
             raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(_ENGINES)}")
         # Rendered as a native object, a template that says 2.3 is a number.
         stated = str(self.engine_version) if self.engine_version else None
-        if self.engine != "auto":
-            return self.engine, stated
-        engine, version = self.hook.engine()
-        self.log.info("The target runs %s %s", engine, version)
-        return engine, stated or version
+        if self.engine == "auto":
+            with self.hook.get_conn() as target:
+                found = target.engine()
+                self.log.info("The target runs %s %s", found.engine, found.version)
+                new = self.proposed_side(found.engine, stated or found.version)
+                return new, self._deployed_job(target, ledger, head, new)
+        new = self.proposed_side(self.engine, stated)
+        if not (self.hook.exists and self._plans_job(head, new)):
+            return new, None
+        try:
+            with self.hook.get_conn() as target:
+                return new, self._deployed_job(target, ledger, head, new)
+        except (DeployError, AirflowException) as error:
+            self._warn_unknown_job(error)
+            return new, None
 
-    def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
+    def _plans_job(self, head: HeadEntry | None, new: Side) -> bool:
+        """Whether this worker's planner may plan the deployed job."""
+        return head is not None and self._planner_mode() != "never" and _may_compile(new.engine)
+
+    def _deployed_job(self, target: Target, ledger: Ledger, head: HeadEntry | None, new: Side) -> DeployedJob | None:
+        """The deployed job, as far as its target and its last savepoint show it; None without an answer."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.plans import planning_options, stored_job
+        from airflow_flinkcompat.deploy.target import JobDescriptions
+        from airflow_flinkcompat.planner import DeployedJob
+
+        if head is None or not self._plans_job(head, new):
+            return None
+        try:
+            found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
+            ids = {each.id for each in found.vertices} if found else ()
+            job = DeployedJob(planning_options(target, head.job_id), ids)
+            if not head.job_id or head.sha256 == new.sha256:  # nothing is restored
+                return job
+            stored, unread = stored_job(target, head.job_id, ledger.entries())
+            return replace(job, stored=stored, unread=unread)
+        except (DeployError, AirflowException) as error:
+            self._warn_unknown_job(error)
+            return None
+
+    def _warn_unknown_job(self, error: Exception) -> None:
+        self.log.warning("Flink's planner does not know the options of the cluster: %s", masked_text(str(error)))
+
+    def _compare(self, ledger: Ledger, head: HeadEntry, job: DeployedJob | None, new: Side) -> Summary:
         from airflow_flinkcompat.compat import render_markdown
         from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
@@ -333,7 +377,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head)
-        report = self._with_waivers(self._judged(head, old, new), ChangeIdentity.of(head.job, new))
+        report = self._with_waivers(self._judged(job, old, new), ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
@@ -364,7 +408,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             ground=report.ground,
         )
 
-    def _judged(self, head: HeadEntry, old: Side, new: Side) -> Report:
+    def _judged(self, job: DeployedJob | None, old: Side, new: Side) -> Report:
         """The verdict: the worker's planner is asked first, then the target's where more has to be known."""
         from airflow_flinkcompat.compat import check
         from airflow_flinkcompat.compat.branch import planner_decides
@@ -385,9 +429,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             plans = self.hook.explain_plans(old, new, self.plan_dir or None)
             return replace(check(old, new, plans=plans, **known), ground=f"{PLANNED} {new.version}")
 
-        mode = self._planner_mode(old, new)
+        mode = self._planner_mode()
+        if mode == "always" and not (_may_compile(new.engine) and old.language == new.language == "sql"):
+            raise AirflowFailException(f"{_NOT_PLANNED}; this is {new.source} on {new.engine}")
         try:
-            job = None if mode == "never" or not _may_compile(new.engine) else self._deployed_job(head, new)
             report = judge(old, new, mode, self._jar_files(), job=job, **known)
         except PlannerUnavailable as error:
             if not self.explain_plan:
@@ -399,42 +444,19 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             return report
         try:
             found = by_target()
-            return replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *report.warnings))))
+            said = (*found.warnings, *report.warnings, *filter(None, [report.doubt]))
+            return replace(found, warnings=tuple(dict.fromkeys(said)))
         except (DeployError, InputError, AirflowException) as error:
             why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
         self.log.warning("%s", why)
         return replace(report, warnings=(*report.warnings, why))
 
-    def _deployed_job(self, head: HeadEntry, new: Side) -> DeployedJob | None:
-        """The deployed job, as far as its target and its last savepoint show it; None without an answer."""
-        from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.plans import planning_options, stored_job
-        from airflow_flinkcompat.deploy.target import JobDescriptions
-        from airflow_flinkcompat.planner import DeployedJob
-
-        if not self.hook.exists:
-            return None
-        try:
-            with self.hook.get_conn() as target:
-                found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
-                ids = {each.id for each in found.vertices} if found else ()
-                job = DeployedJob(planning_options(target, head.job_id), ids)
-                if not head.job_id or head.sha256 == new.sha256:  # nothing is restored
-                    return job
-                stored, unread = stored_job(target, head.job_id, self.open_ledger().entries())
-                return replace(job, stored=stored, unread=unread)
-        except (DeployError, AirflowException) as error:
-            self.log.warning("Flink's planner does not know the options of the cluster: %s", masked_text(str(error)))
-            return None
-
-    def _planner_mode(self, old: Side, new: Side) -> PlannerMode:
-        """When the worker's planner is asked. Raises AirflowFailException: it is no mode, or nothing to be planned."""
+    def _planner_mode(self) -> PlannerMode:
+        """When the worker's planner is asked. Raises AirflowFailException: this is no mode."""
         asked = "always" if self.explain_plan else str(self.planner or os.environ.get(PLANNER_VARIABLE) or "auto")
         mode = next((each for each in PLANNER_MODES if each == asked), None)
         if mode is None:
             raise AirflowFailException(f"planner {asked!r} is not one of {', '.join(PLANNER_MODES)}")
-        if mode == "always" and not (_may_compile(new.engine) and old.language == new.language == "sql"):
-            raise AirflowFailException(f"{_NOT_PLANNED}; this is {new.source} on {new.engine}")
         return mode
 
     def _jar_files(self) -> list[Path]:

@@ -394,7 +394,7 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
         ENGINE_FACTS[report.engine].compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
         and any(map(_graph_may_decide, unknown))
-        and not report.planner_was_asked
+        and not (report.is_planned or report.doubt)
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
         yield _planner(report, known)

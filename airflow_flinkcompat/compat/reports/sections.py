@@ -203,8 +203,10 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
 
 
 def ground(report: Report) -> str:
-    """Who read the scripts, and the outcome by the rules alone where that is another one."""
+    """Who read the scripts, why Flink's planner did not, and the outcome by the rules alone where it is another one."""
     words = report.ground[:1].upper() + report.ground[1:]
+    if report.doubt:
+        words += f", because {format_inline(report.doubt)}"
     if report.read_outcome is None:
         return words
     return f"{words}; read from the script alone, the change would be {report.read_outcome.value}"

@@ -496,8 +496,11 @@ def test_the_planner_knows_the_options_of_the_cluster(shown: Site, monkeypatch: 
     options = {"parallelism.default": "4", "table.exec.state.ttl": "1 d", "pipeline.max-parallelism": "64", "x": "y"}
     monkeypatch.setattr(FakeCluster, "cluster_options", lambda *_: options)
     asked = worker_plans(monkeypatch, answer("b", "c"))
+    opened, connect = [], FlinkHook.get_conn
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda hook: opened.append(hook) or connect(hook))
     settings = {"table.exec.state.ttl": "2 d"}
     run, *_ = shown.checked(script(size=5), settings=settings)
+    assert len(opened) == 1, "the target is asked for its engine and its job at once"
     old, new = (each["settings"] for each in asked)
     assert (old["parallelism.default"], old["pipeline.max-parallelism"], "x" in old) == ("4", "64", False)
     assert (old["table.exec.state.ttl"], new["table.exec.state.ttl"]) == ("1 d", "2 d"), "the job's own come first"
