@@ -11,7 +11,7 @@ import click
 
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, join_ddl
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
+from airflow_flinkcompat.planner.isolation import set_network
 from airflow_flinkcompat.project import (
     DEFAULT_GATE,
     FILE_NAME,
@@ -43,8 +43,7 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
         return None
     found = config if config is not None else (None if near is None else find_project_file(near))
     project = None if found is None else load_project(found)
-    if project is not None and project.network:
-        os.environ.setdefault(NETWORK_VARIABLE, "allow")
+    set_network(None if project is None else project.network)
     return project
 
 

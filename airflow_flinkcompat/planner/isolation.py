@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from airflow_flinkcompat.model import PlannerNetwork
+
 NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
 """The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
 _UNSHARE = ("unshare", "--map-root-user")
@@ -65,6 +67,12 @@ def strictest(network: bool) -> Isolation:
     net = () if network else (_NO_NETWORK,)
     ways = [Isolation((*_UNSHARE, *net, *_NAMESPACES), True), Isolation((*_UNSHARE, *net), False)]
     return next((each for each in ways if each.command != _UNSHARE and _works(each)), Isolation((), False))
+
+
+def set_network(asked: PlannerNetwork | None) -> None:
+    """Let connectors connect if that is asked for and the environment does not forbid it."""
+    if asked == "allow":
+        os.environ.setdefault(NETWORK_VARIABLE, asked)
 
 
 def network_allowed() -> bool:

@@ -149,6 +149,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
     problems += [f"{place(key)}: {key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(top)]
     problems += [f"{place(key)}: defaults: {key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(defaults)]
     common = _placed(folder, _over(_under_check(top), _under_check(defaults)))
+    of_tasks = _over({"check": {NETWORK: content[NETWORK]}}, common) if NETWORK in content else common
     deployments: dict[str, Mapping[str, Any]] = {}
     broken: dict[str, tuple[str, ...]] = {}
     for name, table in content.get("deployments", {}).items():
@@ -158,7 +159,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
             wrong = {"name": f"name: is given by [deployments.{name}]; remove it"}
         else:
             wrong = {key: f"{key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(table)}
-            deployments[name] = _placed(folder, _over(common, _under_check(table)))
+            deployments[name] = _placed(folder, _over(of_tasks, _under_check(table)))
         if wrong:
             broken[name] = tuple(f"{place(key, name)}: deployment {name!r}: {line}" for key, line in wrong.items())
     deployments = {name: table for name, table in deployments.items() if name not in broken}

@@ -14,12 +14,14 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import (
     ENGINES,
     PLANNER_MODES,
+    PLANNER_NETWORKS,
     PROGRAM_SUFFIXES,
     FunctionDeclaration,
     InputError,
     JobSpec,
     Outcome,
     PlannerMode,
+    PlannerNetwork,
     Policy,
     is_path,
 )
@@ -50,7 +52,6 @@ _NOT_OF_PATHS = frozenset("\n\0")
 _OF_TARGET = "auto"
 """The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
 _READ_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
-_ALLOWED, _REFUSED = "allow", "refuse"
 
 T = TypeVar("T")
 
@@ -137,7 +138,7 @@ class ProjectFile:
     ledger: str | None = None
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
-    network: bool | None = None
+    network: PlannerNetwork | None = None
 
     @property
     def folder(self) -> Path:
@@ -201,8 +202,8 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
     filled = tables.filled_elsewhere
     if not isinstance(filled, bool):
         problems.append(f"{place(FILLED_ELSEWHERE)}: {FILLED_ELSEWHERE}: true or false is needed")
-    if tables.network not in (None, _ALLOWED, _REFUSED):
-        problems.append(f"{place(NETWORK)}: {NETWORK}: {tables.network!r} is not one of {_ALLOWED}, {_REFUSED}")
+    if tables.network not in (None, *PLANNER_NETWORKS):
+        problems.append(f"{place(NETWORK)}: {NETWORK}: {tables.network!r} is not one of {', '.join(PLANNER_NETWORKS)}")
     if problems:
         raise InputError("\n  ".join(problems))
     common = replace(common, filled_elsewhere=filled)
@@ -223,7 +224,7 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
         ledger,
         broken,
         dict(tables.stopped),
-        None if tables.network is None else tables.network == _ALLOWED,
+        tables.network,
     )
 
 

@@ -62,7 +62,7 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         'planner = "always"\njars = ["lib/*.jar"]\nplanner_network = "allow"\n[deployments.orders]\n'
         'script = "a.sql"\ncheck.jars = ["lib/b.jar"]\n',
     )
-    assert (project.common.planner, project.network) == ("always", True)
+    assert (project.common.planner, project.network) == ("always", "allow")
     assert project.common.jars == (folder / "lib" / "a.jar", folder / "lib" / "b.jar")
     assert project.deployments[0].options.jars == (folder / "lib" / "b.jar",)
 

@@ -32,9 +32,11 @@ from airflow_flinkcompat.model import (
     ACCEPTED,
     ENGINES,
     PLANNER_MODES,
+    PLANNER_NETWORKS,
     PLANNER_VARIABLE,
     Outcome,
     PlannerMode,
+    PlannerNetwork,
     Policy,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -98,6 +100,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             where the worker can read it. The report names its ground. (templated)
         jars: Jars of connectors, formats and functions for that planner: paths, or patterns such as ``lib/*.jar``,
             absolute or relative to the DAG's folder. (templated)
+        planner_network: ``allow`` lets connectors connect while that planner plans a script, as some sinks do.
+            ``$FLINKCOMPAT_PLANNER_NETWORK`` of the worker wins; by default there is no network.
         explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
             and compares the plans.
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed where
@@ -139,6 +143,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         redeploy_unchanged: bool | str = False,
         planner: PlannerMode | Template | None = None,
         jars: Sequence[str] = (),
+        planner_network: PlannerNetwork | None = None,
         explain_plan: bool = False,
         plan_dir: str | None = None,
         savepoint_directory: str | None = None,
@@ -158,6 +163,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             raise ValueError(f"engine {engine!r} is not one of {', '.join(_ENGINES)}")
         if planner and planner not in PLANNER_MODES and "{{" not in planner:
             raise ValueError(f"planner {planner!r} is not one of {', '.join(PLANNER_MODES)}")
+        if planner_network not in (None, *PLANNER_NETWORKS):
+            raise ValueError(f"planner_network {planner_network!r} is not one of {', '.join(PLANNER_NETWORKS)}")
         if isinstance(jars, str):
             raise ValueError(f"jars is the text {jars!r}: write a list of paths")
         if (explain_plan or planner == "always") and not _may_compile(engine):
@@ -176,6 +183,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.redeploy_unchanged = redeploy_unchanged
         self.planner = planner
         self.jars = jars
+        self.planner_network = planner_network
         self.explain_plan = explain_plan
         self.plan_dir = plan_dir
         self.savepoint_directory = savepoint_directory
@@ -418,6 +426,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.history import KnownHistory
         from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.planner import PlannerUnavailable, judge
+        from airflow_flinkcompat.planner.isolation import set_network
 
         known: dict[str, Any] = {
             "accepted": tuple(map(Accept, self.accept)),
@@ -432,6 +441,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         mode = self._planner_mode()
         if mode == "always" and not (_may_compile(new.engine) and old.language == new.language == "sql"):
             raise AirflowFailException(f"{_NOT_PLANNED}; this is {new.source} on {new.engine}")
+        set_network(self.planner_network)
         try:
             report = judge(old, new, mode, self._jar_files(), job=job, **known)
         except PlannerUnavailable as error:

@@ -16,6 +16,7 @@ from airflow_flinkcompat.model import (
     Late,
     Native,
     PlannerMode,
+    PlannerNetwork,
     RehearsalFindingName,
 )
 
@@ -166,6 +167,7 @@ class CheckTable(AnyTask, total=False):
     redeploy_unchanged: bool | str
     planner: PlannerMode | Template | None
     jars: Sequence[str]
+    planner_network: PlannerNetwork | None
     explain_plan: bool
     plan_dir: str | None
     savepoint_directory: str | None

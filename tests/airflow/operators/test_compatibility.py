@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -38,6 +39,7 @@ from airflow_flinkcompat.deploy.target import JobDescription, JobVertex, Snapsho
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.planner import PlannerFailure, close_all, install, installation, questions
+from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, parse_metadata
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from tests.airflow.operators.conftest import Site, answer, planner_compiles, worker_plans
@@ -549,7 +551,10 @@ def test_jars_are_sought_in_the_folder_of_the_dag(deployed: Site, monkeypatch: p
     for name in ("kafka.jar", "avro.jar"):
         (deployed.folder / "lib" / name).touch()
     asked = worker_plans(monkeypatch, answer("a"))
-    deployed.checked(script(size=5), check={"jars": ["{{ 'lib' }}/*.jar"]})
+    monkeypatch.setenv(NETWORK_VARIABLE, "")  # whatever the gate sets is undone
+    monkeypatch.delenv(NETWORK_VARIABLE)
+    deployed.checked(script(size=5), check={"jars": ["{{ 'lib' }}/*.jar"], "planner_network": "allow"})
+    assert os.environ[NETWORK_VARIABLE] == "allow"
     assert asked[0]["jars"] == [str(deployed.folder / "lib" / name) for name in ("avro.jar", "kafka.jar")]
     with pytest.raises(AirflowFailException, match=r"jars: there is no udf/\*\.jar; looked in "):
         deployed.checked(script(size=6), check={"jars": ["udf/*.jar"]})
@@ -593,6 +598,7 @@ def test_a_script_that_cannot_be_used_fails_for_good_and_is_remembered(deployed:
         ({"branches": BRANCHES, "policy": {"partial": "go"}}, "partial leads to 'go'"),
         ({"branches": BRANCHES, "policy": {"incompatible": "resume"}}, "never resumed without approval"),
         ({"branches": BRANCHES, "engine": "spark"}, "engine 'spark'"),
+        ({"branches": BRANCHES, "planner_network": "yes"}, "planner_network 'yes' is not one of allow, refuse"),
     ],
 )
 def test_wrong_arguments_are_named_when_the_dag_is_parsed(arguments: Any, message: str) -> None:

@@ -95,10 +95,13 @@ def test_everything_it_may_say(tmp_path: Path) -> None:
 
 
 def test_planner_and_jars_of_the_project_file_are_the_gates(tmp_path: Path) -> None:
-    (tmp_path / "flinkcompat.toml").write_text(f'planner = "never"\njars = ["lib/*.jar"]\n{ORDERS}')
+    (tmp_path / "flinkcompat.toml").write_text(
+        f'planner = "never"\njars = ["lib/*.jar"]\nplanner_network = "allow"\n{ORDERS}'
+    )
     check = redeploy_dags(tmp_path / "flinkcompat.toml")["redeploy_orders"].get_task("check")
     assert isinstance(check, FlinkSqlCompatibilityOperator)
     assert (check.planner, check.jars) == ("never", [str(tmp_path / "lib" / "*.jar")])
+    assert check.planner_network == "allow"
 
 
 def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
