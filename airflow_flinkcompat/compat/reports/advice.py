@@ -245,7 +245,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             yield Step(_may_begin_empty(report, known))
             yield _resume(report, known, "If so, resume")
             yield _proof(report, known)
-            yield _restart(report, known, "If not, start without state")
+            yield _restart(report, known, "If not, start")
             yield _backfill(report, known)
         case Outcome.COMPATIBLE:
             yield _resume(report, known, "Resume")
@@ -253,7 +253,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
         case Outcome.PARTIAL:
             yield Step(_question(report, known))
             yield _resume(report, known, "If so, resume")
-            yield _restart(report, known, "If not, start without state")
+            yield _restart(report, known, "If not, start")
             yield _backfill(report, known)
         case Outcome.UNKNOWN:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
@@ -271,7 +271,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
                 yield Step(
                     "Or let a person decide, in Airflow the branch `approve`: resume, or start without state.", brief=""
                 )
-            yield _restart(report, known, "When in doubt, start without state")
+            yield _restart(report, known, "When in doubt, start")
             yield _backfill(report, known)
         case Outcome.INCOMPATIBLE:
             if report.is_refused:
@@ -281,7 +281,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             keeps = list(_keeping(report, known))
             yield from keeps
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
-            lead = "Or discard the state" if keeps else "Do not resume. Start without state"
+            lead = "Or start" if keeps else "Do not resume. Start"
             yield _restart(report, known, lead, whole=fits)
             yield _backfill(report, known)
 
@@ -442,9 +442,9 @@ def _proof(report: Report, known: ReportContext) -> Step:
 
 def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = False) -> Step:
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
-    brief = f"{lead}: start {report.new_source} fresh.{f' Then {begins}.' if begins else ''}"
+    brief = f"{lead} {report.new_source} without state.{f' Then {begins}.' if begins else ''}"
     words = (
-        f"{lead}: stop the job with a savepoint, as the way back, and start {report.new_source} fresh "
+        f"{lead} {report.new_source} without state, after stopping the job with a savepoint as the way back "
         "(in Airflow the branch `restart`)."
     )
     if whole:
@@ -470,11 +470,12 @@ def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = F
 def _backfill(report: Report, known: ReportContext) -> Step:
     if known.backfill_refused:
         why = known.backfill_refused.rstrip(".")
-        return Step(f"History cannot be recomputed by a backfill of {report.new_source}: {why}.")
+        words = f"A backfill of {report.new_source} cannot recompute history"
+        return Step(f"{words}: {why}.", brief=f"{words}.")
     if known.backfill is True:
         return Step("Then the backfill of this deployment recomputes what the fresh start does not cover.")
     given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
-    lead = "Then backfill what the fresh start does not cover"
+    lead = "Then backfill what that does not cover"
     if known.backfill is False:
         lead = "No backfill follows the restart here: backfill what it does not cover by hand"
     return Step(
@@ -484,13 +485,14 @@ def _backfill(report: Report, known: ReportContext) -> Step:
             "  --from '<begin of history>' --to '<time of the switch>'",
         ),
         "sh",
+        f"{lead}: `flinkcompat backfill {report.new_source} --from … --to …`.",
     )
 
 
 def _migrate(report: Report) -> Step:
     return Step(
-        "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite it with the same --set and "
-        f"--catalog as this check, and start {report.new_source} from the rewritten savepoint.",
+        "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite that with the same --set and "
+        f"--catalog as this check, and start {report.new_source} from the result.",
         (
             f"flinkcompat migrate {report.old_source} {report.new_source}{_begun_anew(report)} \\",
             "  --savepoint '<its folder>' --to '<folder to write>'",

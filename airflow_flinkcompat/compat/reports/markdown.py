@@ -96,7 +96,7 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
     todo = ["### What to do next", ""]
     for number, step in enumerate((step for step in every if step.brief != ""), start=1):
         todo += [f"{number}\\. {plain_words(step.brief or step.text)}", ""]
-        todo += commands_of(step) if step.language == "sh" else ()
+        todo += commands_of(step) if step.language == "sh" and step.brief is None else ()
     blocks = [_trimmed(todo)]
     longer = [step for step in every if step.brief is not None or (step.commands and step.language != "sh")]
     if longer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_flinkcompat.compat.report import READ, Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
@@ -22,6 +22,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     ground,
     headline,
     notice,
+    operator_names,
     outcome_label,
     overruled,
     rows,
@@ -31,11 +32,13 @@ from airflow_flinkcompat.compat.reports.sections import (
     why,
 )
 from airflow_flinkcompat.compat.waivers import waiver_lines
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
 """Columns of a text, where nobody says how wide the terminal is."""
-MORE = "`flinkcompat check --verbose` adds each key and metric, every command, and the basis of findings."
+_MORE = "`flinkcompat check --verbose` adds keys, metrics, commands and evidence."
+_MORE_OVERRULED = "`flinkcompat check --verbose` adds keys, metrics, commands, evidence, and overruled {}."
 _GAP = "   "
 _BESIDE = "  |  "
 
@@ -53,15 +56,15 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
         Text that ends in a line break, with every secret masked.
     """
     head = [*_wrapped(headline(report), width), *_wrapped(notice(report), width), *_waivers([report], width)]
-    head += _wrapped(f"{_sides(report)}, {engine_label(report)}", width)
-    is_planned = not report.ground.startswith(READ)
-    head += _wrapped(ground(report), width) if is_planned else []
+    is_planned = bool(report.ground) and not report.ground.startswith(READ)
+    planned = f". {ground(report)}." if is_planned else ""
+    head += _wrapped(f"{_sides(report)}, {engine_label(report)}{planned}", width)
     blocks = [[*head, *_wrapped(format_inline(known.project), width)]]
     blocks += _blocks(report, width, known, verbose=verbose)
     if report.other is not None and verbose:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
-    last = [] if is_planned else [_wrapped(f"{ground(report)}.", width)]
-    return _joined(blocks + _warnings(report, width) + ([] if verbose else [_wrapped(MORE, width)]) + last)
+    last = [] if is_planned or not report.ground else [_wrapped(f"{ground(report)}.", width)]
+    return _joined(blocks + _warnings(report, width) + ([] if verbose else [_more([report], width)]) + last)
 
 
 def render_text_of_engines(
@@ -89,9 +92,16 @@ def render_text_of_engines(
             blocks.append(_wrapped(SAME.format(engine_label(other), other.engine), width))
             continue
         blocks.append(_underlined(other))
-        blocks += [list(_finding(finding, width, with_fates=True, verbose=verbose)) for finding in other.deciding]
+        names = operator_names(other)
+        blocks += [list(_finding(each, width, names, with_fates=True, verbose=verbose)) for each in other.deciding]
         blocks.append(_wrapped(IN_FULL.format(other.engine), width))
-    return _joined(blocks + ([] if verbose else [_wrapped(MORE, width)]))
+    return _joined(blocks + ([] if verbose else [_more(reports.each, width)]))
+
+
+def _more(reports: Iterable[Report], width: int) -> list[str]:
+    """What a long report adds."""
+    seen = dict.fromkeys(each.rule for report in reports for each in report.findings if each.overruled_by)
+    return _wrapped(_MORE_OVERRULED.format(", ".join(seen)) if seen else _MORE, width)
 
 
 def _underlined(report: Report) -> list[str]:
@@ -106,17 +116,16 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
         blocks.append(
             lines + [line for end in ends[1:] for line in _wrapped(format_inline(end), width, "  - ", "    ")]
         )
-    if report.migration is not None:
+    if report.migration is not None and (verbose or report.migration.kept is not MigrationExtent.NONE):
         told = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
         blocks.append([report.migration.headline, *told])
     if len(report.sinks) > 1:
         rows = ((format_inline(sink) or "query", outcome.value) for sink, outcome in report.sinks)
         blocks.append(["Sinks", *_table(rows, "  ")])
     if not verbose:
-        found = [list(_finding(finding, width, with_fates=False, verbose=False)) for finding in report.deciding]
-        also = ", ".join(dict.fromkeys(finding.rule for finding in report.findings if finding.overruled_by))
-        rest = [_wrapped(f"Also seen, but decided by the above: {also}.", width)] if also else []
-        return [*blocks, ["What was found", *found[0]], *found[1:], *rest] if found else blocks
+        names = operator_names(report)
+        found = [list(_finding(each, width, names, with_fates=False, verbose=False)) for each in report.deciding]
+        return [*blocks, ["What was found", *found[0]], *found[1:]] if found else blocks
     blocks += [list(_section(section, width)) for section in sections(report)]
     if seen := _overruled(report, width):
         blocks.append(seen)
@@ -130,7 +139,7 @@ def _to_do(report: Report, width: int, known: ReportContext, *, verbose: bool) -
     for number, step in enumerate(found, start=1):
         text = step.text if verbose or step.brief is None else step.brief
         yield from _wrapped(format_inline(text), width, f"  {number}. ", "     ")
-        if verbose or step.language == "sh":
+        if verbose or (step.language == "sh" and step.brief is None):
             yield from (f"       {mask_secrets(command)}" for command in step.commands)
 
 
@@ -194,7 +203,7 @@ def _section(section: Section, width: int) -> Iterator[str]:
     for i, finding in enumerate(section.findings):
         if i or section.operator is not None:
             yield ""
-        yield from _finding(finding, width, with_fates=section.operator is None, verbose=True)
+        yield from _finding(finding, width, {}, with_fates=section.operator is None, verbose=True)
 
 
 def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
@@ -210,8 +219,11 @@ def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
         yield from (f"  {'':<8} {line}" for line in more)
 
 
-def _finding(finding: Finding, width: int, *, with_fates: bool, verbose: bool) -> Iterator[str]:
-    where = f"{finding.subject}: " if not verbose and finding.sink is not None else ""
+def _finding(
+    finding: Finding, width: int, names: Mapping[str, str], *, with_fates: bool, verbose: bool
+) -> Iterator[str]:
+    about = names.get(finding.operator or "", finding.subject)
+    where = f"{about}: " if not verbose and finding.sink is not None else ""
     yield from _wrapped(
         f"[{outcome_label(finding)}] {finding.rule}: {where}{format_inline(finding.message)}", width, "  ", "    "
     )

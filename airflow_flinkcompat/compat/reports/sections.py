@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -92,21 +92,29 @@ def _sections(report: Report) -> Iterator[Section]:
         return tuple(found)
 
     of_sink = Counter(operator.sink for operator in report.operators)
-    seen = Counter[str]()
+    names = operator_names(report)
     for operator in report.operators:
-        seen[operator.sink] += 1
-        alone = of_sink[operator.sink] == 1
-        found = take(operator.sink, None if alone else operator.path)
-        which = "" if alone else f", {seen[operator.sink]} of {of_sink[operator.sink]} from the sink"
+        found = take(operator.sink, None if of_sink[operator.sink] == 1 else operator.path)
         fit = _UNCHANGED if operator.unchanged else _FIT[operator.outcome]
-        heading = f"{format_inline(operator.sink or 'query')}, {_kind(operator)}{which}: {fit}"
-        yield Section(heading, operator.outcome, operator, found)
+        yield Section(f"{names[operator.path]}: {fit}", operator.outcome, operator, found)
     for sink in dict.fromkeys(f.sink for f in left):
         found = take(sink)
         worst = Outcome.worst(f.outcome for f in found)
         where = ", above and below its operators" if of_sink[sink or ""] else ""
         about = "Script as a whole" if sink is None else f"{format_inline(sink) or 'query'}{where}"
         yield Section(f"{about}: {worst.value}", worst, None, found)
+
+
+def operator_names(report: Report) -> Mapping[str, str]:
+    """The name of each operator by its path: its sink, its kind, and which one of several it is."""
+    of_sink = Counter(operator.sink for operator in report.operators)
+    seen, names = Counter[str](), {}
+    for operator in report.operators:
+        seen[operator.sink] += 1
+        several = of_sink[operator.sink] > 1
+        which = f", {seen[operator.sink]} of {of_sink[operator.sink]} from the sink" if several else ""
+        names[operator.path] = f"{format_inline(operator.sink or 'query')}, {_kind(operator)}{which}"
+    return names
 
 
 _FIT = {

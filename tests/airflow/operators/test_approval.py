@@ -210,7 +210,7 @@ def test_a_backfill_that_the_product_refuses_is_not_advised(deployed: Site, ques
     with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     body = questions[0]["body"]
-    assert "History cannot be recomputed by a backfill of orders.sql" in body
+    assert "A backfill of orders.sql cannot recompute history" in body
     assert "flinkcompat backfill" not in body
 
 
