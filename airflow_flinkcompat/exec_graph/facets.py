@@ -116,7 +116,7 @@ def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
         return False
     more = symbols.narrowed(after, before)
     known = frozenset(each for each in keys if isinstance(each, int))
-    return bool(more) and all(symbols.columns_of(each) <= known for each in more or ())
+    return bool(more) and all(symbols.is_decided_by(each, known) for each in more or ())
 
 
 def _contents(spec: StateSpec) -> Hashable:

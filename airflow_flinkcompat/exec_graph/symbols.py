@@ -69,6 +69,20 @@ class Symbols:
                 return frozenset()
         return frozenset({value})
 
+    def is_decided_by(self, value: Symbol | tuple[Hashable, ...], columns: frozenset[Hashable]) -> bool:
+        """Whether an expression is computed of some of these columns alone.
+
+        A call of literals alone is a new value for each row: Flink's planner folds any other.
+        """
+        if value in columns:
+            return True
+        parts = self._values[value] if isinstance(value, int) else value
+        match parts:
+            case ("call", str() as flinks_own, tuple() as operands, *_) if flinks_own:
+                computed = [each for each, _ in operands if self._values[each][0] != "literal"]
+                return bool(computed) and all(self.is_decided_by(each, columns) for each in computed)
+        return False
+
     def composition(self, value: Hashable) -> Composition | None:
         """What a column is computed of, through all operators below, down to the columns of tables."""
         if not isinstance(value, int):
@@ -119,7 +133,7 @@ class Symbols:
         match self._values[rows]:
             case ("filtered", int(below), frozenset() as earlier):
                 return self.of("filtered", below, earlier | conditions)
-        return self.of("filtered", rows, conditions)
+        return self.of("filtered", rows, conditions) if conditions else rows
 
     def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
         """The conditions that let rows through of others below."""
@@ -137,8 +151,8 @@ class Symbols:
     def meaning_without_filter(self, rows: Symbol) -> Symbol:
         """The rows of which a condition lets some through, whether it stands in a Calc or in the source."""
         match self._values[rows]:
-            case ("filtered", int(below), frozenset()) | ("read", "FilterPushDown", int(below), _):
-                return self.meaning_without_filter(below)
+            case ("filtered", int(below), frozenset()):
+                return below
         return rows
 
 

@@ -151,7 +151,8 @@ def test_accepting_another_condition_is_offered(run: Callable[..., Result], monk
     run(ADDED, "--dry-run", sides=("old", "old"))
     plan = json.loads((ADDED / "old.json").read_text("utf-8"))
     scan = next(node for node in plan["nodes"] if "scanTableSource" in node)["scanTableSource"]
-    scan["abilities"] = [*scan.get("abilities", ()), {"type": "FilterPushDown", "predicates": []}]
+    pushed = {"type": "FilterPushDown", "predicates": [{"kind": "LITERAL", "value": True}]}
+    scan["abilities"] = [*scan.get("abilities", ()), pushed]
     plans = (read_plan((ADDED / "old.json").read_text("utf-8")),), (read_plan(json.dumps(plan)),)
     monkeypatch.setattr(migrate, "compiled_plans", lambda *_: plans)
     refused, accepted = (

@@ -137,3 +137,26 @@ def test_above_a_join_that_hands_on_other_rows_nothing_is_carried(
 
     kept = {line.new.name: line.keep for line in migration_of(plan(before), plan(after)).operators if line.new}
     assert kept["group-aggregate"] is StateAction.IMPOSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "decided"),
+    [
+        ("$<>$1", ("key", "literal"), True),
+        ("$<>$1", ("key", "other"), False),
+        ("$>$1", ("key", "random"), False),  # RAND(7) is another value for each row of a key
+        ("$>$1", ("random", "literal"), False),
+        ("", ("key", "literal"), False),  # a function of the user's own may be another value too
+    ],
+)
+def test_a_condition_is_decided_by_keys(name: str, operands: tuple[str, ...], decided: bool) -> None:
+    symbols = Symbols()
+    literal = symbols.of("literal", "7", "INT", "")
+    known = {
+        "key": symbols.of("column", "t", "k"),
+        "other": symbols.of("column", "t", "b"),
+        "literal": literal,
+        "random": symbols.of("call", "$RAND$1", ((literal, "INT"),), "DOUBLE", ()),
+    }
+    condition = symbols.of("call", name, tuple((known[each], "INT") for each in operands), "BOOLEAN", ())
+    assert symbols.is_decided_by(condition, frozenset({known["key"]})) is decided

@@ -31,7 +31,7 @@ from airflow_flinkcompat.exec_graph.lowering import (
 from airflow_flinkcompat.exec_graph.model import MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
 from airflow_flinkcompat.exec_graph.streams import made
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, resolved
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
@@ -78,6 +78,9 @@ def scanned(
                 shown = replace(shown, symbols=tuple(picked), names=names)
             case "ReadingMetadata" | "WatermarkPushDown" | "SourceWatermark":
                 pass  # what a watermark is computed from takes no part in state (measured)
+            case "FilterPushDown":  # a Calc above may repeat some of them, in any order
+                predicates = (conjuncts(each, shown, symbols) for each in ability["predicates"])
+                shown = replace(shown, rows=symbols.filtered(shown.rows, frozenset().union(*predicates)))
             case kind:
                 what = resolved({k: v for k, v in ability.items() if k not in ("type", "producedType")}, shown, symbols)
                 shown = replace(shown, rows=symbols.of("read", kind, shown.rows, what))
