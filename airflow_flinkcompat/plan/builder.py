@@ -109,6 +109,37 @@ def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
     return Text(source, partial(namespace.normal_form, tree))
 
 
+def _in_table_order(tree: nodes.InsertInto, table: Table | None) -> tuple[tuple[str, ...], exp.Expr]:
+    """Return the INSERT's column list and query in the order of the table's columns, as Flink rewrites both."""
+    columns = tuple(unquoted(column) for column in tree.args.get("columns") or ())
+    places = {column.name: place for place, column in enumerate(table.written)} if table and table.declared else {}
+    if not places.keys() >= {*columns}:
+        return columns, tree.expression
+    order = sorted(range(len(columns)), key=lambda place: places[columns[place]])
+    query = tree.expression
+    if order != sorted(order):
+        query = query.copy()
+        for select in _selects(query):
+            if len(select.expressions) != len(order) or select.is_star:
+                return columns, tree.expression
+            select.set("expressions", [select.expressions[place] for place in order])
+    return tuple(columns[place] for place in order), query
+
+
+def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
+    """The SELECTs, or rows of VALUES, that make the rows of a query."""
+    match query:
+        case exp.SetOperation():
+            yield from _selects(query.left)
+            yield from _selects(query.right)
+        case exp.Subquery():
+            yield from _selects(query.this)
+        case exp.Values():
+            yield from query.expressions
+        case _:
+            yield query
+
+
 def _name_of(tree: exp.Expr) -> str:
     name = tree.args.get("this")
     return unquoted(name) if isinstance(name, exp.Expression) else str(name or "")
@@ -399,10 +430,11 @@ class _Builder:
             (part.this.name, "" if part.expression is None else unquoted(part.expression))
             for part in tree.args.get("partition") or ()
         )
+        columns, query = _in_table_order(tree, table)
         sink = Sink(
-            self._query(tree.expression, statement),
+            self._query(query, statement),
             table,
-            tuple(unquoted(column) for column in tree.args.get("columns") or ()),
+            columns,
             partition,
             bool(tree.args.get("overwrite")),
             (
