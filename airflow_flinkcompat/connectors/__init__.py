@@ -6,6 +6,7 @@ It is data, a module for each family in ``known``, and judges nothing: what a fa
 
 from __future__ import annotations
 
+from airflow_flinkcompat.connectors.declared_options import undeclared
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     FormatFacts,
@@ -50,4 +51,5 @@ __all__ = [
     "option",
     "sink",
     "source",
+    "undeclared",
 ]

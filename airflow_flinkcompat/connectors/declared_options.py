@@ -19,6 +19,11 @@ from airflow_flinkcompat.connectors.facts import BEGINNINGS, OptionEffect, Optio
 DATA = Path(__file__).with_name("connector_options.json.gz")
 """By artifact and connector the options, what plans of them keep, and what each option moves."""
 _USES: Mapping[TableUse, str] = {TableUse.SOURCE: "source", TableUse.SINK: "sink", TableUse.LOOKUP: "lookup"}
+_OF_EVERY_SOURCE = frozenset(
+    f"scan.watermark.{name}"
+    for name in ("alignment.group", "alignment.max-drift", "alignment.update-interval", "emit.strategy", "idle-timeout")
+)
+"""What Flink's FactoryUtil takes beside the options of a connector."""
 _WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "how sources or sinks store it"}
 
 
@@ -48,6 +53,21 @@ def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOp
     return tuple(
         each for each in _by_connector().get(connector or "", {}).get(use, ()) if key in (each.key, *each.older)
     )
+
+
+def undeclared(connector: str | None, key: str) -> bool:
+    """Whether artifacts of a connector are known, and none of them declares an option.
+
+    Args:
+        connector: The value of the option ``connector``, None for a table without one.
+        key: The option.
+
+    Returns:
+        Whether a table with it is likely to be refused; False of options that Flink or another library declares.
+    """
+    known = _by_connector().get(connector or "", {})
+    of_others = key.startswith("properties.") or key in _OF_EVERY_SOURCE
+    return bool(known) and not of_others and not any(declared(connector or "", use, key) for use in known)
 
 
 def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> OptionFact | None:

@@ -249,8 +249,12 @@ def _parentheses(node: exp.Subquery) -> str:
     return ""
 
 
-def _empty(node: nodes.StatementSet) -> str:
-    return "" if node.expressions else "the statement set is empty; write an INSERT between BEGIN and END"
+def _statement_set(node: nodes.StatementSet) -> str:
+    if not node.expressions:
+        return "the statement set is empty; write an INSERT between BEGIN and END"
+    if any(isinstance(each, nodes.SetOption | nodes.ResetOption) for each in node.expressions):
+        return "a statement set takes neither SET nor RESET; write them before it"
+    return ""
 
 
 def _name(node: exp.Identifier) -> str:
@@ -372,7 +376,7 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     exp.Dot: _field_of_row,
     exp.Identifier: _name,
     exp.Subquery: _parentheses,
-    nodes.StatementSet: _empty,
+    nodes.StatementSet: _statement_set,
     nodes.TableFunction: _window,
     nodes.CreateTable: _table,
     nodes.CreateNamespace: _catalog,

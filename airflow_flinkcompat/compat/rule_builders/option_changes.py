@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
-from airflow_flinkcompat.connectors import FORMATS, Known, OptionEffect, OptionFact, TableUse, catalogue
+from airflow_flinkcompat.connectors import FORMATS, Known, OptionEffect, OptionFact, TableUse, catalogue, format_option
 from airflow_flinkcompat.model import Consequence, Outcome
 
 Options = Mapping[str, str]
@@ -165,6 +165,7 @@ _DRAWN: Mapping[str, frozenset[str]] = {
 _TOLERANT = "csv.ignore-parse-errors"
 _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
+_KEY_PLACES = ("key.fields", "value.fields-include")
 _COMES_OR_GOES: Mapping[str, str] = {
     "source.monitor-interval": "a source that looks for new files and one that reads a list once store other positions",
 }
@@ -187,9 +188,34 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
         return why
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may be no value of it"
+    of_connector = fact is not None and "*" in fact.key and format_option(key) is None
+    if of_connector and key in after and connectors.undeclared(change.connector, key):
+        return "no measured version of the connector declares it, and Flink refuses an option that none does"
+    if key in _KEY_PLACES and _reads_other_places(change):
+        return "one of its formats takes columns by their place, where others stand now"
     if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
         return "a sink writes into several topics only by a metadata column that names the topic"
     return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+
+
+def _reads_other_places(change: OptionChange) -> bool:
+    """Whether a message that is read by place has other columns in its key or its value."""
+    sources = [used for used in change.uses if used.use is TableUse.SOURCE]
+    tables = [[*used.pair.old_program.tables, *used.pair.new_program.tables] for used in sources]
+    columns = next((each.physical for side in tables for each in side if each.name == change.table), ())
+    old, new = (_by_place(side, columns) for side in (change.before, change.after))
+    return any(old[part] != new[part] for part in old.keys() & new.keys())
+
+
+def _by_place(options: Options, columns: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The columns of a message's key and value, where they are found by their place alone."""
+    key = [each.strip() for each in options.get("key.fields", "").split(";")]
+    apart = options.get("value.fields-include", "ALL").upper() == "EXCEPT_KEY"
+    value = [each for each in columns if not (apart and each in key)]
+    named = {"key": options.get("key.format"), "value": options.get("value.format", options.get("format"))}
+    found = {part: FORMATS.get(format or "") for part, format in named.items()}
+    parts = {"key": key, "value": value}
+    return {part: parts[part] for part, each in found.items() if each and (each.by_place or each.name == "raw")}
 
 
 def _written(change: OptionChange) -> bool:

@@ -168,6 +168,50 @@ GROUP BY a;
 SELECT a, SUM(b), MAX(d)
 FROM orders
 GROUP BY a;
+--- case: time-zone-windows
+-- about: session time zone changed, windows over a TIMESTAMP_LTZ, whole windows away
+-- settings-old: table.local-time-zone=UTC
+-- settings-new: table.local-time-zone=Asia/Tokyo
+--- old
+CREATE TABLE moments (
+  a STRING, b BIGINT, c STRING, d BIGINT, e BIGINT, x STRING, ts AS TO_TIMESTAMP_LTZ(e, 3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/moments', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, SUM(b)
+FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '1' HOUR))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE moments (
+  a STRING, b BIGINT, c STRING, d BIGINT, e BIGINT, x STRING, ts AS TO_TIMESTAMP_LTZ(e, 3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/moments', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, SUM(b)
+FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '1' HOUR))
+GROUP BY a, window_start, window_end;
+--- case: time-zone-windows-half
+-- about: session time zone changed, windows over a TIMESTAMP_LTZ, half a window away
+-- settings-old: table.local-time-zone=UTC
+-- settings-new: table.local-time-zone=Asia/Kolkata
+--- old
+CREATE TABLE moments (
+  a STRING, b BIGINT, c STRING, d BIGINT, e BIGINT, x STRING, ts AS TO_TIMESTAMP_LTZ(e, 3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/moments', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, SUM(b)
+FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '1' HOUR))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE moments (
+  a STRING, b BIGINT, c STRING, d BIGINT, e BIGINT, x STRING, ts AS TO_TIMESTAMP_LTZ(e, 3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/moments', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, SUM(b)
+FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '1' HOUR))
+GROUP BY a, window_start, window_end;
 --- case: time-zone
 -- about: session time zone changed
 -- settings-new: table.local-time-zone=Asia/Tokyo

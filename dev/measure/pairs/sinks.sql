@@ -131,6 +131,22 @@ INSERT INTO totals
 SELECT a, window_end, SUM(b)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 GROUP BY a, window_start, window_end;
+--- case: column-list-alone
+-- about: the INSERT names its columns in another order, above the same aggregates
+--- old
+CREATE TABLE totals (x BIGINT, y BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals (x, y) SELECT SUM(b), SUM(d) FROM orders GROUP BY a;
+--- new
+CREATE TABLE totals (x BIGINT, y BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals (y, x) SELECT SUM(b), SUM(d) FROM orders GROUP BY a;
+--- case: column-list-shorter-sink
+-- about: the INSERT names another column for its only value
+--- old
+CREATE TABLE totals (x BIGINT, y BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals (x) SELECT SUM(b) FROM orders GROUP BY a;
+--- new
+CREATE TABLE totals (x BIGINT, y BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals (y) SELECT SUM(b) FROM orders GROUP BY a;
 --- case: column-list
 -- about: the INSERT names its columns in another order
 --- old

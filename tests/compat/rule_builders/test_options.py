@@ -404,6 +404,32 @@ def test_tables_of_another_schema_are_never_read_whole(schema: str, more: str, o
     assert not [name for each in report.findings for name in each.evidence]
 
 
+@pytest.mark.parametrize(
+    ("formats", "before", "after", "outcome"),
+    [
+        (("json", "json"), "a;b", "b;a", Outcome.COMPATIBLE),
+        (("csv", "json"), "a;b", "b;a", Outcome.UNKNOWN),
+        (("raw", "json"), "a", "b", Outcome.UNKNOWN),
+        (("json", "csv"), "a", "b", Outcome.UNKNOWN),
+    ],
+)
+def test_a_column_that_is_found_by_its_place_in_a_key_or_a_value_is_another_one_there(
+    formats: tuple[str, str], before: str, after: str, outcome: Outcome
+) -> None:
+    """Without its key's columns, a value of CSV begins with another column."""
+    names = f", 'key.format' = '{formats[0]}', 'value.fields-include' = 'EXCEPT_KEY', 'value.format' = '{formats[1]}'"
+    table = KAFKA.replace(", 'format' = 'json'", names)
+    fields = (f"{table}, 'key.fields' = '{each}'" for each in (before, after))
+    assert of_source(*fields, RUNNING).outcome is outcome
+
+
+@pytest.mark.parametrize("name", ["scan.startup.modes", "scan.watermark.idle", "properties.any"])
+def test_an_option_that_no_version_of_the_connector_declares_is_not_harmless(name: str) -> None:
+    """Flink refuses a table with it, unless it is passed on to the connector's client."""
+    expected = Outcome.COMPATIBLE if name.startswith("properties.") else Outcome.UNKNOWN
+    assert of_source(KAFKA, f"{KAFKA}, '{name}' = '1 s'").outcome is expected
+
+
 @pytest.mark.parametrize("name", ["subject", "schema-registry.subject", "basic-auth.user-info"])
 def test_a_registry_of_schemas_is_in_no_state(name: str) -> None:
     table = KAFKA.replace("'json'", "'avro-confluent'")

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.hints import OPTIONS
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
+from airflow_flinkcompat.compat.engines.flink.ranking import right, wrong
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, declared, materializers
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
@@ -30,6 +33,7 @@ from airflow_flinkcompat.plan.operators import (
     operators,
     sources,
 )
+from airflow_flinkcompat.plan.origins import SourceColumn
 from airflow_flinkcompat.plan.program import Program
 
 MINI_BATCH = "table.exec.mini-batch.enabled"
@@ -216,6 +220,27 @@ def _no_zone(changed: Changed) -> bool:
     )
 
 
+def _windows_move(changed: Changed) -> bool:
+    """Whether windows over instants are cut by another clock: their ends are stored as the wall clock shows them."""
+    columns = {(column.name, column.type.name) for _, table in declared(changed.change) for column in table.columns}
+    instants = {name for name, type in columns if type == "TIMESTAMP_LTZ"} - {
+        name for name, type in columns if type != "TIMESTAMP_LTZ"
+    }
+    windows = [each.window for each in changed.aggregations if each.windowed and each.window is not None]
+    times = (window.time for window in windows if window.notation == "tvf" and window.window.gap is None)
+    return _clocks_differ(changed) and any(isinstance(time, SourceColumn) and time.column in instants for time in times)
+
+
+def _clocks_differ(changed: Changed) -> bool:
+    """Whether the zones of both sides are known, and show different times in winter or summer."""
+    try:
+        zones = [ZoneInfo(value or "") for value in changed.values]
+    except (ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        return False
+    moments = (datetime(2026, month, 1, tzinfo=UTC) for month in (1, 7))
+    return any(len({moment.astimezone(zone).utcoffset() for zone in zones}) > 1 for moment in moments)
+
+
 def _without_options(changed: Changed) -> bool:
     """No OPTIONS hint stands in any query, which the option forbids."""
     written = (output.hints for output in changed.outputs)
@@ -299,10 +324,6 @@ def _switched(key: str, value: str) -> Condition:
     return switched
 
 
-def right(*ids: str, note: str = "") -> Verdict:
-    return measured(Outcome.COMPATIBLE, *ids, note=note)
-
-
 def refused(*ids: str, note: str = "") -> Verdict:
     return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
 
@@ -378,7 +399,10 @@ TABLE: Mapping[str, Rows] = {
             right("ga-ttl-set", "ga-ttl-unset", "oa-ttl-set", "rj-ttl-unset", "tn-ttl-unset", "dd-rd-ttl-set"),
         ),
     ),
-    _ZONE: ((_no_zone, right("settings-time-zone")),),
+    _ZONE: (
+        (_no_zone, right("settings-time-zone")),
+        (_windows_move, wrong("settings-time-zone-windows", "settings-time-zone-windows-half")),
+    ),
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused("settings-chaining-off")),),
     MINI_BATCH: ((_stateful, refused("u-minibatch", "ga-minibatch-on")),),
@@ -487,4 +511,5 @@ def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdi
 def zone_matters(change: Change) -> bool:
     """Whether the time zone of the session changed, and values may be converted in it."""
     zones = (part for part in change.parts("setting") if part.key == f"setting/{_ZONE}")
-    return any(verdict(_ZONE, part.before, part.after, change) is None for part in zones)
+    found = (verdict(_ZONE, part.before, part.after, change) for part in zones)
+    return any(each is None or each.outcome is not Outcome.COMPATIBLE for each in found)
