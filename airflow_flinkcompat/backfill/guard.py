@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
 from airflow_flinkcompat.backfill.steps import Step
 from airflow_flinkcompat.compat.cutover.record import Cutover
-from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.plan.program import Program
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def guards(program: Program, locations: Locations, record: Cutover) -> tuple[Gua
     found: dict[str, Guard] = {}
     for pipeline in program.pipelines:
         context = CompileContext(OPERATORS, locations, Range(), dict(pipeline.settings))
-        for node in walk_nodes(pipeline.sink):
+        for node in pipeline.sink.nodes:
             if isinstance(node, Scan) and node.table.name in until and node.table.watermark is not None:
                 names = [column.name for column in node.table.columns]
                 time = names.index(node.table.watermark.column)

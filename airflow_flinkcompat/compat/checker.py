@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from airflow_flinkcompat.compat import not_covered, rules
@@ -72,8 +72,8 @@ WithHistory = Callable[[Migration, Side, Side], Migration]
 """What a migration to a new side would keep with history, given what it would keep without."""
 
 
-_Target = tuple[Any, set[type], set[str]]
-"""What a rule examines, the classes of its operators, and the parts that differ, as ``Rule.parts`` names them."""
+_Target = tuple[RuleScope, Any, set[type], set[str]]
+"""What a rule examines, with its scope, the classes of its operators, and the parts that differ."""
 
 
 def check(
@@ -429,7 +429,7 @@ def _certain(change: Change) -> set[tuple[str, str | None]]:
 
 def asked_rules(change: Change) -> list[tuple[Rule, Any]]:
     """The rules that may apply to a change, in their order, each with a pair of its scope."""
-    targets: dict[RuleScope, list[_Target]] = {scope: [] for scope in RuleScope}
+    targets: list[_Target] = []
     every = {each.part for each in change.script_differences}
     every |= {each.key.partition("/")[0] for each in change.script_differences}
     for pipeline in change.pipelines:
@@ -437,21 +437,32 @@ def asked_rules(change: Change) -> list[tuple[Rule, Any]]:
         classes |= {type(each) for each in (*pipeline.removed, *pipeline.added)}
         parts = _kinds_of(pipeline.differences)
         every |= parts
-        targets[RuleScope.PIPELINE].append((pipeline, classes, parts))
+        targets.append((RuleScope.PIPELINE, pipeline, classes, parts))
         for pair in pipeline.operators:
             parts = _kinds_of(pair.differences)
             every |= parts
-            targets[RuleScope.OPERATOR].append((pair, {type(pair.new)}, parts))
-    targets[RuleScope.SCRIPT].append((change, set(), every))
-    engine = change.engine
-    return [
-        (rule, target)
-        for rule in rules.ALL
-        if rule.level is not Level.UNCHANGED and engine not in rule.not_applicable
-        for target, classes, parts in targets[rule.scope]
+            targets.append((RuleScope.OPERATOR, pair, {type(pair.new)}, parts))
+    targets.append((RuleScope.SCRIPT, change, set(), every))
+    by_part = _rules_by_part(change.engine)
+    asked = {
+        (number, place): (rule, target)
+        for place, (scope, target, classes, parts) in enumerate(targets)
+        for part in ("", *parts)
+        for number, rule in by_part.get((scope, part), ())
         if not (rule.operators and classes.isdisjoint(rule.operators))
-        and not (rule.parts and parts.isdisjoint(rule.parts))
-    ]
+    }
+    return [asked[each] for each in sorted(asked)]
+
+
+@cache
+def _rules_by_part(engine: str) -> Mapping[tuple[RuleScope, str], Sequence[tuple[int, Rule]]]:
+    """The rules of an engine, numbered in their order, by scope and a part of theirs; "" where none has to differ."""
+    found: dict[tuple[RuleScope, str], list[tuple[int, Rule]]] = {}
+    for number, rule in enumerate(rules.ALL):
+        if rule.level is not Level.UNCHANGED and engine not in rule.not_applicable:
+            for part in rule.parts or ("",):
+                found.setdefault((rule.scope, part), []).append((number, rule))
+    return found
 
 
 def _kinds_of(differences: Iterable[Difference]) -> set[str]:

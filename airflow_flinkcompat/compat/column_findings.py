@@ -34,7 +34,7 @@ def _table_of(match: RuleMatch) -> str:
 
 
 def _together(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Change) -> RuleMatch:
-    old, new = (next((t for t in program.tables if t.name == table), None) for program in change.programs)
+    old, new = (program.table(table) for program in change.programs)
     about = matches[0].message.partition(": ")[0]
     said, before, after = ("", "", "") if old is None or new is None else _columns(old, new)
     verdicts = {

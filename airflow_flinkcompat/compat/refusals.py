@@ -23,7 +23,6 @@ from airflow_flinkcompat.plan.nodes import (
     Window,
     WindowAggregate,
     WindowKind,
-    walk_nodes,
 )
 from airflow_flinkcompat.plan.program import REFUSALS, REFUSED_NAME, Pipeline, Program
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
@@ -78,7 +77,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
     for pipeline in program.pipelines:
         if pipeline.steps:
             found += _of_query(pipeline, program.windows)
-        for node in walk_nodes(pipeline.sink.input):
+        for node in pipeline.sink.nodes:
             if isinstance(node, WindowAggregate) and (words := refusal(_without_offset(node.window))):
                 what = "program" if pipeline.steps else "script"
                 found.append(Refusal(f"{words}; give it other lengths", node.span or pipeline.span, what))
@@ -116,7 +115,7 @@ def notes(program: Program) -> tuple[str, ...]:
     """What Flink takes without a word although it may not mean what it seems to say, a line each with its place."""
     found = [f"{note.span}: {note.text}" for note in program.notes]
     for pipeline in program.pipelines:
-        for node in walk_nodes(pipeline.sink.input) if pipeline.steps else ():
+        for node in pipeline.sink.nodes if pipeline.steps else ():
             if isinstance(node, GroupWindowAggregate):
                 found += [
                     f"{use.span}: the window {use.alias} is called like a column of its table: FLIP-11 wants it "
@@ -150,7 +149,7 @@ def _of_jobs(pipelines: Sequence[Pipeline]) -> Iterator[str]:
 
 def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refusal]:
     batch = dict(pipeline.settings).get("execution.runtime-mode", "").lower() == "batch"
-    for node in walk_nodes(pipeline.sink.input):
+    for node in pipeline.sink.nodes:
         match node:
             case GroupWindowAggregate():
                 uses = _uses(node, windows)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from airflow_flinkcompat.compat.changes.table_use import uses_in
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors import TableUse, source
-from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan
 
 _HINTED = re.compile(r"([\w.-]+)'?\s*=\s*'([^']*)'")
 
@@ -36,7 +36,7 @@ def by_itself(connector: str, options: Mapping[str, str]) -> str:
 def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
     """Tables that a side reads and declares → where each begins by itself; hints win over options of the table."""
     outputs, failures = side.outputs
-    scans = [node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan)]
+    scans = [node for each in side.program.pipelines for node in each.sink.nodes if isinstance(node, Scan)]
     found: dict[str, str] = {}
     for scan in scans:
         name = scan.table.name

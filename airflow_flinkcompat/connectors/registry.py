@@ -20,7 +20,7 @@ from airflow_flinkcompat.connectors.facts import (
 )
 from airflow_flinkcompat.connectors.formats import format_option
 
-_UNKNOWN = ConnectorFacts(())
+_UNKNOWN, _UNKNOWN_SOURCE, _UNKNOWN_SINK = ConnectorFacts(()), SourceFacts(), SinkFacts()
 
 
 def catalogue() -> Mapping[str, ConnectorFacts]:
@@ -59,7 +59,7 @@ def source(connector: str | None) -> SourceFacts:
     Returns:
         Facts that say "not known" where the catalogue lacks it.
     """
-    return _facts(connector).source or SourceFacts()
+    return _facts(connector).source or _UNKNOWN_SOURCE
 
 
 def sink(connector: str | None) -> SinkFacts:
@@ -71,7 +71,7 @@ def sink(connector: str | None) -> SinkFacts:
     Returns:
         Facts that say "not known" where the catalogue lacks it.
     """
-    return _facts(connector).sink or SinkFacts()
+    return _facts(connector).sink or _UNKNOWN_SINK
 
 
 def lookup(connector: str | None) -> LookupFacts:

@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, Literal, walk
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, Literal, called
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output, StatelessSegment
 from airflow_flinkcompat.plan.origins import (
@@ -138,7 +138,7 @@ class PlannedJob:
     program: Program
 
     def table(self, name: str) -> Table:
-        found = next((table for table in self.program.tables if table.name == name), None)
+        found = self.program.table(name)
         if found is None or not found.declared:
             raise CannotLower(f"table {name} is not declared", place=name)
         return found
@@ -155,15 +155,13 @@ def check_planning(job: PlannedJob) -> None:
         raise CannotLower("several queries of one statement set are planned together")
     if job.pipeline.steps:
         raise CannotLower("queries of the Table API are planned otherwise")
-    for key in job.settings:
+    settings = job.settings
+    for key in settings:
         if key.startswith(_REPLANS):
             raise CannotLower(f"{key} may decide about operators")
-    if (
-        job.settings.get("pipeline.operator-chaining.enabled", job.settings.get("pipeline.operator-chaining"))
-        == "false"
-    ):
+    if settings.get("pipeline.operator-chaining.enabled", settings.get("pipeline.operator-chaining")) == "false":
         raise CannotLower("no operators are chained")
-    if job.settings.get("execution.runtime-mode", "streaming").lower() != "streaming":
+    if settings.get("execution.runtime-mode", "streaming").lower() != "streaming":
         raise CannotLower("a batch job keeps nothing")
 
 
@@ -186,9 +184,9 @@ def check_no_operators(segment: StatelessSegment) -> None:
 
 def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
     """Whether a Calc calls all functions: a Python or asynchronous one is an operator of its own."""
-    called = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
+    names = {call.function for call in called(*parts)}
     declared = {each.name.lower(): each for each in job.program.functions}
-    for name in sorted(called - ACCESSES):
+    for name in sorted(names - ACCESSES):
         if functions.lookup(name) is not None:
             continue
         match declared.get(name.lower()):
@@ -218,7 +216,7 @@ def decided(condition: Expression, *tables: Table) -> bool:
     if not any(isinstance(_passed(leaf), SourceColumn) for leaf in leaves(condition)):
         return True
     never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
-    return any(_decided(part, never_null) for part in walk(condition) if isinstance(part, FunctionCall))
+    return any(_decided(call, never_null) for call in called(condition))
 
 
 def _decided(call: FunctionCall, never_null: set[str]) -> bool:

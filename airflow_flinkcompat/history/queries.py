@@ -33,7 +33,7 @@ from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.history.table_rows import TableRows
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.plan.nodes import Table, WindowKind, walk_nodes
+from airflow_flinkcompat.plan.nodes import Table, WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -164,7 +164,7 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
         raise NotComputable("a time to live is followed of GROUP BY, joins and deduplications alone")
     if not all(isinstance(segment.origin, Source) for segment in operator.segments):
         raise NotComputable("a time to live of what is made of several tables is not followed yet")
-    if any(name == _STATE_TTL for node in walk_nodes(pipeline.sink) for name, _ in getattr(node, "hints", ())):
+    if any(name == _STATE_TTL for node in pipeline.sink.nodes for name, _ in getattr(node, "hints", ())):
         raise NotComputable(f"a time to live that is given by {_STATE_TTL} is not followed yet")
     given = dict(pipeline.settings).get(_TTL, "")
     if not (milliseconds := value(_TTL, given)).isdecimal():

@@ -37,7 +37,6 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAssign,
     WindowField,
     WindowKind,
-    walk_nodes,
 )
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -110,7 +109,7 @@ class TableRows:
         """The table."""
         origin = self.segment.origin
         assert isinstance(origin, Source)
-        tables = (node.table for node in walk_nodes(self.pipeline.sink) if isinstance(node, Scan))
+        tables = (node.table for node in self.pipeline.sink.nodes if isinstance(node, Scan))
         return next(table for table in tables if table.name == origin.table)
 
     @property

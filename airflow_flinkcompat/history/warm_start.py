@@ -40,7 +40,7 @@ from airflow_flinkcompat.history.sources import (
 from airflow_flinkcompat.history.watermarks import NEVER, watermark
 from airflow_flinkcompat.migration.slices import watermarks, with_watermark
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import METADATA, read_handle, read_metadata
 
@@ -278,7 +278,7 @@ class WarmStart:
         pipeline = next(
             each
             for each in self.side.program.pipelines
-            if any(isinstance(node, Scan) and node.table == table for node in walk_nodes(each.sink))
+            if any(isinstance(node, Scan) and node.table == table for node in each.sink.nodes)
         )
         with computer.reading(f"table {table.name}"):
             return watermark(computer.session, pipeline, self.plan, table, ends)

@@ -31,7 +31,7 @@ class Outcome(StrEnum):
         Returns:
             The one of the highest rank.
         """
-        return max(outcomes, key=lambda outcome: outcome.rank, default=Outcome.COMPATIBLE)
+        return max(outcomes, key=_RANKS.__getitem__, default=Outcome.COMPATIBLE)
 
 
 _RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import parse_qs, urlsplit
 
-from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.program import Program
 
 # Flink's names of S3 file systems, for one and the same bucket.
@@ -83,7 +83,7 @@ def read(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
     Returns:
         The data sets of each table that is scanned or looked up, by its name; none of one that is not told.
     """
-    nodes = chain.from_iterable(walk_nodes(each.sink) for each in program.pipelines)
+    nodes = chain.from_iterable(each.sink.nodes for each in program.pipelines)
     return _by_name((node.table, node.hints) for node in nodes if isinstance(node, Scan))
 
 

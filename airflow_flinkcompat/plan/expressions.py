@@ -196,6 +196,18 @@ def walk(expression: Expression) -> Iterator[Expression]:
             pending.extend(reversed(part.args))
 
 
+def called(*expressions: Expression) -> list[FunctionCall]:
+    """Every call in some expressions, outermost first; those that a table function made a column of are left out."""
+    found: list[FunctionCall] = []
+    pending = list(reversed(expressions))
+    while pending:
+        part = pending.pop()
+        if isinstance(part, FunctionCall):
+            found.append(part)
+            pending.extend(reversed(part.args))
+    return found
+
+
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """A condition taken apart at its ANDs, in written order."""
     if isinstance(condition, FunctionCall) and condition.function == "AND":

@@ -110,12 +110,22 @@ def resolve_operators(sink: Sink) -> Output:
         partition=sink.partition,
         overwrite=sink.overwrite,
         hints=sink.hints,
-        types=tuple(column.type for column in sink.schema),
+        types=tuple([column.type for column in sink.schema]),
         span=sink.span,
     )
     for each in OUTPUT_PASSES:
         output = each.apply(output)
     return output
+
+
+def _origin(part: Expression, below: _Stream) -> Expression:
+    """A column below, where the text that a reader points at is its use, unless something was computed there."""
+    if not isinstance(part, InputRef):
+        return part
+    origin = below.columns[part.index]
+    if isinstance(origin, FunctionCall) or part.span is None or part.span is origin.span:
+        return origin
+    return placed(origin, part.span)
 
 
 def _column_list(sink: Sink) -> tuple[str, ...]:
@@ -183,7 +193,7 @@ class _Resolver:
         segment = below.segment
         if node.hints:
             segment = replace(segment, hints=segment.hints + node.hints)
-        columns = tuple(self._resolve(e, below) for e in node.expressions)
+        columns = tuple([self._resolve(each, below) for each in node.expressions])
         if below.numbering is not None and stands_beside(node, below.numbering):
             columns, segment = selected_beside(columns, segment)
         return _Stream(columns, segment, below.numbering)
@@ -195,16 +205,10 @@ class _Resolver:
         return self._over(node) if _one_window(node) else self._other(node)
 
     def _resolve(self, expression: Expression, below: _Stream) -> Expression:
-        def leaf(part: Expression) -> Expression:
-            if isinstance(part, InputRef):
-                origin = below.columns[part.index]
-                # The text a reader points at is where the value is used, unless something was computed there.
-                if isinstance(origin, FunctionCall) or part.span is None or part.span is origin.span:
-                    return origin
-                return placed(origin, part.span)
-            return part
-
-        resolved = transform(expression, leaf)
+        if isinstance(expression, FunctionCall):
+            resolved = transform(expression, lambda part: _origin(part, below))
+        else:
+            resolved = _origin(expression, below)
         # A column that is only handed on was counted where it was computed.
         if isinstance(resolved, FunctionCall) and _too_large(resolved):
             raise TooLarge(f"an expression grows beyond {SIZE_LIMIT} parts when its views are unfolded")
@@ -220,7 +224,7 @@ class _Resolver:
             self._resolve(computed[column.name], below) if column.name in computed else origin
             for column, origin in zip(node.table.columns, base, strict=True)
         ]
-        return replace(below, columns=tuple(columns))
+        return _Stream(tuple(columns), below.segment)
 
     def _values(self, node: Values) -> _Stream:
         if len(node.rows) == 1:
@@ -250,13 +254,11 @@ class _Resolver:
             span=node.span,
         )
         level = len(below.segment.windows)
-        added = tuple(
-            WindowColumn(name, level, type=column.type)
-            for name, column in zip(
-                (WindowField.START, WindowField.END, WindowField.TIME), node.schema[-3:], strict=True
-            )
-        )
-        return _Stream(below.columns + added, replace(below.segment, windows=(*below.segment.windows, windowing)))
+        fields = (WindowField.START, WindowField.END, WindowField.TIME)
+        added = [
+            WindowColumn(name, level, type=column.type) for name, column in zip(fields, node.schema[-3:], strict=True)
+        ]
+        return _Stream((*below.columns, *added), replace(below.segment, windows=(*below.segment.windows, windowing)))
 
     def _correlate(self, node: Correlate) -> _Stream:
         below = self.stream(node.input)
@@ -274,7 +276,7 @@ class _Resolver:
         resolved = [
             with_inputs(
                 call,
-                tuple(self._resolve(arg, below) for arg in call.args),
+                tuple([self._resolve(arg, below) for arg in call.args]),
                 None if call.filter is None else self._resolve(call.filter, below),
                 call.type,
             )
@@ -283,11 +285,11 @@ class _Resolver:
         bare = tuple(map(normalize_aggregate, resolved))
         first = dict(zip(reversed(bare), reversed(resolved), strict=True))
         unique = tuple(dict.fromkeys(bare))
-        return Calls(calls, bare, unique, tuple(tuple(arg.type for arg in first[call].args) for call in unique))
+        return Calls(calls, bare, unique, tuple([tuple([arg.type for arg in first[call].args]) for call in unique]))
 
     def _aggregate(self, node: Aggregate) -> _Stream:
         below = self.stream(node.input)
-        keys = tuple(self._resolve(key, below) for key in node.keys)
+        keys = tuple([self._resolve(key, below) for key in node.keys])
         calls = self._calls(node.aggregates, below)
         operator = aggregation(node, below.segment, below.columns, keys, calls)
         return _Stream(handed_up(keys, calls), StatelessSegment(operator))

@@ -6,7 +6,6 @@ the columns of its input by position (:class:`InputRef`); in a join and a correl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -447,6 +446,11 @@ class Sink(Single):
         """The sink table's name; a bare SELECT writes into a nameless sink."""
         return self.table.name if self.table else ""
 
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The sink and every node below it, outermost first."""
+        return walk_nodes(self)
+
 
 Node = (
     Scan
@@ -477,13 +481,13 @@ def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate |
     return tuple(found for below in node.inputs for found in outermost_windows(below)) or (None,)
 
 
-def walk_nodes(root: Node) -> Iterator[Node]:
+def walk_nodes(root: Node) -> tuple[Node, ...]:
     """The node and everything below it, outermost first; a node with several readers is met once."""
-    seen: set[int] = set()
+    found: dict[int, Node] = {}
     pending = [root]
     while pending:
         node = pending.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
+        if id(node) not in found:
+            found[id(node)] = node
             pending.extend(reversed(node.inputs))
+    return tuple(found.values())

@@ -267,7 +267,7 @@ class AggregateOperator(Operator):
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        read = (part for call in self.aggregates for part in (*call.args, call.filter) if part is not None)
+        read = [part for call in self.aggregates for part in (*call.args, call.filter) if part is not None]
         return (*self.keys, *read, *(() if self.window is None else (self.window.time,)))
 
     def prune(self, wanted: Set[object]) -> Self:
@@ -292,7 +292,7 @@ class AggregateOperator(Operator):
         The planner drops a metric nobody reads after it has planned what goes in: an expression, a filter, a further
         column or another order of columns stays (EXPLAIN).
         """
-        arguments = (part for call in calls for part in (*call.args, call.filter) if part is not None)
+        arguments = [part for call in calls for part in (*call.args, call.filter) if part is not None]
         return tuple(dict.fromkeys((*self.keys, *arguments)))
 
 

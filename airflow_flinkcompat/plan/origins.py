@@ -121,7 +121,9 @@ def normalize(value: Expression) -> Expression:
             return value
         bare = DataType(value.type.name, parameters, value.type.elements, value.type.names)
         return Literal(value.value, bare, value.span)
-    return untyped(value) if isinstance(value, Leaf) else InputRef(value.index, UNKNOWN, value.span)
+    if isinstance(value, Leaf):
+        return value if value.type is UNKNOWN else untyped(value)
+    return InputRef(value.index, UNKNOWN, value.span)
 
 
 def _normalize_call(value: FunctionCall) -> FunctionCall:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_flinkcompat.frontends.programs import Note, WindowUse
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
-from airflow_flinkcompat.plan.nodes import Node, Scan, Sink, Table, walk_nodes
+from airflow_flinkcompat.plan.nodes import Node, Scan, Sink, Table
 
 REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
@@ -145,8 +145,16 @@ class Program:
     windows: tuple[WindowUse, ...] = field(default=(), compare=False)
 
     @cached_property
+    def _tables(self) -> Mapping[str, Table]:
+        return {table.name: table for table in reversed(self.tables)}
+
+    def table(self, name: str) -> Table | None:
+        """The declared table of a name."""
+        return self._tables.get(name)
+
+    @cached_property
     def used_tables(self) -> frozenset[str]:
         """Names of the tables that its queries read or write."""
         sinks = [pipeline.sink for pipeline in self.pipelines]
-        read = {node.table.name for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan)}
+        read = {node.table.name for sink in sinks for node in sink.nodes if isinstance(node, Scan)}
         return frozenset({sink.name for sink in sinks} | read)

@@ -410,15 +410,14 @@ class QueryBinder(OrderBinder):
         time = below.node.schema[index]
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         window = define_window(WindowKind(kind), args, tree, constants)
-        passed = tuple(
-            Column(c.name, c.type) if c.time_attribute is not None and i == index else c
-            for i, c in enumerate(below.node.schema)
-        )
+        passed = list(below.node.schema)
+        if time.time_attribute is not None:
+            passed[index] = Column(time.name, time.type)
         node = WindowAssign(
             below.node,
             window,
             InputRef(index, time.type, self.span(column)),
-            passed + window_columns(time),
+            (*passed, *window_columns(time)),
             tuple(binder.bind(key) for key in data.args.get("partition_by") or ()),
             data_first,
             span=self.span(tree),
@@ -471,14 +470,14 @@ class QueryBinder(OrderBinder):
         bound = [output if isinstance(output, InputRef) else binder.bind(output) for _, output in outputs]
         expressions = tuple(bound)
         columns = node.schema
-        schema = tuple(
+        schema = [
             Column(name or f"EXPR${i}", e.type, time_attribute_of(e, columns))
             for i, ((name, _), e) in enumerate(zip(outputs, expressions, strict=True))
-        )
+        ]
         if qualify is not None:
             aliases = {name: tree_ for name, tree_ in outputs if name and not isinstance(tree_, InputRef)}
             node = Filter(node, self._qualified(qualify.this, binder, aliases), span=self.span(qualify.this))
-        node = Project(node, expressions, schema, _query_hints(tree, self.span), span=self.span(tree))
+        node = Project(node, expressions, tuple(schema), _query_hints(tree, self.span), span=self.span(tree))
         return (_distinct(node, self.span(tree)), None) if tree.args.get("distinct") else (node, binder)
 
     def _grouped(self, output: exp.Expression | InputRef, grouped: Grouping, scope: Scope) -> exp.Expression | InputRef:

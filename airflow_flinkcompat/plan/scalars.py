@@ -95,7 +95,9 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None = None) -> int | None:
         """The position of a column, None where there is none; ambiguous names raise :class:`BindError`."""
-        hits = [i for i in self._places.get(name, ()) if qualifier is None or self.qualifiers[i] == qualifier]
+        hits = self._places.get(name, ())
+        if qualifier is not None:
+            hits = [i for i in hits if self.qualifiers[i] == qualifier]
         if len(hits) > 1:
             declared = [i for i in hits if not self.flags[i]]
             hits = declared or hits
@@ -148,7 +150,8 @@ class ScalarBinder:
         """The bound expression. Raises :class:`BindError` for what the plan has no value for."""
         if self.special is not None and (found := self.special(tree)) is not None:
             return found if found.span is not None else placed(found, self.span(tree))
-        unread(tree, self.span)
+        if type(tree) in _READ:
+            unread(tree, self.span)
         bound = self._bind(tree)
         if tree.args.get("negate"):
             bound = self._call("NOT", (bound,), tree)
@@ -215,28 +218,28 @@ class ScalarBinder:
 
     def _column(self, parts: list[str], tree: exp.Expression) -> Expression:
         """A column, a qualified column, or a field of a row column."""
-        span = self.span(tree)
+        span = span_of(tree, self.statement)
         ways: list[tuple[str, str | None, list[str]]] = [(parts[0], None, parts[1:])]
         if len(parts) > 1:
             ways.insert(0, (parts[1], parts[0], parts[2:]))
         try:
             for name, qualifier, rest in ways:
                 if (index := self.scope.find(name, qualifier)) is not None:
-                    return self._field(index, rest, span)
+                    return self._fields(index, rest, span)
             # A fully qualified column: catalog and database in front of table and column.
             if len(parts) > 2 and (index := self.scope.find(parts[-1], parts[-2])) is not None:
-                return self._field(index, [], span)
+                return self._fields(index, [], span)
             for name, qualifier, rest in ways:
                 if (field := self.scope.find_field(name, qualifier)) is not None:
-                    return self._field(field[0], [*field[1], *rest], span)
+                    return self._fields(field[0], [*field[1], *rest], span)
         except BindError as error:
             raise BindError(error.reason, error.message, span) from None
         raise BindError("unknown-column", f"column {'.'.join(parts)} is not found", span)
 
-    def _field(self, column: int, names: Sequence[str], span: Span) -> Expression:
-        return self._fields(InputRef(column, self.scope.columns[column].type, span), names, span)
-
-    def _fields(self, value: Expression, names: Sequence[str], span: Span) -> Expression:
+    def _fields(self, value: Expression | int, names: Sequence[str], span: Span) -> Expression:
+        """A field of a row within rows, or of the column at a place in the scope."""
+        if isinstance(value, int):
+            value = InputRef(value, self.scope.columns[value].type, span)
         for name in names:
             kind = value.type
             if kind.is_known and name not in kind.names:
@@ -363,14 +366,14 @@ class ScalarBinder:
         distinct = False
         if trees and isinstance(trees[0], exp.Distinct):
             distinct, trees = True, [*trees[0].expressions, *trees[1:]]
-        args = tuple(self.bind(arg) for arg in trees if not isinstance(arg, exp.Star))
+        args = tuple([self.bind(arg) for arg in trees if not isinstance(arg, exp.Star)])
         if name == "COUNT" and not distinct and all(isinstance(a, Literal) and a.value is not None for a in args):
             args = ()
         declared = self.environment.function(written)
         spec = None if declared else functions.lookup(name)
         if spec is not None:
             return AggregateCall(
-                name, args, spec.result_type(tuple(a.type for a in args)), distinct, condition, span=span
+                name, args, spec.result_type(tuple([arg.type for arg in args])), distinct, condition, span=span
             )
         language = declared.language if declared else "undeclared"
         return AggregateCall(written.lower(), args, UNKNOWN, distinct, condition, language, span=span)

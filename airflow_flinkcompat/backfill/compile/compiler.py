@@ -30,7 +30,6 @@ from airflow_flinkcompat.plan.nodes import (
     Scan,
     Union,
     WindowAssign,
-    walk_nodes,
 )
 from airflow_flinkcompat.plan.program import OtherStatement, Pipeline, Program
 
@@ -88,7 +87,7 @@ def compile_program(program: Program, locations: Locations, bounds: Range, drop_
     """Compile a program once, for a range and all its parts."""
     _check_program(program)
     sinks = [pipeline.sink.table for pipeline in program.pipelines if pipeline.sink.table is not None]
-    scans = [node for pipeline in program.pipelines for node in walk_nodes(pipeline.sink) if isinstance(node, Scan)]
+    scans = [node for pipeline in program.pipelines for node in pipeline.sink.nodes if isinstance(node, Scan)]
     locations.check((scan.table for scan in scans), sinks)
     writes, errors = _compiled(program, locations, bounds, drop_late)
     merged: dict[tuple[str, str, str], Write] = {}

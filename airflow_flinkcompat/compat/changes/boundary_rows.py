@@ -17,7 +17,7 @@ from itertools import product
 from math import ceil, floor, prod
 from typing import Any
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Leaf, Literal, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Leaf, Literal, called, walk
 from airflow_flinkcompat.plan.types import DataType
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
@@ -169,7 +169,7 @@ def _constants(expressions: Iterable[Expression]) -> Iterable[Any]:
 def _compared_constants(side: Side) -> Iterable[tuple[Hashable, Any]]:
     """Each constant that is an argument next to a column, with the name of the column."""
     expressions, resolve = side
-    for call in (part for each in expressions for part in walk(each) if isinstance(part, FunctionCall)):
+    for call in called(*expressions):
         constants = [each.value for each in call.args if isinstance(each, Literal)]
         for leaf in (each for each in call.args if isinstance(each, Leaf)):
             yield from ((_variable(leaf, resolve).name, value) for value in constants)

@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.changes.references import expressions, function_
 from airflow_flinkcompat.compat.refusals import Refusal, refusals
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.plan.nodes import Clause, Opaque, walk_nodes
+from airflow_flinkcompat.plan.nodes import Clause, Opaque
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
 from airflow_flinkcompat.plan.program import ELSEWHERE, INVALID, REFUSED_NAME, Problem, Program
@@ -314,7 +314,7 @@ class Change:
             node
             for program in self.programs
             for pipeline in program.pipelines
-            for node in walk_nodes(pipeline.sink)
+            for node in pipeline.sink.nodes
             if isinstance(node, Opaque)
         )
 

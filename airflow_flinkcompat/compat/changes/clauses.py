@@ -20,6 +20,8 @@ def clause_spans(differences: Iterable[Difference]) -> tuple[Span | None, Span |
 def place_of(values: Iterable[Any]) -> Span | None:
     """From the first to the last place of some values."""
     found = [span for value in values for span in _spans(value)]
+    if len(found) == 1:
+        return found[0]  # as it is: its lines are worked out where they are shown
     if len({span.source for span in found}) != 1:
         return None
     first = min(found, key=lambda span: (span.line, span.column))

@@ -47,6 +47,8 @@ def paired(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
     if len(left) == len(right) == 1:  # so they end whatever they are; most changes are of one query
         match(next(iter(left)), next(iter(right)))
     for level in LEVELS:
+        if not (left and right):
+            break
         ours, theirs = _only(left, level), _only(right, level)
         for sign in [sign for sign in ours if sign in theirs]:
             match(ours[sign], theirs[sign])

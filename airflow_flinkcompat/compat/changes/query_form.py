@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, InputRef, walk
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, InputRef, called, walk
 from airflow_flinkcompat.plan.nodes import Correlate, Filter, Node, Opaque, Over, Project, Union, WindowAssign
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -178,6 +178,6 @@ def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]
     """Functions that would be called several times for a row, with other results, were a projection merged."""
     read = Counter(each.index for whole in above for each in walk(whole) if isinstance(each, InputRef))
     often = (column for place, column in enumerate(inner.expressions) if read[place] > 1)
-    called = {part.function for column in often for part in walk(column) if isinstance(part, FunctionCall)}
-    known = (name for name in called if name in ACCESSES or functions.lookup(name) is not None)
-    return frozenset(called.difference(known) | called & ANEW_FOR_EACH_ROW)
+    names = {call.function for call in called(*often)}
+    known = (name for name in names if name in ACCESSES or functions.lookup(name) is not None)
+    return frozenset(names.difference(known) | names & ANEW_FOR_EACH_ROW)

@@ -24,6 +24,7 @@ from airflow_flinkcompat.compat.changes.boundary_rows import (
 from airflow_flinkcompat.compat.changes.diff_fields import operator_parts, output_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import never_null
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
     AggregateCall,
@@ -73,7 +74,7 @@ def may_be_same_operator(pair: OperatorPair) -> bool:
         return may_be_same_query(pipeline)
     if not pair.differences:
         return False
-    old, new = _Forms.of(pipeline.old, pipeline.old_program), _Forms.of(pipeline.new, pipeline.new_program)
+    old, new = _Forms(pipeline.old, pipeline.old_program), _Forms(pipeline.new, pipeline.new_program)
     for each in pair.differences:  # most changes end here, without a look at the equal parts
         if each.part.startswith(_COMBINED) or each.before is None or each.after is None:
             continue
@@ -85,7 +86,7 @@ def may_be_same_operator(pair: OperatorPair) -> bool:
 def may_be_same_query(pair: PipelinePair) -> bool:
     """Return whether a query differs only in spellings of expressions and in a DISTINCT of distinct rows."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
-    (old, before), (new, after) = ((output, _Forms.of(output, program)) for output, program in sides)
+    (old, before), (new, after) = ((output, _Forms(output, program)) for output, program in sides)
     kept = [[_operator(each, forms) for each in operators(output) if not _distinct_already(each)]
             for output, forms in ((old, before), (new, after))]  # fmt: skip
     if not pair.changed or any(pair.steps) or kept[0] != kept[1]:
@@ -170,19 +171,23 @@ class _EvaluatedPart:
 
 @dataclass(frozen=True)
 class _Forms:
-    """Makes forms of one side's expressions; ``types`` are those of its columns that have a name of their own."""
+    """Makes forms of one side's expressions."""
 
-    types: Mapping[str, DataType]
-    never_null: Set[str]
+    output: Output
+    program: Program
 
-    @classmethod
-    def of(cls, output: Output, program: Program) -> _Forms:
-        read = {source.table for source in sources(output)}
-        columns = [column for table in program.tables if table.name in read for column in table.columns]
+    @cached_property
+    def types(self) -> Mapping[str, DataType]:
+        """The types of columns that have a name of their own."""
+        read = {source.table for source in sources(self.output)}
+        columns = [column for table in self.program.tables if table.name in read for column in table.columns]
         declared = {(column.name, column.type.with_nullability(True)) for column in columns}
         named = Counter(name for name, _ in declared)
-        types = {name: type for name, type in declared if named[name] == 1}
-        return cls(types, never_null(output, program))
+        return {name: type for name, type in declared if named[name] == 1}
+
+    @cached_property
+    def never_null(self) -> Set[str]:
+        return never_null(self.output, self.program)
 
     def of_part(self, part: str, value: Any) -> Form | _EvaluatedPart:
         """A part of an operator with its form."""

@@ -232,7 +232,7 @@ def _of_generator(change: OptionChange, after: Options) -> str:
     if after.get(f"fields.{field}.kind", "random").lower() != "random":
         return f"column {field} is a sequence, whose values are not drawn"
     for used in change.uses:
-        table = next((each for each in used.pair.new_program.tables if each.name == change.table), None)
+        table = used.pair.new_program.table(change.table)
         column = next((each for each in (table.stored if table else ()) if each.name == field), None)
         if column is None:
             return f"the table may have no column {field} whose values are drawn"

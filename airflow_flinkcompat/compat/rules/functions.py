@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.rule import (
 from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan import Program, functions
-from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, called
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 
@@ -120,13 +120,11 @@ def undeclared(program: Program, output: Output) -> list[FunctionCall]:
     if not isinstance(output.segment.origin, AggregateOperator):
         return []
     return [
-        part
-        for whole in (*output.columns, *output.segment.filters, *output.segment.window_filters)
-        for part in walk(whole)
-        if isinstance(part, FunctionCall)
-        and not is_known(part, program)
+        call
+        for call in called(*output.columns, *output.segment.filters, *output.segment.window_filters)
+        if not is_known(call, program)
         and not any(
-            isinstance(leaf, OperatorColumn) and isinstance(leaf.output, AggregateCall) for leaf in leaves(part)
+            isinstance(leaf, OperatorColumn) and isinstance(leaf.output, AggregateCall) for leaf in leaves(call)
         )
     ]
 

@@ -21,7 +21,7 @@ from airflow_flinkcompat.compat.rule_builders.part_rules import (
 )
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, called
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn, describe, duration, leaves
 
@@ -41,7 +41,7 @@ def compares(part: Expression) -> bool:
     """
     if not isinstance(part, FunctionCall) or part.function not in COMPARISONS:
         return False
-    calls = [inner.function for inner in walk(part) if isinstance(inner, FunctionCall)]
+    calls = [call.function for call in called(part)]
     inputs = {leaf.operator for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
     split = {"AND", "OR", "NOT", "CASE", "IF", "COALESCE"}
     return len(inputs) == 2 and not split & set(calls) and all(functions.lookup(name) for name in calls)

@@ -314,10 +314,8 @@ class _Place:
     @property
     def tables(self) -> tuple[Table | None, Table | None]:
         """The table whose hints differ, on both sides."""
-        names = [self._named(output, side) for output, side in self._sides]
-        programs = (self.pipeline.old_program, self.pipeline.new_program)
-        found = [next((t for t in p.tables if t.name == name), None) for p, name in zip(programs, names, strict=True)]
-        return found[0], found[1]
+        old, new = (self._named(output, side) or "" for output, side in self._sides)
+        return self.pipeline.old_program.table(old), self.pipeline.new_program.table(new)
 
     @property
     def _sides(self) -> tuple[tuple[Output, Operator | None], tuple[Output, Operator | None]]:

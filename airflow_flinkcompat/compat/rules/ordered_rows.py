@@ -339,7 +339,7 @@ def _in_table_order(pair: OperatorPair) -> bool:
     for side, program in ((pair.old, pair.pipeline.old_program), (pair.new, pair.pipeline.new_program)):
         assert isinstance(side, OtherOperator)
         origin = side.segments[0].origin
-        table = next((t for t in program.tables if isinstance(origin, Source) and t.name == origin.table), None)
+        table = program.table(origin.table) if isinstance(origin, Source) else None
         names = [column.column for column in side.rows[0] if isinstance(column, SourceColumn)]
         if table is None or len(names) != len(side.rows[0]):
             return False

@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, gathe
 from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going, on_vvr, seen_above
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, called
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -89,7 +89,7 @@ def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
         return {"flink": WITHOUT_STATE} if all(isinstance(top, Source) for top in sinks.tops(pair)) else {}
     if old == new and old in sinks.SINKS_WITH_KNOWN_CHAIN and all(map(sinks.surely_projected, (pair.old, pair.new))):
         return {"flink": IN_FILES}
-    declared = sinks.table(pair.old_program, pair.old.sink), sinks.table(pair.new_program, pair.new.sink)
+    declared = sinks.tables(pair)
     if any(table is not None and table.primary_key for table in declared):
         return _unknown("where a sink has a primary key, Flink may keep the rows that go to it, and these changed")
     return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
@@ -133,8 +133,8 @@ def _unmeasured(pair: PipelinePair) -> str:
 
 def own_functions(parts: Iterable[Expression]) -> list[str]:
     """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
-    calls = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
-    return sorted(name for name in calls if functions.lookup(name) is None and name not in ACCESSES)
+    names = {call.function for call in called(*parts)}
+    return sorted(name for name in names if functions.lookup(name) is None and name not in ACCESSES)
 
 
 def _prunes_otherwise(pair: PipelinePair) -> bool:
@@ -152,7 +152,7 @@ def _prunes_otherwise(pair: PipelinePair) -> bool:
 
 def _partitions(output: Output, program: Program) -> set[str]:
     origin = output.segment.origin
-    found = sinks.table(program, origin.table) if isinstance(origin, Source) else None
+    found = program.table(origin.table) if isinstance(origin, Source) else None
     return set() if found is None else set(found.partitioned_by)
 
 
@@ -167,7 +167,7 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
     ``cd-normalize-where-change``).
     """
     if isinstance(old, Source) and isinstance(new, Source):
-        read = (sinks.table(pair.old_program, old.table), sinks.table(pair.new_program, new.table))
+        read = (pair.old_program.table(old.table), pair.new_program.table(new.table))
         kept = any(table is None or table.primary_key for table in read)
         return not kept and not any(side.segment.functions or side.segment.windows for side in (pair.old, pair.new))
     return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))

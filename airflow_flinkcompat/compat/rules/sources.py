@@ -482,7 +482,8 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     if not read:
         says = "rows are looked up by another connector"
         return says, inferred(Outcome.UNKNOWN, f"{says}: no restore shows it")
-    style = next((t.option("connector.type") for t in change.programs[0].tables if t.name == table), None)
+    declared = change.programs[0].table(table)
+    style = None if declared is None else declared.option("connector.type")
     if difference.before is None and style == "kafka" and difference.after is not None:
         return f"what the consumer of the old connector.type has stored, no other source reads: {ANEW}", OLD_CONSUMER
     if stored is not other and {stored, other} <= READ_BY_ITSELF:

@@ -36,7 +36,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import NormalForm, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.plan.nodes import Opaque, Sink, walk_nodes
+from airflow_flinkcompat.plan.nodes import Opaque, Sink
 from airflow_flinkcompat.plan.operators import JoinForm, OtherKind, sources
 from airflow_flinkcompat.plan.program import REFUSALS, Problem
 
@@ -458,7 +458,7 @@ _LABELS: dict[str, str] = {JoinForm.JOIN: "a join that is of no known kind"}
 
 def unresolved(sink: Sink) -> Iterator[Opaque]:
     """The queries below a sink whose names could not be resolved, so that they are kept whole."""
-    return (each for each in walk_nodes(sink) if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
+    return (each for each in sink.nodes if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
 
 
 OPERATOR_NOT_COVERED = Rule(

@@ -27,7 +27,7 @@ from airflow_flinkcompat.deploy.flink.rest import is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
-from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.sql import Statement, parse_script
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
@@ -98,9 +98,7 @@ def options_of_tables(side: Side) -> Options:
     """By the name of each table, declared once and read without hints, the options of its connector and formats."""
     counted = Counter(table.path[2] for table in side.program.tables)
     sinks = (pipeline.sink for pipeline in side.program.pipelines)
-    hinted = {
-        node.table.path[2] for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan) and node.hints
-    }
+    hinted = {node.table.path[2] for sink in sinks for node in sink.nodes if isinstance(node, Scan) and node.hints}
     return {
         table.path[2]: {key: value for key, value in table.options if key in _SAY_WHETHER_ROWS_ARE_ADDED}
         for table in side.program.tables

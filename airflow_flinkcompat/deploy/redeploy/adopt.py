@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.target import (
     ReadsBack,
     Target,
 )
-from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.secrets import PLACEHOLDER, is_secret_key
 
 # How Flink names the tasks of tables: "Source: orders[1] -> Calc[2]", "totals[3]: Writer", "Sink: totals[3]".
@@ -184,7 +184,7 @@ def _compared(
     }
     sinks = [pipeline.sink for pipeline in side.program.pipelines]
     in_script = {
-        "reads": {node.table.name for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan)},
+        "reads": {node.table.name for sink in sinks for node in sink.nodes if isinstance(node, Scan)},
         "writes": {sink.name for sink in sinks if sink.name},
     }
     for verb, seen in in_job.items():

@@ -68,7 +68,7 @@ def from_windows(operator: object) -> TypeGuard[JoinOperator]:
 def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
     """How a lookup join of a query asks, by its connector, its table's options and the LOOKUP hint."""
     looked_up = operator.segments[1].origin
-    table = next((t for t in program.tables if isinstance(looked_up, Source) and t.name == looked_up.table), None)
+    table = program.table(looked_up.table) if isinstance(looked_up, Source) else None
     if table is None or not isinstance(looked_up, Source):
         return LookupMode.NOT_KNOWN
     support = connectors.lookup(table.option("connector")).support
@@ -108,7 +108,7 @@ def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], .
 def _deciding(operator: Operator, output: Output, program: Program) -> tuple[object, ...] | None:
     """What may say how a lookup asks; None where its table is not declared."""
     looked_up = operator.segments[1].origin
-    table = next((t for t in program.tables if isinstance(looked_up, Source) and t.name == looked_up.table), None)
+    table = program.table(looked_up.table) if isinstance(looked_up, Source) else None
     if table is None or not table.declared or not isinstance(looked_up, Source):
         return None
     return table.option("connector"), table.option(_OPTION), looked_up.hints, tuple(_hinted(output))

@@ -245,7 +245,7 @@ def appends_only(segment: StatelessSegment, program: Program) -> bool:
     origin = segment.origin
     if not isinstance(origin, Source) or origin.hints or segment.functions:
         return False
-    table = next((each for each in program.tables if each.name == origin.table), None)
+    table = program.table(origin.table)
     if table is None or table.primary_key or table.option("connector") not in APPENDING_CONNECTORS:
         return False
     formats = {table.option(key) for key in ("format", "value.format")} - {None}

@@ -122,8 +122,8 @@ def single_operator_query(output: Output, program: Program, how: QueryForm) -> S
         return None
     segment = operator.segment
     name = operator.segment.origin.table
-    table = next((each for each in program.tables if each.name == name and each.declared), None)
-    if table is None or table.metadata or table.primary_key or operator.segment.origin.hints:
+    table = program.table(name)
+    if table is None or not table.declared or table.metadata or table.primary_key or operator.segment.origin.hints:
         return None
     side = SingleOperatorQuery(operator, table, how)
     dressed = segment.functions or segment.windows or segment.hints or output.segment.functions or output.segment.hints

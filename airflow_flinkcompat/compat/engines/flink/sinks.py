@@ -22,7 +22,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors import Known, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.model import Consequence, Outcome
-from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
+from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     Output,
@@ -56,14 +56,9 @@ LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
 
 
-def table(program: Program, name: str) -> Table | None:
-    """The table a program declares under a name."""
-    return next((each for each in program.tables if each.name == name), None)
-
-
 def tables(pair: PipelinePair) -> tuple[Table | None, Table | None]:
     """The sink's declaration before and after."""
-    return table(pair.old_program, pair.old.sink), table(pair.new_program, pair.new.sink)
+    return pair.old_program.table(pair.old.sink), pair.new_program.table(pair.new.sink)
 
 
 def written_elsewhere(old: Table, new: Table) -> bool:
@@ -136,7 +131,7 @@ def connectors(pair: PipelinePair) -> tuple[str | None, str | None]:
 
 
 def _front(output: Output, pipeline: Pipeline, program: Program, planned: Materializer) -> Front | None:
-    sink = table(program, output.sink)
+    sink = program.table(output.sink)
     if sink is None:
         return None
     given, own = dict(pipeline.settings), _own_parallelism(output, sink)
@@ -168,7 +163,7 @@ def at_own_parallelism(program: Program) -> frozenset[str]:
     for pipeline in program.pipelines:
         of_job = settings.effective(dict(pipeline.settings), "parallelism.default", "flink")
         used = [(pipeline.sink.table, pipeline.sink.hints, PARALLELISM)]
-        for node in walk_nodes(pipeline.sink):
+        for node in pipeline.sink.nodes:
             if isinstance(node, Scan):
                 used.append((node.table, node.hints, _READ_PARALLELISM))
         for each, hints, key in used:

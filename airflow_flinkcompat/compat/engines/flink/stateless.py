@@ -105,9 +105,9 @@ def keeps_nothing(pair: PipelinePair) -> Verdict | None:
 def mapped_states(pair: PipelinePair) -> Restore | Unknown:
     """What becomes of every state of a query's job."""
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
-    new = job_state(pair.new, pair.new_pipeline, pair.new_program)
     if isinstance(old, Unknown):
         return old
+    new = job_state(pair.new, pair.new_pipeline, pair.new_program)
     return new if isinstance(new, Unknown) else diff(old, new)
 
 

@@ -13,7 +13,6 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.references import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.settings import MINI_BATCH
-from airflow_flinkcompat.compat.engines.flink.sinks import table
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     REQUIRED,
@@ -142,13 +141,13 @@ def _materializers(side: Side) -> Mapping[str, Materializer]:
     """By the names of its sinks, the materializer that the line of a side plans in front of each."""
     program, outputs = side.program, side.outputs[0]
     return {
-        output.sink: materializer(output, program.pipelines[n], program, table(program, output.sink), side.flink_line)
+        output.sink: materializer(output, program.pipelines[n], program, program.table(output.sink), side.flink_line)
         for n, output in outputs.items()
     }
 
 
 def _source(name: str, program: Program) -> Iterator[str]:
-    found = table(program, name)
+    found = program.table(name)
     if found is None or not found.declared:
         yield f"{_UNKNOWN}table {name}, which is not declared"
         return
@@ -158,7 +157,7 @@ def _source(name: str, program: Program) -> Iterator[str]:
 
 
 def _sink(name: str, program: Program) -> Iterator[str]:
-    found = table(program, name)
+    found = program.table(name)
     if found is None or not found.declared:
         if name:
             yield f"{_UNKNOWN}table {name}, which is not declared"
@@ -227,7 +226,7 @@ def _of_query(output: Output, pipeline: Pipeline, program: Program, line: str | 
 
 def _normalized(segment: StatelessSegment, output: Output, program: Program) -> Iterator[str]:
     """The operator that completes the changes of a key; from 2.1 on it depends on what reads them."""
-    found = table(program, segment.origin.table) if isinstance(segment.origin, Source) else None
+    found = program.table(segment.origin.table) if isinstance(segment.origin, Source) else None
     if found is not None and found.option("connector") == "upsert-kafka":
         where = " below a condition" if segment.filters else ""
         yield f"changelog-normalize{where}{' straight into a sink' if segment is output.segment else ''}"
@@ -323,7 +322,7 @@ def _unique_key(operator: JoinOperator, side: int, program: Program) -> str | No
     if isinstance(origin, JoinOperator) and origin.form is JoinForm.REGULAR:
         keys = {_unique_key(origin, below, program) for below in (0, 1)}
         return "without a key" if keys == {"without a key"} else None
-    found = table(program, origin.table) if isinstance(origin, Source) else None
+    found = program.table(origin.table) if isinstance(origin, Source) else None
     return "without a key" if found is not None and found.declared and not found.primary_key else None
 
 
@@ -374,7 +373,7 @@ def _other(operator: Operator, program: Program) -> Iterator[str]:
 
 def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: str | None) -> Iterator[str]:
     """The materializer in front of a sink, or that the new line refuses the INSERT."""
-    found = table(program, output.sink) if output.sink else None
+    found = program.table(output.sink) if output.sink else None
     if found is None or not found.primary_key or line is None:
         return
     refused = list(conflict_faults(output, pipeline, program, found, line))

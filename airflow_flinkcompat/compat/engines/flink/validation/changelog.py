@@ -125,7 +125,7 @@ def _of_source(segment: StatelessSegment, program: Program) -> Known:
     origin = segment.origin
     if appends_only(segment, program) or not isinstance(origin, Source):
         return Known.NO
-    table = next((each for each in program.tables if each.name == origin.table), None)
+    table = program.table(origin.table)
     if table is None or origin.hints:
         return Known.NOT_KNOWN
     if connectors.source(table.option("connector")).appends is Known.NO:

@@ -95,7 +95,7 @@ def _type(column: Column) -> str:
 
 def _read_whole(sink: Sink) -> bool:
     """Whether the columns of the query are known for sure."""
-    for node in walk_nodes(sink.input):
+    for node in sink.nodes:
         if (isinstance(node, Opaque) and node.reason) or (isinstance(node, Scan) and not node.table.declared):
             return False
     return True
@@ -213,11 +213,10 @@ def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
         return
     settings = dict(pipeline.settings)
     mode = settings.get("execution.runtime-mode", "streaming").lower()
-    root = pipeline.sink.input
-    for node in walk_nodes(root):
+    for node in pipeline.sink.nodes:
         if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
             yield from _window(node.input, node.time, mode)
-    sort = _last_sort(root)
+    sort = _last_sort(pipeline.sink.input)
     if sort is not None and sort.keys and sort.limit is None and mode == "streaming" and not _sorts_anything(settings):
         yield from _order(sort)
 

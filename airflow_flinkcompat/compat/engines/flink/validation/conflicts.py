@@ -319,7 +319,7 @@ def _upsert_keys(segment: StatelessSegment, program: Program) -> tuple[frozenset
         case Rows():
             return none, True
         case Source(table=name):
-            found = next((each for each in program.tables if each.name == name), None)
+            found = program.table(name)
             if found is None or not found.declared:
                 return none, False
             key = frozenset(SourceColumn(0, each, type=UNKNOWN) for each in found.primary_key)

@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
-from airflow_flinkcompat.plan.expressions import ACCESSES, AggregateCall, Expression, FunctionCall, Literal, walk
+from airflow_flinkcompat.plan.expressions import (
+    ACCESSES,
+    AggregateCall,
+    Expression,
+    FunctionCall,
+    Literal,
+    called,
+)
 from airflow_flinkcompat.plan.functions import is_built_in
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -365,23 +372,24 @@ def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
     """
     for node in walk_nodes(root):
         yield from _rows(node)
-        for condition in _node_conditions(node):
+        calls = _aggregates(node)
+        conditions = _node_conditions(node, calls)
+        for condition in conditions:
             if condition.type.is_known and condition.type.name not in ("BOOLEAN", "NULL"):
                 kind = condition.type.with_nullability(True)
                 yield Fault("condition", f"a condition is a {kind}; compare it with something")
-        for call in _aggregates(node):
+        for call in calls:
             if call.language == _BUILT_IN:
                 yield from _of(call, declared)
-        for expression in _expressions(node):
+        for expression in (*conditions, *_expressions(node, calls)):
             if isinstance(expression, FunctionCall):
                 yield from expression_call_faults(expression, declared)
 
 
 def expression_call_faults(expression: Expression, declared: Collection[str]) -> Iterator[Fault]:
     """What Flink refuses of one expression."""
-    for part in walk(expression):
-        if isinstance(part, FunctionCall):
-            yield from _of(part, declared)
+    for call in called(expression):
+        yield from _of(call, declared)
 
 
 def view_call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
@@ -392,10 +400,11 @@ def view_call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
 def called_functions(root: Node) -> Iterator[str]:
     """Return the functions that a query calls."""
     for node in walk_nodes(root):
-        yield from (call.function for call in _aggregates(node))
-        for expression in _expressions(node):
+        calls = _aggregates(node)
+        yield from (call.function for call in calls)
+        for expression in (*_node_conditions(node, calls), *_expressions(node, calls)):
             if isinstance(expression, FunctionCall):
-                yield from (part.function for part in walk(expression) if isinstance(part, FunctionCall))
+                yield from (call.function for call in called(expression))
         if isinstance(node, Correlate):
             yield node.function
 
@@ -447,11 +456,10 @@ def _escaped(pattern: Expression, escape: Expression) -> str:
     return f"'{sign}' in '{pattern.value}' escapes neither _, % nor itself" if sign in escaped else ""
 
 
-def _node_conditions(node: Node) -> list[Expression]:
-    found = [call.filter for call in _aggregates(node) if call.filter is not None]
-    if isinstance(node, Filter | Join) and node.condition is not None:
-        return [node.condition, *found]
-    return found
+def _node_conditions(node: Node, calls: tuple[AggregateCall, ...]) -> list[Expression]:
+    if isinstance(node, Filter | Join):
+        return [] if node.condition is None else [node.condition]
+    return [call.filter for call in calls if call.filter is not None] if calls else []
 
 
 def _aggregates(node: Node) -> tuple[AggregateCall, ...]:
@@ -460,12 +468,12 @@ def _aggregates(node: Node) -> tuple[AggregateCall, ...]:
     return tuple([each.call for each in node.calls]) if isinstance(node, Over) else ()
 
 
-def _expressions(node: Node) -> list[Expression]:
-    found = _node_conditions(node)
+def _expressions(node: Node, calls: tuple[AggregateCall, ...]) -> list[Expression]:
+    found: list[Expression] = []
     if isinstance(node, Project):
         found += node.expressions
     elif isinstance(node, Aggregate | GroupWindowAggregate):
         found += node.keys
-    for call in _aggregates(node):
+    for call in calls:
         found += call.args
     return found

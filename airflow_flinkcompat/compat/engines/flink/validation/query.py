@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changelog_faults
 from airflow_flinkcompat.compat.engines.flink.validation.columns import (
@@ -28,8 +27,8 @@ from airflow_flinkcompat.compat.engines.flink.validation.tables import (
     faults_of_table,
 )
 from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
-from airflow_flinkcompat.plan.nodes import Join, Scan, walk_nodes
+from airflow_flinkcompat.plan.expressions import called
+from airflow_flinkcompat.plan.nodes import Join, Scan
 from airflow_flinkcompat.plan.operators import Output
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
@@ -74,9 +73,7 @@ def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
     unused = [table for table in program.tables if table.name not in program.used_tables]
     for table in unused:
         yield from ((fault, table.span) for fault in declaration_faults(table, declared))
-        names[table.name] = [
-            part.function for each in declared_expressions(table) for part in walk(each) if _is_call(part)
-        ]
+        names[table.name] = [call.function for call in called(*declared_expressions(table))]
     for _, node in program.view_plans:
         yield from ((fault, node.span) for fault in (*view_call_faults(node, declared), *view_time_faults(node)))
     # Functions of a query have rules of their own.
@@ -91,10 +88,6 @@ def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
 
 def _alters(program: Program) -> bool:
     return any(each.kind == "Alter" and each.subject[0] == "TABLE" for each in program.other_statements)
-
-
-def _is_call(part: Expression) -> TypeGuard[FunctionCall]:
-    return isinstance(part, FunctionCall)
 
 
 def brought(old: Query, new: Query) -> tuple[Fault, ...]:
@@ -121,7 +114,7 @@ def brought(old: Query, new: Query) -> tuple[Fault, ...]:
 
 def _faults(query: Query) -> Iterator[Fault]:
     sink = query.pipeline.sink
-    nodes = tuple(walk_nodes(sink.input))
+    nodes = sink.nodes
     scans = [node for node in nodes if isinstance(node, Scan) and not (node.hints and _other_options(node.hints))]
     declared = frozenset(each.name.upper() for each in query.program.functions)
     for table in dict.fromkeys([scan.table for scan in scans]):
