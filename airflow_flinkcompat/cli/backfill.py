@@ -27,7 +27,7 @@ from airflow_flinkcompat.cli.project import (
     project_for,
     with_named_catalog,
 )
-from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE, JobOptions
 from airflow_flinkcompat.secrets import mask_secrets

@@ -222,7 +222,7 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     )  # fmt: skip
     if not path.endswith(PROGRAM_SUFFIXES):
         return side
-    from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+    from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 
     given, others = options.variables, elsewhere if path.endswith(".py") else None
     files = local_texts(path, text, given, others)

@@ -37,7 +37,7 @@ from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
-from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import InputError, OutOfReachError, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets

@@ -46,7 +46,7 @@ def side_of_script(
     variables: Mapping[str, str] = {}
     files, places = dict[str, str](), dict[str, str]()
     if language != "sql":
-        from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
+        from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
 
         variables = options.variables
         for name, each in find_local_files(path, text, variables, root).items():

@@ -59,7 +59,7 @@ def test_an_unchanged_program_is_compatible(name: str, engine: str) -> None:
         ("tumble", [("lit(10).minutes", "lit(600).seconds")]),
         ("tumble", [('group_by(col("w"), orders.customer)', 'group_by(col("customer"), col("w"))')]),
         ("tumble", [("def build", "def run"), ("    build()", "    run()")]),
-        ("views", [("VISIT = 30", "VISIT = 15 * 2")]),
+        ("views", [("VISIT_GAP = 30", "VISIT_GAP = 15 * 2")]),
     ],
 )  # fmt: skip
 def test_other_words_for_the_same_are_no_change(name: str, edits: list[tuple[str, str]], engine: str) -> None:
@@ -89,7 +89,7 @@ SESSION = [("Tumble.over", "Session.with_gap"), ("import Tumble", "import Sessio
                      'col("order_time"))')], "unknown", "unknown"),
         ("tumble", [("STRING, amount BIGINT,", "STRING, amount BIGINT, added INT,")], "compatible", "unknown"),
         ("views", [("lit(minutes)", "lit(2 * minutes)")], "incompatible", "incompatible"),
-        ("views", [("VISIT = 30", "VISIT = 31")], "incompatible", "incompatible"),
+        ("views", [("VISIT_GAP = 30", "VISIT_GAP = 31")], "incompatible", "incompatible"),
         ("rows", [("row_interval(2)", "row_interval(1)")], "incompatible", "incompatible"),
         ("rows", [("row_interval(50)", "row_interval(60)")], "incompatible", "incompatible"),
         ("rows", [("Slide.over(row_interval(50)).every(row_interval(10))", "Tumble.over(row_interval(50))"),

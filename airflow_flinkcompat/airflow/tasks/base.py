@@ -319,7 +319,7 @@ class ScriptOperator(DeploymentOperator):
 
     def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The texts beside a program that is a file, by path; they are watched as the program is."""
-        from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
+        from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
         from airflow_flinkcompat.secrets import secret_texts
 
         if self._place is None:

@@ -1,38 +1,29 @@
-"""Calls of a program: inlined where it is its own function, read where it is PyFlink's, else not read."""
+"""Calls of a program: its own functions are inlined, PyFlink's are read, and others may reach no table."""
 
 from __future__ import annotations
 
 import ast
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.frontends.pyflink import (
-    constants,
-    containers,
-    data,
-    inputs,
-    paths,
-    python_functions,
-    standard,
-)
-from airflow_flinkcompat.frontends.pyflink.attributes import Objects
-from airflow_flinkcompat.frontends.pyflink.effects import CODE, KNOWS_NO_TABLES, Reach
-from airflow_flinkcompat.frontends.pyflink.objects import (
+from airflow_flinkcompat.frontends.pyflink import constants, files, inputs, python_functions
+from airflow_flinkcompat.frontends.pyflink.expressions import Expressions
+from airflow_flinkcompat.frontends.pyflink.scopes import (
+    RUNS_CODE,
     Arguments,
     Class,
     File,
     Function,
-    Instance,
     NameScope,
-    Super,
-    Template,
+    knows_no_tables,
+    lose,
+    touches,
 )
-from airflow_flinkcompat.frontends.pyflink.operations import CHANGES, changes
 from airflow_flinkcompat.frontends.table_api import api_calls, user_functions
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
+    Constant,
     Container,
     Described,
     NotRead,
@@ -46,68 +37,69 @@ from airflow_flinkcompat.frontends.table_api.values import (
 )
 
 DEPTH_LIMIT = 30
-"""Calls of the program's own functions inside of each other."""
+"""Maximum depth of calls of the program's own functions."""
 _RUNS_CODE_MODULES = ("importlib", "runpy", "code", "codeop", "imp", "inspect", "gc", "pickle", "marshal", "ctypes")
-_READS = ("read_text", "open")
 _OPENS = ("builtins.open", "io.open", "codecs.open")
-_CHANGES_ENVIRONMENT = (
-    "os.environ.update", "os.environ.pop", "os.environ.clear", "os.environ.popitem", "os.environ.setdefault",
-    "os.environ.__setitem__", "os.putenv", "os.unsetenv",
-)  # fmt: skip
-_SAYS_ONLY = {"prog", "usage", "description", "epilog", "formatter_class", "add_help", "allow_abbrev"}
-"""What a parser of the command line is given that decides over no argument."""
-_BUILDS = ("list", "tuple", "dict", "iter", "reversed", "enumerate", "sorted", "any", "all", "set", "frozenset")
+_AT_ONCE = ("builtins.list", "builtins.tuple", "builtins.dict")
+"""Functions that use all values of a generator before they return."""
+_DESCRIBES = {"prog", "usage", "description", "epilog", "formatter_class", "add_help", "allow_abbrev"}
+"""Options of a parser of the command line that change no argument."""
+_LOOKS = ("copy", "count", "get", "index", "items", "keys", "values")
+"""Methods that change no list or dictionary."""
+_ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 
 Args = Sequence[Value]
 Names = Mapping[str, Value]
 
 
 @dataclass(eq=False)
-class Caller(Objects):
-    """Evaluates calls too; ``depth`` counts the program's own functions that are open."""
+class Calls(Expressions):
+    """Evaluator of calls; ``depth`` counts the open calls of the program's own functions."""
 
     depth: int = 0
 
     @abstractmethod
     def body(self, function: Function, frame: NameScope) -> Value:
-        """What a function of the program answers."""
+        """The result of a function of the program."""
 
     def call(self, node: ast.Call, frame: NameScope) -> Value:
-        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
-            return self._super(frame)
         owner: Value | None = None
         name = ""
         if isinstance(node.func, ast.Attribute):
             owner, name = self.eval(node.func.value, frame), node.func.attr
-            function = UnknownValue("") if isinstance(owner, Described) else self.attribute(owner, node.func, frame)
+            function = UnknownValue("") if isinstance(owner, Described) else self.attribute(owner, node.func)
         else:
             function = self.eval(node.func, frame)
-        args = self.unpacked(node.args, frame)
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            at_once = isinstance(owner, Const) and name == "join"
+            if not at_once and not (isinstance(function, Ref) and function.path in _AT_ONCE):
+                raise NotRead("a generator is not read here")
+            args: list[Value] = [self.comprehension(node.args[0], frame)]
+        else:
+            args = self.unpacked(node.args, frame)
         names = self._named(node.keywords, frame)
-        if args is None or names is None:
-            return self.whole(node, frame)
-        args = [self.known_input(arg) or arg for arg in args]
-        names = {key: self.known_input(value) or value for key, value in names.items()}
         if isinstance(owner, Described):
             return api_calls.call(owner, name, args, names, self.session, node)
         match function:
             case Ref() if function.module == "pyflink":
                 kind = python_functions.maker(function)
                 if kind:
-                    return self.udf(kind, node, args, names, frame)
+                    return python_functions.made(kind, node, args, names, frame, self.function_text())
                 return api_calls.call_name(function, args, names, self.session, node)
             case Class(function=kind) if kind:
                 return python_functions.of_class(function, node, args, names, frame, self.function_text())
+            case Class(plain=True) if not any(map(touches, (*args, *names.values()))):
+                return UnknownValue(f"an object of the class {function.node.name} is not read")
+            case Class():
+                raise NotRead(f"an object of the class {function.node.name} is not read")
             case Udf() if not names:
                 return user_functions.inline(function, args, self.session, node)
-        found = self.apply(function, args, names)
-        if found is None:
-            found = self._plain(function, owner, name, args, names)
-        if found is not None:
-            return found
-        return self._outside(function, owner, name, args, names)
+            case Function():
+                return self.inlined(function, args, names)
+        found = self._of_known(function, owner, name, args, names)
+        return self._outside(function, owner, name, args, names) if found is None else found
 
-    def _named(self, keywords: Sequence[ast.keyword], frame: NameScope) -> dict[str, Value] | None:
+    def _named(self, keywords: Sequence[ast.keyword], frame: NameScope) -> dict[str, Value]:
         names: dict[str, Value] = {}
         for keyword in keywords:
             value = self.eval(keyword.value, frame)
@@ -116,255 +108,183 @@ class Caller(Objects):
                 continue
             match value:
                 case Container(dict(inner), "") if all(isinstance(key, str) for key in inner):
-                    names |= inner
+                    names |= {key: self.surroundings.known(each) for key, each in inner.items()}
                 case _:
-                    return None
+                    raise NotRead("the values behind a ** are unknown")
         return names
 
-    def apply(self, function: Value, args: Args, names: Names) -> Value | None:
-        """A call of what the program itself defines; None where it is none."""
-        match function:
-            case Function():
-                return self.inlined(function, args, names)
-            case Class(function=""):
-                return self.instance(function, args, names)
-            case Instance() if isinstance(inner := self.member(function, "__call__"), Function):
-                return self.inlined(inner, args, names)
-        return None
-
-    def make(self, maker: Value) -> Value:
-        found = self.apply(maker, (), {})
-        if found is None and isinstance(maker, Ref) and maker.path in ("builtins.list", "builtins.dict"):
-            return Container([] if maker.name == "list" else {}, kind=maker.name)
-        return UnknownValue("what makes a default is not read", self.touches(maker)) if found is None else found
-
-    def udf(self, kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope) -> Value:
-        return python_functions.made(kind, node, args, names, frame, self.function_text())
-
-    def _super(self, frame: NameScope) -> Value:
-        scope: NameScope | None = frame
-        while scope is not None and scope.function is None:
-            scope = scope.outer
-        function = None if scope is None else scope.function
-        if function is None or function.home is None or function.receiver is None:
-            raise NotRead("super() is not read here")
-        return Super(function.home, function.receiver)
-
-    # -------------------------------------------------------------------------------------------- of constants
-    def _plain(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
-        """A call on constants, containers, paths, files and inputs; None where it is none."""
+    # -------------------------------------------------------------------------------------------- known values
+    def _of_known(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
+        """A call on constants, containers, paths, files and inputs; None for any other call."""
         path = function.path if isinstance(function, Ref) else ""
         if path:
-            found = self._library(path, args, names)
-            if found is None and not any(self.surroundings.took(arg) for arg in args):
-                found = self.known_input(self.surroundings.made(inputs.called(path, args, names)))
-            if isinstance(found, Container):
-                self.step(len(found.value) // 5)
+            found = self._library(path, list(args), names)
+            if found is None:
+                found = self.surroundings.made(inputs.called(path, args, names))
             if found is not None:
                 return found
         found = self._of_value(owner, name, args, names)
-        again = name == "read" and self.surroundings.took(owner)
-        if found is None and owner is not None and not path and not again:
-            found = self.known_input(self.surroundings.made(inputs.method(owner, name, args, names)))
+        if found is None and owner is not None and not path:
+            found = self.surroundings.made(inputs.method(owner, name, args, names))
         return found
 
     def _of_value(self, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
         match owner:
             case Const(str(text)):
-                return self.of_text(text, name, args, names)
-            case Container(broken=""):
-                self.step(len(owner.value) // 10)
-                return containers.method(owner, name, args, names)
-            case Path() if name in _READS:
-                return self._opened(owner, args, names, name)
-            case Path():
-                return standard.on_path(owner, name, args) if not names else None
+                return self._of_text(text, name, args, names)
+            case Container(dict(inner), "") if not names:
+                return constants.of_dictionary(inner, name, args)
+            case Path() if name == "read_text":
+                return self._opened(owner, (), names, name)
+            case Path() if not names:
+                return constants.on_path(owner, name, args)
             case File():
                 return self._of_file(owner, name, args)
-            case Template(pattern) if name in ("substitute", "safe_substitute"):
-                given = self.constants_of(names if not args else self.mapping(args, names))
-                return None if given is None else constants.substituted(pattern, given, name.startswith("safe"))
             case Arguments(parsed=False):
-                return self.parser(owner, name, args, names)
+                return self._parser(owner, name, args, names)
             case Ref("logging.Logger"):
                 return Const(None)
         return None
 
-    def _library(self, path: str, args: Args, names: Names) -> Value | None:
-        """A call of the standard library that needs no more than what is known."""
-        builtin = path.removeprefix("builtins.") if path.startswith("builtins.") else ""
-        if path.startswith("collections.OrderedDict"):
-            builtin = "dict"
-        if builtin in _BUILDS and len(args) < 2:
-            return self._built(builtin, args, names)
-        for read in (self._of_process, self._of_files, self._of_objects, self._of_many):
-            found = read(path, list(args), names)
+    def _of_text(self, text: str, name: str, args: Args, names: Names) -> Value | None:
+        self.step(len(text) // 1000)
+        if name == "join" and len(args) == 1 and not names:
+            parts = self.iterate(args[0])
+            texts = [part.value for part in parts or () if isinstance(part, Const) and isinstance(part.value, str)]
+            return constants.joined(texts, text) if parts is not None and len(texts) == len(parts) else None
+        if name == "format":
+            shown = [self.shown(arg) for arg in args]
+            words = {key: self.shown(value) for key, value in names.items()}
+            if None in shown or None in words.values():
+                return None
+            given: list[Constant] = [each.value for each in shown if each is not None]
+            return constants.formatted(text, given, {key: word.value for key, word in words.items() if word})
+        known = [arg.value for arg in args if isinstance(arg, Const)]
+        return constants.text_method(text, name, known) if not names and len(known) == len(args) else None
+
+    def _library(self, path: str, args: list[Value], names: Names) -> Value | None:
+        """A call of the standard library on known values, or one that asks for the environment or a file."""
+        for read in (self._of_process, self._of_files):
+            found = read(path, args, names)
             if found is not None:
                 return found
-        return standard.call(path, args, names)
-
-    def _built(self, builtin: str, args: Args, names: Names) -> Value | None:
-        """A container made of at most one other value, or a question about all of its values."""
-        if not args:
-            return containers.built(builtin, None, names)
-        match args[0]:
-            case Container(broken=why) if why:
-                return None
-            case Container(dict(inner)) if builtin == "dict":
-                return Container({**inner, **names}, kind="dict")
-            case Container(inner, kind="set") if builtin == "sorted":
-                return containers.built(builtin, list(inner), names)
-        values = self.iterate(args[0])
-        return None if values is None else containers.built(builtin, values, names)
+        match path, args:
+            case "argparse.ArgumentParser", _:
+                return Arguments(plain=names.keys() <= _DESCRIBES)
+            case "builtins.dict", [Container(list(inner), "")]:
+                pairs = [pair.value for pair in inner if isinstance(pair, Container) and isinstance(pair.value, list)]
+                if len(pairs) == len(inner) and all(len(p) == 2 and isinstance(p[0], Const) for p in pairs):
+                    return Container({**{pair[0].value: pair[1] for pair in pairs}, **names}, kind="dict")
+            case "builtins.dict", [] | [Container(dict(), "")]:
+                before = args[0].value if args and isinstance(args[0], Container) else {}
+                return Container({**before, **names}, kind="dict")  # type: ignore[dict-item]
+        found = constants.call(path, args) if not names or path == "logging.getLogger" else None
+        if isinstance(found, Container):
+            self.step(len(found.value) // 5)
+        return found
 
     def _of_process(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """What asks for the process and what it was started with: environment, arguments, its end."""
+        """A call that asks for the environment, or changes it."""
         match path, args:
-            case "sys.exit" | "os._exit" | "builtins.exit" | "builtins.quit", _:
-                raise NotRead("whether the program ends here is not known")
+            case ends, _ if ends in _ENDS:
+                raise NotRead("whether the program ends here is unknown")
+            case "os.chdir", [Const(where)] if where in (files.PROGRAM, files.STARTED):
+                # A program is usually started there.
+                return Const(None)
+            case changes, _ if changes.startswith(("sys.argv.", "os.chdir")):
+                raise NotRead(f"a call of {changes} is not read")
             case "os.environ.get" | "os.getenv", [variable, *default]:
                 return self.environment(variable, default[0] if default else names.get("default"))
             case "os.environ.setdefault", [Const(str(variable)), value]:
                 self.environ[variable] = self.environment(args[0], value)
                 return self.environ[variable]
-            case changed, _ if changed in _CHANGES_ENVIRONMENT:
+            case changes, _ if changes.startswith("os.environ.") or changes in ("os.putenv", "os.unsetenv"):
                 raise NotRead("the environment is changed in a way that is not read")
-            case argv, _ if argv.startswith("sys.argv.") and argv.rpartition(".")[2] in CHANGES:
-                self.surroundings.lose("what is put into sys.argv")
-            case "argparse.ArgumentParser", _:
-                return Arguments(plain=names.keys() <= _SAYS_ONLY)
         return None
 
     def _of_files(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """What asks for files and folders."""
+        """A call that opens a file, loads its content, or asks whether it exists."""
         match path, args:
-            case "os.chdir", [where] if standard.text_of(where) not in (paths.PROGRAM, paths.STARTED):
-                self.surroundings.moved = True
-            case "os.chdir", [_] if not self.surroundings.moved:
-                # There a program is started as a rule.
-                return Const(None)
             case opens, [where, *mode] if opens in _OPENS and (name := self.text(where)) is not None:
                 return self._opened(Path(name), mode, names, "open")
+            case opens, _ if opens in _OPENS:
+                raise NotRead("a file is opened whose name is unknown")
             case ("json.load" | "json.loads" | "tomllib.load" | "tomllib.loads") as loads, [read] if not names:
                 text = self._of_file(read, "read", ()) if isinstance(read, File) else read
                 if isinstance(text, Const) and isinstance(text.value, str):
-                    return data.loaded(loads.partition(".")[0], text.value)
-                if text is None or self.surroundings.took(text):
-                    return None
-                return self.known_input(self.surroundings.made(inputs.called(loads, (text,), {})))
-            case (("os.path.isfile" | "os.path.exists"), [where]) if (name := standard.text_of(where)) is not None:
-                if self.files.beside(name) is not None and not self.surroundings.moved:
+                    return constants.loaded(f"{loads.partition('.')[0]}.loads", text.value)
+                return None if text is None else self.surroundings.made(inputs.called(loads, (text,), {}))
+            case (("os.path.isfile" | "os.path.exists"), [where]) if (name := constants.text_of(where)) is not None:
+                if self._beside(name) is not None:
                     return Const(True)
-                why = f"whether {name} is there is not known"
+                why = f"whether {name} exists is unknown"
                 return self.surroundings.input(f"{path}({inputs.canonical(where)})", why)
         return None
 
-    def _of_objects(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """What makes, asks or copies an object or a container."""
-        match path, args:
-            case "dataclasses.field", []:
-                factory = names.get("default_factory")
-                return names.get("default") if factory is None else Container([factory], kind="factory")
-            case "dataclasses.asdict", [Instance(type=kind, names=inner, broken="")] if not names:
-                fields = kind.parameters
-                if fields is not None and all(isinstance(inner.get(each), Const) for each in fields):
-                    return Container({each: inner[each] for each in fields}, kind="dict")
-            case "builtins.getattr", [Instance() | Class() as owner, Const(str(name))]:
-                return self.member(owner, name)
-            case "builtins.isinstance", [Const(value), Ref(kind)] if kind in _TYPES:
-                return Const(isinstance(value, _TYPES[kind]))
-            case "copy.copy" | "copy.deepcopy", [Container(inner, "", kind)] if kind in ("list", "dict"):
-                every = list(inner.values()) if isinstance(inner, dict) else inner
-                if path == "copy.copy" or all(isinstance(value, Const) for value in every):
-                    return Container(dict(inner) if isinstance(inner, dict) else list(inner), kind=kind)
-        return None
-
-    def _of_many(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """What takes a function, or goes through many values."""
-        match path, args:
-            case "functools.partial", [Function() as function, *rest] if rest or names:
-                return replace(function, bound=(*function.bound, *rest), named={**function.named, **names})
-            case "functools.reduce", [function, many, *start] if len(start) < 2 and not names:
-                return self._reduced(function, many, start)
-            case "builtins.map", [function, many] if not isinstance(function, Ref) or not self.touches(function):
-                return self._mapped(function, many)
-            case "builtins.zip", [_, *_] if not names:
-                columns = [self.iterate(arg) for arg in args]
-                if all(column is not None for column in columns):
-                    rows = zip(*(column or [] for column in columns), strict=False)
-                    return Container([Container(list(row), kind="tuple") for row in rows], kind="iterator")
-            case "builtins.sum" | "builtins.min" | "builtins.max", [Container(kind="iterator") as many, *rest]:
-                values = self.iterate(many)
-                return None if values is None else standard.call(path, [Container(values), *rest], names)
-        return None
-
-    def _reduced(self, function: Value, many: Value, start: Sequence[Value]) -> Value | None:
-        values = self.iterate(many)
-        if values is None or not isinstance(function, Function) or not (values or start):
-            return None
-        found, *rest = (*start, *values)
-        for value in rest:
-            self.step()
-            found = self.inlined(function, (found, value), {})
-        return found
-
-    def _mapped(self, function: Value, many: Value) -> Value | None:
-        if self.touches(function):
-            raise NotRead("map of something that touches a table is not read: when it runs is not followed")
-        values = self.iterate(many)
-        if values is None or (isinstance(function, Function) and self.acts(function.node, function.frame)):
-            return None
-        if isinstance(function, Function) and changes(function.node):
-            return None
-        found = [
-            self.apply(function, (value,), {}) or self._plain(function, None, "", (value,), {}) for value in values
-        ]
-        known = [value for value in found if value is not None]
-        return Container(list(known), kind="iterator") if len(known) == len(found) else None
-
     # -------------------------------------------------------------------------------------------- files, arguments
+    def _beside(self, path: str) -> str | None:
+        """The text of a file next to the program; None after calls that may have changed files."""
+        return None if self.surroundings.done or self.surroundings.lost else self.files.beside(path)
+
     def _opened(self, path: Path, args: Args, names: Names, name: str) -> Value:
-        """A file beside the program, opened or read."""
-        given = {**names, **({"mode": args[0]} if args and name == "open" else {})}
+        """A file that is opened, or its text."""
+        given = {**names, **({"mode": args[0]} if args else {})}
         mode = given.pop("mode", Const("r"))
         how = {key: inputs.canonical(value) for key, value in sorted(given.items())}
         reads = isinstance(mode, Const) and mode.value in ("r", "rt") and len(args) < 2
         if not reads or not given.keys() <= {"encoding", "newline"} or not all(how.values()):
-            self.surroundings.written.add("" if paths.symbolic(path.text) else paths.normal(path.text))
-            return UnknownValue("what it opens, and for what, is not known")
-        around = self.surroundings
-        if around.written & {"", paths.normal(path.text)} or (around.written and paths.symbolic(path.text)):
-            return UnknownValue(f"{path.text} was written by the program")
-        text = None if around.moved else self.files.beside(path.text)
-        if text is None:
-            where = inputs.canonical(Const(path.text)).strip('"')
-            why = f"{where} does not lie beside the program: give it with --file '{where}=…'"
-            where += "".join(f" {key}={value}" for key, value in how.items())
-            return around.input(f"{'file' if name == 'open' else 'text of'} {where}", why)
-        return File(text) if name == "open" else Const(text)
+            raise NotRead("a file is opened in a way that is not read")
+        text = self._beside(path.text)
+        if text is not None:
+            return File(text) if name == "open" else Const(text)
+        where = inputs.canonical(Const(path.text)).strip('"')
+        why = f"{where} does not lie beside the program: give it with --file '{where}=…'"
+        where += "".join(f" {key}={value}" for key, value in how.items())
+        found = self.surroundings.input(f"text of {where}", why)
+        return File(None, found.name, why) if name == "open" else found
 
     def _of_file(self, file: File, name: str, args: Args) -> Value | None:
-        if file.read:
-            return None
-        match name, list(args):
-            case "read", []:
-                file.read = True
-                return bounded(file.text)
-            case "readlines", []:
-                return Container(self.iterate(file) or [])
-            case "close" | "__enter__", []:
-                return file if name == "__enter__" else Const(None)
+        if name == "close" and not args:
+            return Const(None)
+        if file.read or name != "read" or args:
+            raise NotRead("a file is read in a way that is not followed")
         file.read = True
-        return None
+        return bounded(file.text) if file.text is not None else UnknownValue(file.reason, name=file.name)
 
-    # -------------------------------------------------------------------------------------------- own and others' code
+    def _parser(self, parser: Arguments, name: str, args: Args, names: Names) -> Value | None:
+        """A method of ``argparse.ArgumentParser``."""
+        if name in ("parse_args", "parse_known_args"):
+            of_line = not names and all(inputs.canonical(arg).startswith("(sys.argv)[1::]") for arg in args)
+            found = replace(parser, parsed=True, names=parser.names if of_line and parser.plain else {})
+            rest = UnknownValue("the rest of the command line is unknown")
+            return found if name == "parse_args" else Container([found, rest], kind="tuple")
+        if name != "add_argument":
+            raise NotRead(f"{name} of argparse is not read")
+        flags = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
+        long = [flag for flag in flags if flag.startswith("--")] or flags
+        match names.get("dest"):
+            case Const(str(dest)):
+                pass
+            case _:
+                dest = long[0].lstrip("-").replace("-", "_") if long else ""
+                if not flags or not flags[0].startswith("-"):
+                    dest = flags[0] if flags else ""
+        kind = names.get("type", Ref("builtins.str"))
+        plain = isinstance(kind, Ref) and kind.path in ("builtins.str", "builtins.int", "builtins.float")
+        odd = {"action", "nargs", "const"} & names.keys()
+        parser.types[dest] = kind.name if isinstance(kind, Ref) and plain and not odd else None
+        words = {key: inputs.canonical(names[key]) for key in ("default", "action", "nargs", "const") if key in names}
+        if isinstance(kind, Ref) and all(words.values()):
+            made = {**words, **({"type": kind.path.removeprefix("builtins.")} if "type" in names else {})}
+            parser.names[dest] = "--" + " ".join([dest, *(f"{key}={made[key]}" for key in sorted(made))])
+        return UnknownValue("an argument of the command line")
+
+    # -------------------------------------------------------------------------------------------- own and other code
     def inlined(self, function: Function, args: Args, names: Names) -> Value:
         """A call of a function of the program, read with its arguments."""
         if self.depth >= DEPTH_LIMIT:
             raise TooMuch(f"functions call each other more than {DEPTH_LIMIT} deep")
-        receiver = () if function.receiver is None else (function.receiver,)
-        frame = NameScope(outer=function.frame, function=function)
-        frame.names |= _parameters(function, (*receiver, *function.bound, *args), {**function.named, **names})
+        frame = NameScope(_parameters(function, args, names), outer=function.frame)
         self.depth += 1
         try:
             if isinstance(function.node, ast.Lambda):
@@ -374,36 +294,36 @@ class Caller(Objects):
             self.depth -= 1
 
     def _outside(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value:
-        """A call of something that is not read: no matter as long as no table can be in it."""
+        """The unknown result of a call that is not read. Raises :class:`NotRead` where it may reach a table."""
         path = function.path if isinstance(function, Ref) else ""
         if path == "builtins.print":
             return Const(None)
-        called = path or name or "a value"
+        called = path.removeprefix("builtins.") or name or "a value"
         every = [*args, *names.values()]
-        if any(map(self.touches, every)) or (owner is not None and self.touches(owner)) or self.touches(function):
-            why = next(
-                (f": {part.reason}" for part in (function, owner) if isinstance(part, UnknownValue) and part.reason), ""
-            )
-            raise NotRead(f"a call of {called.removeprefix('builtins.')} that touches a table is not read{why}")
-        if isinstance(function, Ref):
-            module, builtin = function.module, path.removeprefix("builtins.")
-            known = module in sys.stdlib_module_names or module in KNOWS_NO_TABLES
-            if (module == "builtins" and builtin in CODE) or module in _RUNS_CODE_MODULES or not known:
-                raise NotRead(f"{builtin} may do anything with tables: it is not read")
-        quiet = self.surroundings.called(path, owner, name, args, names)
-        reach = Reach(self.step)
-        reach.values([*every, *([owner] if owner is not None else [])])
-        reach.lose(f"a call of {called} may have changed it", everything=True)
         of = [] if owner is None else [owner]
-        found = self.first_unknown(f"what {called.removeprefix('builtins.')} gives is not known", *of, *every)
-        return replace(found, quiet=quiet)
-
-
-_TYPES: Mapping[str, type] = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "builtins.bool": bool}
+        if isinstance(owner, Container) and name not in _LOOKS:
+            raise NotRead(f"{name} of a list or dictionary is not read")
+        if isinstance(function, Ref) and (
+            called in RUNS_CODE
+            or function.module in _RUNS_CODE_MODULES
+            or not (knows_no_tables(function) or function.module == "builtins")
+        ):
+            raise NotRead(f"a call of {called} is not read: it may do anything with tables")
+        if any(map(touches, (*every, *of, function))):
+            why = next(
+                (f": {part.reason}" for part in (function, *of) if isinstance(part, UnknownValue) and part.reason), ""
+            )
+            raise NotRead(f"a call of {called} that touches a table is not read{why}")
+        quiet = self.surroundings.called(path, owner, name, args, names)
+        found = replace(self.unknown(f"the result of {called} is unknown", *of, *every), tables=False, quiet=quiet)
+        if not path.startswith(("builtins.", "logging.")):
+            for value in (*every, *of):
+                lose(value, f"a call of {called} may have changed it")
+        return found
 
 
 def _parameters(function: Function, args: Args, names: Names) -> dict[str, Value]:
-    """The names of a call of the function. Raises :class:`NotRead` for arguments that it does not have."""
+    """The parameters of a call. Raises :class:`NotRead` for arguments that the function does not have."""
     spec = function.node.args
     positional = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
     by_name = {*(arg.arg for arg in (*spec.args, *spec.kwonlyargs))}

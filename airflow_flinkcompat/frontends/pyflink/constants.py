@@ -1,24 +1,34 @@
-"""What Python makes of constants, for the few operations a program needs; every one is bounded.
+"""Python's operations on known values: constants, texts, paths, lists and dictionaries, each of them bounded.
 
-An operation answers None where it is not known what comes out.
+An operation returns None where its result is unknown.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import operator
 import re
 import string
+import textwrap
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from airflow_flinkcompat.frontends.pyflink.paths import symbolic
+from airflow_flinkcompat.frontends.pyflink import files
+from airflow_flinkcompat.frontends.pyflink.files import symbolic
 from airflow_flinkcompat.frontends.table_api.values import (
     INPUT_BEGINS,
-    INPUT_ENDS,
     TEXT_LIMIT,
     Const,
     Constant,
+    Container,
+    NotRead,
+    Path,
+    Ref,
     TooMuch,
+    UnknownValue,
+    Value,
     bounded,
 )
 
@@ -29,9 +39,6 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "FloorDiv": operator.floordiv,
     "Div": operator.truediv,
     "Mod": operator.mod,
-    "BitOr": operator.or_,
-    "BitAnd": operator.and_,
-    "LShift": operator.lshift,
 }
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
@@ -44,56 +51,34 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "IsNot": operator.is_not,
 }
 _TEXT_METHODS = (
-    "strip",
-    "lstrip",
-    "rstrip",
-    "upper",
-    "lower",
-    "replace",
-    "startswith",
-    "endswith",
-    "title",
-    "capitalize",
-    "removeprefix",
-    "removesuffix",
-    "isdigit",
-    "isupper",
-    "islower",
-    "isidentifier",
-    "find",
-    "count",
-    "swapcase",
-    "casefold",
-)
+    "strip", "lstrip", "rstrip", "upper", "lower", "replace", "startswith", "endswith", "removeprefix", "removesuffix",
+)  # fmt: skip
 _KEEPS_PLACES = ("replace", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
-"""Methods that say the same of a text whose folder is only known to the environment."""
-_TEMPLATE_MARKS = re.compile(r"[{}<>$%@#]")
-"""What a place in a template is written with: no input is taken to hold one of these places."""
-_PADDED = ("zfill", "ljust", "rjust", "center")
+"""Methods that do the same to a text whatever the name of the folder in it is."""
 _FORMAT = re.compile(r"(?:[<>^]?0?[0-9]{0,3})[,_]?(?:\.[0-9]{1,2})?[sdfgeExXob%]?")
-_PERCENT = re.compile(r"%(?:\((\w+)\))?(0?[0-9]{0,3}(?:\.[0-9]{1,2})?)([sdfi%])")
+_PERCENT = re.compile(r"%(?:\((\w+)\))?([sd%])")
+_PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath")
+_LOADS: Mapping[str, Callable[[str], Any]] = {"json.loads": json.loads, "tomllib.loads": tomllib.loads}
 
 
 def joined(parts: Sequence[str], between: str = "") -> Const:
-    """The parts as one text. Raises :class:`TooMuch` before one is made that is too long."""
+    """The parts as one text. Raises :class:`TooMuch` before it makes one that is too long."""
     if sum(map(len, parts)) + len(between) * len(parts) > TEXT_LIMIT:
         raise TooMuch(f"a text grows beyond {TEXT_LIMIT} characters")
     return Const(between.join(parts))
 
 
 def binary(name: str, left: Constant, right: Constant) -> Const | None:
-    """``left OP right``, OP by the name of its node in :mod:`ast`."""
-    if isinstance(left, str) and name == "Mod":
-        return percent(left, [right])
+    """``left OP right``, with OP by the name of its node in :mod:`ast`."""
     match left, right:
+        case str(), _ if name == "Mod":
+            return percent(left, [right])
         case str(), str() if name == "Add":
             return joined([left, right])
         case (str() as text, int(count)) | (int(count), str() as text) if name == "Mult":
             return Const(text * count) if len(text) * count <= TEXT_LIMIT else None
         case int() | float(), int() | float():
             function = _ARITHMETIC.get(name)
-            if name == "LShift" and not (isinstance(right, int) and 0 <= right < 63):
-                return None
             try:
                 return None if function is None else bounded(function(left, right))
             except (ArithmeticError, TypeError):
@@ -102,9 +87,9 @@ def binary(name: str, left: Constant, right: Constant) -> Const | None:
 
 
 def compare(name: str, left: Constant, right: Constant) -> Const | None:
-    """``left OP right`` for an operator of comparison."""
+    """``left OP right`` for a comparison."""
     if symbolic(left) or symbolic(right):
-        # That it is no None is all that is known of such a text.
+        # All that is known of such a text is that it is not None.
         plain = None in (left, right) and name in ("Is", "IsNot", "Eq", "NotEq")
         return Const(name in ("IsNot", "NotEq")) if plain else None
     if name in ("In", "NotIn"):
@@ -122,43 +107,41 @@ def compare(name: str, left: Constant, right: Constant) -> Const | None:
         return None
 
 
+def contains(name: str, item: Constant, values: Container) -> Const | None:
+    """``item in values`` or ``item not in values``."""
+    inner = values.value
+    keys = list(inner) if isinstance(inner, dict) else [each.value for each in inner if isinstance(each, Const)]
+    if values.broken or len(keys) != len(inner) or any(map(symbolic, [item, *keys])):
+        return None
+    return Const((item in keys) is (name == "In"))
+
+
 def percent(pattern: str, values: Sequence[Constant] | Mapping[Any, Constant]) -> Const | None:
-    """``pattern % values``, values one after the other or by name, as texts and plain numbers."""
-    if INPUT_BEGINS in pattern:
+    """``pattern % values`` with plain ``%s``, ``%d`` and ``%(name)s`` only."""
+    if INPUT_BEGINS in pattern or "%" in _PERCENT.sub("", pattern):
         return None
     found: list[str] = []
     end = used = 0
     for match in _PERCENT.finditer(pattern):
-        name, width, kind = match.groups()
-        found.append(piece := pattern[end : match.start()])
+        name, kind = match.groups()
+        found.append(pattern[end : match.start()])
         end = match.end()
-        if "%" in piece:
-            return None
         if kind == "%":
-            if match.group() != "%%":
-                return None
             found.append("%")
             continue
-        if (name is None) is isinstance(values, Mapping):
-            return None
         try:
             value = values[name] if isinstance(values, Mapping) else values[used]
         except LookupError:
             return None
         used += 1
-        if kind != "s" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if (name is None) is isinstance(values, Mapping) or (kind == "d" and type(value) is not int):
             return None
-        if kind in "di" and not isinstance(value, int):
-            return None
-        found.append(str(value) if kind == "s" and not width else f"%{width}{kind}" % value)
-    rest = pattern[end:]
-    if "%" in rest or not (isinstance(values, Mapping) or used == len(values)):
-        return None
-    return joined([*found, rest])
+        found.append(str(value))
+    return joined([*found, pattern[end:]]) if isinstance(values, Mapping) or used == len(values) else None
 
 
 def formatted(pattern: str, args: Sequence[Constant], names: Mapping[str, Constant]) -> Const | None:
-    """``pattern.format(*args, **names)``, with plain fields only: no attribute and no index."""
+    """``pattern.format(*args, **names)`` with plain fields: no attribute and no index."""
     if INPUT_BEGINS in pattern:
         return None
     found: list[str] = []
@@ -183,29 +166,25 @@ def formatted(pattern: str, args: Sequence[Constant], names: Mapping[str, Consta
 
 
 def shaped(value: Constant, spec: str, conversion: str | None) -> str | None:
-    """A value as ``{value!conversion:spec}`` shows it; None where that is not known."""
+    """A value as ``{value!conversion:spec}`` shows it."""
     if conversion not in (None, "s", "r") or not _FORMAT.fullmatch(spec):
         return None
     if symbolic(value) and (spec or conversion == "r"):
         return None
     shown = value if conversion is None else str(value) if conversion == "s" else repr(value)
-    if not spec:
-        return str(shown)
     try:
-        return format(shown, spec)
+        return format(shown, spec) if spec else str(shown)
     except (ValueError, TypeError, OverflowError):
         return None
 
 
-def text_method(value: str, name: str, args: Sequence[Constant]) -> Const | None:
-    """``value.name(*args)``."""
-    if INPUT_BEGINS in value:
-        return _around_inputs(value, name, args)
-    if symbolic(value) and name not in _KEEPS_PLACES:
+def text_method(value: str, name: str, args: Sequence[Constant]) -> Value | None:
+    """``value.name(*args)`` of a text."""
+    if INPUT_BEGINS in value or (symbolic(value) and name not in _KEEPS_PLACES):
         return None
-    if name in _PADDED and args and isinstance(args[0], int) and args[0] <= TEXT_LIMIT:
-        pass
-    elif name not in _TEXT_METHODS or not all(isinstance(arg, str) for arg in args):
+    if name == "split" and all(isinstance(arg, str) and arg for arg in args) and len(args) < 2:
+        return Container([Const(part) for part in value.split(str(args[0]) if args else None)])
+    if name not in _TEXT_METHODS or not all(isinstance(arg, str) for arg in args):
         return None
     if name == "replace" and (len(args) != 2 or (value.count(str(args[0])) + 1) * len(str(args[1])) > TEXT_LIMIT):
         return None
@@ -213,47 +192,8 @@ def text_method(value: str, name: str, args: Sequence[Constant]) -> Const | None
         found = getattr(value, name)(*args)
     except TypeError:
         return None
-    # Part of the folder's name may be gone, or have been asked for.
+    # Part of the folder's name may be gone.
     return None if symbolic(value) and not symbolic(found) else bounded(found)
-
-
-def _around_inputs(value: str, name: str, args: Sequence[Constant]) -> Const | None:
-    """A method that only changes the text around the inputs in it, whatever these are."""
-    match name, list(args):
-        case "replace", [str(old), str(new)] if _TEMPLATE_MARKS.search(old):
-            parts = re.split(f"({INPUT_BEGINS}[^{INPUT_ENDS}]*{INPUT_ENDS})", value)
-            return joined([part if part.startswith(INPUT_BEGINS) else part.replace(old, new) for part in parts])
-        case "strip" | "lstrip" | "rstrip", []:
-            found: str = getattr(value, name)()
-            left, right = name != "rstrip", name != "lstrip"
-            if not (left and found.startswith(INPUT_BEGINS)) and not (right and found.endswith(INPUT_ENDS)):
-                return Const(found)
-    return None
-
-
-def split(value: str, name: str, args: Sequence[Constant]) -> list[str] | None:
-    """``value.split(…)``, ``rsplit``, ``splitlines``, ``partition`` or ``rpartition``."""
-    if symbolic(value) or name not in ("split", "rsplit", "splitlines", "partition", "rpartition"):
-        return None
-    try:
-        found = getattr(value, name)(*args)
-    except (TypeError, ValueError):
-        return None
-    return list(found)
-
-
-def substituted(pattern: str, names: Mapping[str, Constant], safe: bool) -> Const | None:
-    """``string.Template(pattern).substitute(names)``."""
-    if INPUT_BEGINS in pattern:
-        return None
-    longest = max((len(str(value)) for value in names.values()), default=0)
-    if len(pattern) + pattern.count("$") * longest > TEXT_LIMIT:
-        return None
-    template = string.Template(pattern)
-    try:
-        return Const(template.safe_substitute(names) if safe else template.substitute(names))
-    except (LookupError, ValueError):
-        return None
 
 
 def converted(name: str, value: Constant) -> Const | None:
@@ -274,4 +214,146 @@ def converted(name: str, value: Constant) -> Const | None:
                 return Const(bool(value))
     except (ValueError, OverflowError):
         return None
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ lists, dictionaries
+def of_dictionary(inner: Mapping[Any, Value], name: str, args: Sequence[Value]) -> Value | None:
+    """``inner.name(*args)`` for the methods of a dictionary that change nothing."""
+    match name, list(args):
+        case "get", [Const(key), *default] if len(default) < 2 and not symbolic(key):
+            return inner[key] if key in inner else (default[0] if default else Const(None))
+        case "values", []:
+            return Container(list(inner.values()), kind="tuple")
+        case "keys", []:
+            return Container([Const(key) for key in inner], kind="tuple")
+        case "items", []:
+            pairs = [Container([Const(key), value], kind="tuple") for key, value in inner.items()]
+            return Container(list(pairs), kind="tuple")
+    return None
+
+
+def loaded(path: str, text: str) -> Value:
+    """The result of ``json.loads`` or ``tomllib.loads``. Raises :class:`NotRead` where it would fail."""
+    try:
+        return _data(_LOADS[path](text))
+    except (ValueError, RecursionError):
+        raise NotRead(f"{path.partition('.')[0]} cannot parse a text") from None
+
+
+def _data(given: Any) -> Value:
+    match given:
+        case dict():
+            return Container({key: _data(value) for key, value in given.items()}, kind="dict")
+        case list():
+            return Container([_data(value) for value in given])
+        case str() | bool() | int() | float() | None:
+            return bounded(given)
+    return UnknownValue("a date or time from a file is not read")
+
+
+# ------------------------------------------------------------------------------------------------ standard library
+def text_of(value: Value) -> str | None:
+    """The text of a constant or a path."""
+    match value:
+        case Const(str(text)) | Path(text):
+            return text
+    return None
+
+
+def call(path: str, args: Sequence[Value]) -> Value | None:
+    """A call of the standard library on known values."""
+    # Where an input leads is unknown, so it decides whether the parts before it count.
+    texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
+    if path.startswith("os.path.") or path in _PATHS:
+        return _on_path(path, texts) if len(texts) == len(args) else None
+    match path, list(args):
+        case "logging.getLogger", _:
+            return Ref("logging.Logger")
+        case "os.getcwd", []:
+            return Const(files.STARTED)
+        case "pathlib.Path.cwd", []:
+            return Path(files.STARTED)
+        case "textwrap.dedent", [Const(str(text))]:
+            return bounded(textwrap.dedent(text))
+        case "inspect.cleandoc", [Const(str(text))]:
+            return bounded(inspect.cleandoc(text))
+    return _builtin(path.removeprefix("builtins."), args) if path.startswith("builtins.") else None
+
+
+def _on_path(path: str, texts: Sequence[str]) -> Value | None:
+    if path in _PATHS:
+        return Path(files.join(*texts) or ".")
+    match path, list(texts):
+        case "os.path.join", _:
+            return bounded(files.join(*texts))
+        case "os.path.dirname", [text]:
+            return Const(files.parent(text))
+        case "os.path.basename", [text] if text not in (files.PROGRAM, files.STARTED):
+            return Const(text.rpartition("/")[2])
+        case "os.path.normpath", [text]:
+            return Const(files.normal(text))
+        case "os.path.abspath" | "os.path.realpath", [text]:
+            return Const(files.absolute(text))
+    return None
+
+
+def _builtin(name: str, args: Sequence[Value]) -> Value | None:
+    match name, list(args):
+        case "str" | "int" | "float" | "bool", [Const(given)]:
+            return converted(name, given)
+        case "str", [Path(text)]:
+            return Const(text)
+        case "len", [Const(str(text))] if not symbolic(text):
+            return Const(len(text))
+        case "len", [Container(inner, "")]:
+            return Const(len(inner))
+        case "list" | "tuple", [Container(inner, "")]:
+            return Container([Const(key) for key in inner] if isinstance(inner, dict) else list(inner), kind=name)
+        case "enumerate", [Container(list(inner), "")]:
+            return Container([Container([Const(i), each], kind="tuple") for i, each in enumerate(inner)], kind="tuple")
+        case "zip", [_, *_] if all(isinstance(arg, Container) and isinstance(arg.value, list) for arg in args):
+            columns = [arg.value for arg in args if isinstance(arg, Container) and not arg.broken]
+            if len(columns) == len(args):
+                rows = zip(*columns, strict=False)
+                return Container([Container(list(row), kind="tuple") for row in rows], kind="tuple")
+        case "range", _:
+            ends = [part.value for part in args if isinstance(part, Const) and isinstance(part.value, int)]
+            if len(ends) == len(args) and len(ends) in (1, 2) and all(abs(end) <= 10_000 for end in ends):
+                return Container([Const(number) for number in range(*ends)], kind="tuple")
+    return None
+
+
+def on_path(path: Path, name: str, args: Sequence[Value]) -> Value | None:
+    """``path.name(*args)`` of :mod:`pathlib`, where it needs no file."""
+    texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
+    if len(texts) != len(args) or (INPUT_BEGINS in path.text and name not in ("joinpath", "as_posix")):
+        return None
+    match name, texts:
+        case "joinpath", _:
+            return Path(files.join(path.text, *texts))
+        case "resolve" | "absolute", []:
+            return Path(files.absolute(path.text))
+        case "as_posix", []:
+            return Const(path.text)
+        case "as_uri", [] if files.absolute(path.text) == path.text:
+            return Const(f"file://{path.text}")
+    return None
+
+
+def of_path(path: Path, name: str) -> Value | None:
+    """``path.name`` of :mod:`pathlib`."""
+    if INPUT_BEGINS in path.text:
+        return None
+    last = path.text.rpartition("/")[2]
+    match name:
+        case "parent":
+            return Path(files.parent(path.text) or ".")
+        case "parents":
+            above = [Path(files.parent(path.text) or ".")]
+            for _ in range(9):
+                above.append(Path(files.parent(above[-1].text) or "."))
+            return Container(list(above), kind="tuple")
+        case "name" if not symbolic(last):
+            return Const(last)
     return None

@@ -1,14 +1,16 @@
-"""What only the environment of a program knows, by name: the same expression over the same input is the same value.
+"""Inputs: values that only the environment of a program knows, named by the expression that yields them.
 
-A value that nobody gave is an :class:`~airflow_flinkcompat.frontends.table_api.values.UnknownValue` with a name, the
-expression that gives it. Where it ends in a text the text holds its name between two marks, and the statement made of
-it holds ``${name}``. Two inputs of different names may be equal or not: nobody knows.
+An input is an :class:`~airflow_flinkcompat.frontends.table_api.values.UnknownValue` with a name. A text that contains
+it holds the name between two marks, and the statement made of the text holds ``${name}``. An input keeps its name only
+while the same expression yields the same value: calls with effects outside of the program become part of the names of
+all later inputs, and a call that is not known in full takes the names away.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from airflow_flinkcompat.frontends.table_api.inputs import MARKED, digest, names
 from airflow_flinkcompat.frontends.table_api.values import (
@@ -24,24 +26,24 @@ from airflow_flinkcompat.frontends.table_api.values import (
 
 _BARE_KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _LENGTH = 600
-"""Characters of a name: what is longer is known by its digest."""
+"""Maximum length of a name; a longer one is cut and gets a digest."""
 _PURE = re.compile(
     r"builtins\.(str|int|float|bool|len|repr|min|max|sum|sorted|list|tuple|dict|set|abs|round|any|all)"
     r"|json\.loads?|ast\.literal_eval|os\.path\.\w+|re\.(sub|split|escape)|base64\.\w+|urllib\.parse\.\w+"
     r"|yaml\.(safe_)?load|toml(lib)?\.loads?|pathlib\.\w+|shlex\.\w+|textwrap\.\w+|boto3\.(client|resource)"
 )
-"""Functions that answer the same to the same, or ask a place that its arguments name."""
+"""Functions whose result depends on their arguments alone, or on a place that these name."""
 _LOADS = ("json.load", "json.loads", "yaml.safe_load", "tomllib.load", "tomllib.loads", "toml.load", "toml.loads")
 _METHODS = re.compile(
     r"(get|items|keys|values|copy|split|rsplit|splitlines|strip|[lr]strip|upper|lower|title|replace|startswith"
     r"|endswith|removeprefix|removesuffix|join|format|encode|decode|count|index|isdigit|partition|rpartition|zfill"
     r"|exists|is_file|is_dir|read_text|get_parameter|get_secret_value)"
 )
-"""Methods that change nothing and answer the same to the same."""
+"""Methods that change nothing and whose result depends on the object and the arguments alone."""
 
 
 def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue:
-    """An input, or what is made of inputs; ``of`` are those, whose reason stands for it."""
+    """An input, or a value made of the inputs ``of``, with their reason."""
     why = reason or next((each.reason for each in of if isinstance(each, UnknownValue) and each.name), "")
     if not why:
         found = next((value for each in of if (value := _inside(each)) is not None), "")
@@ -49,13 +51,8 @@ def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue
     return UnknownValue(why, name=name if len(name) <= _LENGTH else f"{name[:40]}~{digest(name)}")
 
 
-def placed_beside_text(text: str) -> bool:
-    """Whether a text holds more than inputs."""
-    return bool(MARKED.sub("", text))
-
-
 def canonical(value: Value) -> str:
-    """How a value is written in the name of what is made of it; empty where it is not known what it is."""
+    """The spelling of a value inside the name of an input; empty where the value is unknown."""
     match value:
         case UnknownValue(name=name):
             return name
@@ -105,7 +102,7 @@ def element(owner: Value, key: Value) -> UnknownValue | None:
 
 
 def found_by(condition: str, name: str) -> str:
-    """How an element of an input is called that a condition finds, as far as it stands behind the input's name."""
+    """The suffix that names the element of an input for which a condition holds."""
     plain = re.fullmatch(r"\(\[\*\]\[([\w.-]+)\] == \"([\w.:-]+)\"\)", condition.replace(name, ""))
     return f"[{plain[1]}={plain[2]}]" if plain else condition.replace(f"{name}[*]", "")
 
@@ -119,12 +116,12 @@ def operation(left: Value, word: str, right: Value) -> UnknownValue | None:
 
 
 def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> UnknownValue | None:
-    """What a function answers that is known to answer the same to the same; None where it is none of these."""
+    """The result of a pure function of inputs; None for any other function."""
     every = [*args, *words.values()]
     if path in _LOADS and len(args) == 1 and not words:
         match args[0]:
-            case UnknownValue(name=name) if name.startswith(("file ", "text of ")):
-                return named(name.removeprefix("file ").removeprefix("text of "), args)
+            case UnknownValue(name=name) if name.startswith("text of "):
+                return named(name.removeprefix("text of "), args)
     if not _PURE.fullmatch(path) or not (any(map(has_input, every)) or path.startswith("boto3.")):
         return None
     if path == "builtins.str" and len(args) == 1 and isinstance(args[0], UnknownValue) and not words:
@@ -133,12 +130,10 @@ def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> Unkn
 
 
 def method(owner: Value, name: str, args: Sequence[Value], words: Mapping[str, Value]) -> UnknownValue | None:
-    """``owner.name(…)`` of an input, or of a text with one in it."""
+    """``owner.name(…)`` of an input, or of a text that holds one."""
     where = canonical(owner)
     if not where or not any(map(has_input, (owner, *args, *words.values()))):
         return None
-    if isinstance(owner, UnknownValue) and owner.name.startswith("file ") and name == "read" and not args:
-        return named(f"text of {owner.name.removeprefix('file ')}", (owner,))
     if not _METHODS.fullmatch(name):
         return None
     if name == "get" and len(args) == 1 and not words:
@@ -146,11 +141,6 @@ def method(owner: Value, name: str, args: Sequence[Value], words: Mapping[str, V
     if isinstance(owner, UnknownValue) and owner.name.startswith("text of ") and name == "strip" and not args:
         return named(f"{owner.name}.strip()", (owner,))
     return _call(f"({where}).{name}", args, words, (owner,))
-
-
-def is_method(name: str) -> bool:
-    """Whether methods of this name change nothing, of whatever they are."""
-    return _METHODS.fullmatch(name) is not None
 
 
 def _call(
@@ -165,7 +155,7 @@ def _call(
 
 
 def _literal(text: str) -> str:
-    """A text in quotes that no SQL ends at."""
+    """A quoted text without any character that ends a text in SQL."""
     escaped = text.encode("unicode_escape").decode()
     return '"' + escaped.replace('"', "\\x22").replace("'", "\\x27").replace("`", "\\x60") + '"'
 
@@ -177,3 +167,72 @@ def _inside(value: Value) -> str | None:
         case Container(list(inner), ""):
             return next((found for each in inner if (found := _inside(each)) is not None), None)
     return None
+
+
+_QUIET = frozenset(
+    """
+    logging loguru structlog colorlog time datetime math random uuid re warnings itertools functools collections decimal
+    fractions enum typing typing_extensions sys textwrap hashlib base64 traceback copy operator numpy scipy pytz
+    dateutil dataclasses json argparse contextlib threading string jmespath
+    """.split()  # noqa: SIM905 -- a list of names
+)
+"""Modules whose functions change no file and no variable of the environment."""
+_LOUD_BUILTINS = frozenset({"open", "exec", "eval", "compile", "__import__", "setattr", "delattr", "input"})
+_CHANGED = "the program may have changed an input before it uses it"
+
+
+@dataclass
+class Surroundings:
+    """Effects of the program so far on what its environment answers."""
+
+    done: list[str] = field(default_factory=list)
+    """Calls with effects that are known in full."""
+    lost: str = ""
+    """The reason why later inputs have no name."""
+    spoiled: str = ""
+    """The reason why inputs that may be lists or dictionaries have no name."""
+    texts: set[str] = field(default_factory=set)
+    """Names of inputs that are texts or numbers, which no call changes in place."""
+
+    def input(self, name: str, reason: str, text: bool = False) -> UnknownValue:
+        """The input of a name as the environment answers now; nameless after effects that are not known in full."""
+        if self.lost or not name:
+            return UnknownValue(reason)
+        found = named(f"{name} after {digest(chr(10).join(self.done))}" if self.done else name, reason=reason)
+        if text:
+            self.texts.add(found.name)
+        return found
+
+    def made(self, value: UnknownValue | None) -> UnknownValue | None:
+        """A value made of inputs, as the environment answers now."""
+        return value if value is None or not (self.done or self.lost) else self.input(value.name, value.reason)
+
+    def known(self, value: Value) -> Value:
+        """The value, without its name where a call may have changed it in place."""
+        if isinstance(value, UnknownValue) and value.name and self.spoiled and value.name not in self.texts:
+            return UnknownValue(self.spoiled, value.tables)
+        return value
+
+    def called(
+        self, path: str, owner: Value | None, name: str, args: Sequence[Value], words: Mapping[str, Value]
+    ) -> bool:
+        """Record a call that is not read; True where it has no effect outside of its arguments."""
+        module = path.partition(".")[0]
+        if module not in ("logging", "builtins"):
+            for each in (owner, *args, *words.values()):
+                if isinstance(each, UnknownValue) and each.name and each.name not in self.texts:
+                    self.spoiled = _CHANGED
+        if module == "builtins":
+            quiet = path.removeprefix("builtins.") not in _LOUD_BUILTINS
+        else:
+            quiet = module in _QUIET or isinstance(owner, Const | Container)
+            quiet |= isinstance(owner, UnknownValue) and owner.quiet
+        if not quiet:
+            what = path or (f"({written}).{name}" if owner is not None and (written := canonical(owner)) else "")
+            parts = [canonical(each) for each in (*args, *words.values())]
+            if what and all(parts):
+                self.done.append(f"{what}({', '.join(parts)}; {', '.join(words)})")
+            else:
+                self.lost = self.lost or f"a call of {path or name or 'a value'} may have changed the environment"
+                self.spoiled = self.spoiled or _CHANGED
+        return quiet

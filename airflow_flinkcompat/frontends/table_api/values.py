@@ -11,7 +11,9 @@ from typing import Any
 
 
 class NotRead(Exception):
-    """Something that touches tables and is not understood; the message says what, without quoting the source."""
+    """A part of a program that is not read, at ``node``; the message never quotes the source."""
+
+    node: ast.AST | None = None
 
 
 class TooMuch(Exception):
@@ -28,23 +30,11 @@ class Const:
 
 @dataclass(eq=False)
 class Container:
-    """A list, tuple or dictionary; ``broken`` says why its content is no longer known, for all who share it.
-
-    ``kind`` is what type Python would name; an ``iterator`` gives its values once. ``views`` are the lists made of a
-    dictionary's keys or values, which change with it. ``moment`` says when an iterator was made.
-    """
+    """A list, tuple or dictionary, by ``kind``; ``broken`` is the reason why its content is no longer known."""
 
     value: list[Any] | dict[Any, Any]
     broken: str = ""
     kind: str = "list"
-    views: list[Container] = field(default_factory=list)
-    moment: int = -1
-
-    def change(self) -> None:
-        """Whoever goes through keys or values of this dictionary is no longer right."""
-        for view in self.views:
-            view.broken = "the dictionary it was made of was changed"
-        self.views.clear()
 
 
 class Asked(str):

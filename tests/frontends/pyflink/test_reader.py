@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files, local_texts
+from airflow_flinkcompat.frontends.pyflink.reader import find_local_files, local_texts
 
 PROGRAM = """\
 import os
-from pyflink.table import TableEnvironment
+from pyflink.table import EnvironmentSettings, TableEnvironment
 from common.tables import DDL
 
-t_env = TableEnvironment.create(None)
-t_env.execute_sql(DDL)
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
 t_env.execute_sql(open(os.environ["QUERY"]).read())
+t_env.execute_sql(DDL)
 """
 GIVEN = {"QUERY": "sql/totals.sql"}
 TABLES = "DDL = \"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\"\n"

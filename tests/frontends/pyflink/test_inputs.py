@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 
 HEAD = """\
 import argparse, json, os, subprocess, sys

@@ -134,22 +134,6 @@ def test_what_is_set_elsewhere_is_another_function(name: str) -> None:
     assert check(old, new).outcome is Outcome.UNKNOWN
 
 
-def test_what_a_module_sets_that_is_imported_later_shows() -> None:
-    files = {**UDFS, "config.py": "from udfs import Scale\nScale.configure(<N>)\n"}
-    made = TAIL.format("make()").replace('t_env.execute_sql("INSERT', 'import config\nt_env.execute_sql("INSERT')
-    old, new = (
-        Side(
-            HEAD + "from udfs import make\n" + made,
-            engine="flink",
-            language="python",
-            files={name: each.replace("<N>", value) for name, each in files.items()},
-        )
-        for value in ("2", "3")
-    )
-    assert check(old, new).outcome is Outcome.UNKNOWN
-    assert [finding.rule for finding in check(old, old).findings] == ["unchanged"]
-
-
 def test_a_class_that_nobody_sets_is_compared_alone() -> None:
     old = Side(HEAD + SCALE + TAIL.format("Scale()"), engine="flink", language="python")
     new = Side(HEAD + "words = 'other'\n" + SCALE + TAIL.format("Scale()"), engine="flink", language="python")
