@@ -15,6 +15,7 @@ from airflow_flinkcompat.frontends.pyflink import inputs, python_functions
 from airflow_flinkcompat.frontends.pyflink.calls import Calls
 from airflow_flinkcompat.frontends.pyflink.files import PROGRAM
 from airflow_flinkcompat.frontends.pyflink.scopes import (
+    RUNS_CODE,
     STARS,
     Class,
     File,
@@ -39,6 +40,18 @@ from airflow_flinkcompat.sql import ScriptError
 
 _BY_HAND = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
 """Exceptions that only a person raises, to end the program."""
+_DECORATES = (
+    "pyflink",
+    "builtins",
+    "functools",
+    "typing",
+    "typing_extensions",
+    "abc",
+    "dataclasses",
+    "enum",
+    "pydantic",
+)
+"""Modules whose functions may decorate a function or class, or stand in the body of a class."""
 _SAYS = ("print", "str", "repr", "len", "type", "format")
 """Builtins that change nothing."""
 
@@ -147,7 +160,7 @@ class Statements(Calls):
             if kind and isinstance(value, Function):
                 value = python_functions.decorated(kind, node, frame, self.function_text())
                 continue
-            if not isinstance(wrapper, Ref) or not (knows_no_tables(wrapper) or wrapper.module == "pyflink"):
+            if not self._is_harmless(decorator, frame):
                 raise NotRead(f"{node.name} has a decorator, which is not read")
             value = UnknownValue(f"{node.name} has a decorator, which is not read", tables=True)
         frame.names[node.name] = value
@@ -168,28 +181,29 @@ class Statements(Calls):
                     found.function = python_functions.BASES[name]
                 case Class(function=function) if function:
                     found.function = function
-        inside: list[ast.AST] = [*node.decorator_list, *node.bases]
-        for part in node.body:
-            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-                inside += [*part.decorator_list, *part.args.defaults, *(each for each in part.args.kw_defaults if each)]
-            else:
-                inside.append(part)
-        for call in (part for each in inside for part in ast.walk(each)):
-            if isinstance(call, ast.Call | ast.Attribute | ast.Name) and not self._is_harmless(call, frame):
-                raise NotRead(f"the body of the class {node.name} is not read")
+        functions = [part for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+        called = [*node.decorator_list, *(each for part in functions for each in part.decorator_list)]
+        called += [word.value for word in node.keywords]
+        inside: list[ast.AST] = [*called, *node.bases, *(part for part in node.body if part not in functions)]
+        inside += [each for part in functions for each in (*part.args.defaults, *part.args.kw_defaults) if each]
+        called += [part.func for each in inside for part in ast.walk(each) if isinstance(part, ast.Call)]
+        odd = any(part.name == "__init_subclass__" for part in functions)
+        if odd or not all(self._is_harmless(each, frame) for each in called):
+            raise NotRead(f"the body of the class {node.name} is not read")
         frame.names[node.name] = found
 
-    def _is_harmless(self, node: ast.Call | ast.Attribute | ast.Name, frame: NameScope) -> bool:
-        """Whether a call in the body of a class reaches no table; names and attributes of themselves do not."""
-        if not isinstance(node, ast.Call):
-            return True
-        root: ast.expr = node.func
-        while isinstance(root, ast.Attribute | ast.Call):
-            root = root.func if isinstance(root, ast.Call) else root.value
-        found = self.eval(root, frame) if isinstance(root, ast.Name) else None
-        if isinstance(found, Class):
-            return True
-        return isinstance(found, Ref) and (knows_no_tables(found) or found.module in ("pyflink", "builtins"))
+    def _is_harmless(self, function: ast.expr, frame: NameScope) -> bool:
+        """Whether a function that a class or a decorator calls reaches no table."""
+        while isinstance(function, ast.Attribute | ast.Call):
+            function = function.func if isinstance(function, ast.Call) else function.value
+        match self.eval(function, frame) if isinstance(function, ast.Name) else None:
+            case Class(function=kind):
+                return bool(kind)
+            case Ref(module="builtins", name=name):
+                return name not in RUNS_CODE
+            case Ref(module=module):
+                return module in _DECORATES
+        return False
 
     # -------------------------------------------------------------------------------------------- imports
     def _import(self, node: ast.Import, frame: NameScope) -> None:
@@ -395,7 +409,7 @@ class Statements(Calls):
         body = [*node.body, *node.orelse]
         stored = {part.id for part in _parts(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         known = {name: value for name in stored if (value := frame.find(name)) not in (None, Const(None))}
-        carried, left = self.session.carried, None
+        carried, environ, left = self.session.carried, dict(self.environ), None
         try:
             self.block(body, frame)
         except (Returned, Jumped) as error:
@@ -403,7 +417,8 @@ class Statements(Calls):
         except ProgramEnded:
             raise NotRead("the program may end here, or continue where the exception is handled") from None
         constants = any(not isinstance(frame.find(name), Described) for name in stored)
-        if passes and (left is not None or known or constants or carried != self.session.carried):
+        changed = carried != self.session.carried or environ != self.environ
+        if passes and (left is not None or known or constants or changed):
             self.passed.append((node, self.session.said[:3]))
         self.block(node.finalbody, frame)
         if left is not None:
