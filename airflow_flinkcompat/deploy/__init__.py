@@ -1,4 +1,4 @@
-"""Where a deployment runs and what is known of it: targets, the ledger, redeploying.
+"""Deployments: the targets where jobs run, the ledger of each deployment, and redeploys.
 
 Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client.
 """

@@ -1,4 +1,4 @@
-"""What goes wrong in a deployment, in one line: secrets masked, stack traces condensed to their root cause."""
+"""Errors of a deployment in one line: secrets masked, stack traces condensed to their root cause."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class DeployError(Exception):
 
     @property
     def unanswered(self) -> bool:
-        """Whether no answer came: what was asked for may have taken effect, or may yet."""
+        """True if no answer arrived: the request may have taken effect, or may still do so."""
         return False
 
 
 class DeployRefused(DeployError):
-    """Nothing was touched: what runs, or what the ledger says, is not what was checked."""
+    """Nothing was touched: the running job or the ledger is not in the checked state."""
 
 
 class TargetError(DeployError):
@@ -49,9 +49,9 @@ class SubmissionUnknown(TargetError):
 
 
 class StateFault(StrEnum):
-    """What is wrong with a savepoint or checkpoint that no job starts from.
+    """Reason why no job starts from a savepoint or checkpoint.
 
-    ``MISFIT``: it does not fit the job. ``GONE``: it is not where it was. ``DAMAGED``: it cannot be read.
+    ``MISFIT``: it does not fit the job. ``GONE``: it was moved or deleted. ``DAMAGED``: it cannot be read.
     """
 
     MISFIT = "misfit"
@@ -60,7 +60,7 @@ class StateFault(StrEnum):
 
 
 class StateRefused(TargetError):
-    """The target does not start the job from the state it was given, for what ``fault`` says."""
+    """The target does not start the job from this state, for the reason in ``fault``."""
 
     def __init__(self, message: str, fault: StateFault) -> None:
         super().__init__(message)
@@ -72,19 +72,19 @@ class SnapshotGone(TargetError):
 
 
 class StopFailed(TargetError):
-    """The target says that a stop failed, and that it left no savepoint."""
+    """The target reports that a stop failed and left no savepoint."""
 
 
 class SavepointFailed(TargetError):
-    """The target says that a savepoint of a job that goes on failed, or that it knows of none."""
+    """The target reports that a savepoint of a running job failed, or that it knows of none."""
 
 
 class CannotRehearse(DeployError):
-    """The job cannot be rehearsed without touching what it shares with the live one; says why."""
+    """The job cannot be rehearsed without touching resources that it shares with the live one."""
 
 
 class PlansUnavailable(DeployError):
-    """The compiled plans cannot be had; the message says why and what to do about it."""
+    """Compiled plans are unavailable; the message names the reason and the remedy."""
 
 
 def redact(text: str) -> str:
@@ -98,8 +98,8 @@ def redact(text: str) -> str:
 def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
     """The root cause of a Java stack trace in one line of at most 600 characters, secrets masked.
 
-    The deepest ``Caused by`` wins, unless the one above it repeats it and says more (the place in the statement, say).
-    Text that is no stack trace comes back shortened.
+    The deepest ``Caused by`` wins, unless the one above it repeats it and adds detail, such as a place in the
+    statement. Text that is no stack trace is only shortened.
     """
     causes = _causes(redactor(text))
     if not causes:
@@ -111,7 +111,7 @@ def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
 
 
 def _said(cause: str) -> str:
-    """What a cause says, without the class of the exception before it."""
+    """The message of a cause, without the class of the exception in front of it."""
     head, separator, rest = cause.partition(": ")
     return rest if separator and re.fullmatch(r"\w+", head) else cause
 

@@ -1,4 +1,4 @@
-"""Keeping the state over an incompatible change: the former job's savepoint, rewritten for the new script."""
+"""State over an incompatible change: the former job's savepoint, rewritten for the new script."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class History(Protocol):
     """Knows the rows that a job had read, and computes of them what a migration would begin empty."""
 
     def extend(self, found: Migration, new: Side, old: Side) -> tuple[Migration, Mapping[str, str]]:
-        """What another job could keep with history."""
+        """Add the state that history can supply to a migration."""
 
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> AbstractContextManager[HistoryWorkers]:
-        """Who computes what a migration takes from history."""
+        """Context that computes the state which a migration takes from history."""
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
         """Up to where windows were sent already that lack what is computed."""
@@ -81,19 +81,19 @@ class History(Protocol):
         """Deletes what was prepared."""
 
     def going_on(self, folder: str) -> History:
-        """The same, which goes on from what was prepared, if that is still there."""
+        """The same history, resumed from prepared rows if they still exist."""
 
 
 class HistoryWorkers(StateComputer, Protocol):
-    """Computes state, and has the workers who rewrite beside it."""
+    """Computes state, and provides the workers who rewrite the rest."""
 
     @property
     def workers(self) -> Workers:
-        """Who rewrite."""
+        """The workers who rewrite state."""
 
 
 class SavepointWriting(ABC):
-    """Writes savepoints for a new script: plans and template are made where the job runs, or by a planner beside it.
+    """Writes savepoints for a new script, with plans and a template made by the target or a separate planner.
 
     Args:
         old: The deployed script.
@@ -127,9 +127,9 @@ class SavepointWriting(ABC):
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> str | None:
-        """See that enough is kept, and make ready what the job needs not have stopped for.
+        """Check that enough state is kept, and prepare what does not require a stopped job.
 
-        That is the template, where slots are free for it beside the live job; it is compared with the new plan.
+        That is the template, if slots are free for it next to the live job; it is compared with the new plan.
         """
         for line in self._report.lines():
             self._log(line)
@@ -149,7 +149,7 @@ class SavepointWriting(ABC):
     @property
     @abstractmethod
     def _migration(self) -> Migration:
-        """What becomes of each state. Raises DeployRefused and DeployError."""
+        """The fate of each state. Raises DeployRefused and DeployError."""
 
     @property
     def _report(self) -> MigrationReport:
@@ -165,7 +165,7 @@ class SavepointWriting(ABC):
         return None
 
     def _missing_beside_live(self) -> str:
-        """Why the template cannot be taken yet, in words: a planner of its own has the slots that it has."""
+        """Reason why the template cannot be taken yet; a separate planner has its own slots."""
         target = self._cluster.target
         if self._trials is not self._cluster:
             return ""
@@ -242,14 +242,14 @@ class SavepointWriting(ABC):
 
     @cached_property
     def _trials(self) -> Cluster:
-        """Where scripts are planned, and jobs run that belong to no deployment. Raises DeployError."""
+        """The cluster that plans scripts and runs trial jobs that belong to no deployment. Raises DeployError."""
         if self._planner is None or isinstance(self._cluster.target, RestoreTestTarget):
             return self._cluster
         return self._planner()
 
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
-        """Both scripts as they are planned: a planner elsewhere is told what the job's own cluster is set to."""
+        """Both scripts as they are planned: a separate planner receives the settings of the job's own cluster."""
         if self._trials is self._cluster:
             return self._old, self._new
         options = planning_options(self._cluster.target, self._live)
@@ -303,7 +303,7 @@ class SavepointMigration(SavepointWriting):
         self._prepared: str | None = None
 
     def prepare(self) -> str | None:
-        """The same, compare the old plan with a savepoint of the live job, and make ready what history says by now."""
+        """Prepare as the base class does, compare the old plan with a live savepoint, and prepare history."""
         super().prepare()
         with self.compared() as place:
             if place is not None and self._history is not None and self._hold is not None and self._computes:
@@ -336,7 +336,7 @@ class SavepointMigration(SavepointWriting):
     def _prepare_history(
         self, history: History, hold: Callable[[AbstractContextManager[None]], None], place: str
     ) -> str | None:
-        """The folder with what history says up to a savepoint. Raises DeployRefused."""
+        """The folder with history up to a savepoint. Raises DeployRefused."""
         folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
         try:
             hold(history.preparing(*self._sides, place, self._migration, folder, self._log, _is_taken_up))
@@ -416,12 +416,12 @@ class SavepointMigration(SavepointWriting):
 
 
 def goes_on_without(error: Exception) -> DeployRefused:
-    """What is told where state is not computed from history before the job was stopped."""
+    """The error for a failure to compute state from history before the job was stopped."""
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"
     return DeployRefused(f"the job keeps running, because its state is not computed from history{why}")
 
 
 def _is_taken_up(error: Exception) -> bool:
-    """Whether another call goes on with the run, from what was prepared."""
+    """True if another call resumes the run from what was prepared."""
     return isinstance(error, (Waiting, LedgerConflict)) or (isinstance(error, DeployError) and error.unanswered)

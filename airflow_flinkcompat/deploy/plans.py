@@ -1,4 +1,4 @@
-"""What Flink's planner needs to know of a deployed job, and plans that a target compiles; nothing is started."""
+"""Facts about a deployed job for Flink's planner, and plans that a target compiles; nothing is started."""
 
 from __future__ import annotations
 

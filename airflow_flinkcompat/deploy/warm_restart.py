@@ -1,4 +1,4 @@
-"""Starting a new script with state that is computed from history, in place of one that would begin empty."""
+"""Starting a new script with state that is computed from history, instead of an empty one."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from airflow_flinkcompat.model import InputError
 
 
 class WarmStarted(Protocol):
-    """What a job begins with of which history says all state."""
+    """Initial state of a job that history supplies completely."""
 
     @property
     def state(self) -> Migration:
-        """What becomes of each state."""
+        """The fate of each state."""
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """By the name of a source or operator why it would begin with less than all."""
+        """Reasons why a source or operator, by name, would begin with less than all."""
 
     @property
     def report(self) -> MigrationReport:
         """The same for a reader."""
 
     def ready(self) -> AbstractContextManager[None]:
-        """Sees that the rows can be had."""
+        """Context in which the rows are available."""
 
     def computing(
         self, template: str, say: Callable[[str], None]
     ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
-        """Who computes it, and the savepoint in whose place it comes."""
+        """Context that computes the state, with the savepoint that it replaces."""
 
 
 class WarmRestart(SavepointWriting):
     """Computes all state of a new script from history, so that a restart does not begin empty.
 
-    The job goes on behind all rows that are there once the former one has stopped; what rows up to there bring is for
-    a backfill. Of the former job's savepoint nothing is read.
+    The job resumes after all rows that exist once the former one has stopped; output for earlier rows is left to a
+    backfill. Nothing of the former job's savepoint is read.
 
     Args:
         new: As :class:`SavepointWriting` has it, and so are all others that are not named here.
@@ -79,7 +79,7 @@ class WarmRestart(SavepointWriting):
         self._begin, self._hold = begin, hold
 
     def is_possible(self) -> bool:
-        """Whether history says all of the state; the log is told why not."""
+        """True if history supplies all of the state; otherwise the log states the reason."""
         if not isinstance(self._cluster.target, SavepointStore):
             self._log(f"no warm start: where a savepoint lies {CANNOT_TELL} ({self._cluster.target})")
             return False

@@ -1,7 +1,7 @@
-"""How a REST API is reached: credentials, certificates and proxy, from a connection or from the environment.
+"""Access to a REST API: credentials, certificates and proxy, from a connection or the environment.
 
-One set of keys holds for the SQL Gateway and, where ``jobmanager_`` keys do not say otherwise, for the JobManager. A
-group is taken as a whole: with a ``jobmanager_password`` the JobManager gets no ``login`` that was meant for the other.
+One set of keys applies to the SQL Gateway and, unless ``jobmanager_`` keys override it, to the JobManager. A group is
+overridden as a whole: with a ``jobmanager_password`` the JobManager never receives the Gateway's ``login``.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def endpoint(
     jobmanager: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Endpoint:
-    """The endpoint at ``url`` as ``given`` says: KEYS, and those of the JobManager with ``jobmanager_`` before.
+    """Build the endpoint at ``url`` from ``given``: KEYS, with ``jobmanager_`` in front for the JobManager.
 
-    ``place`` (``connection 'flink_default'``) and ``spell`` (how a key reads there) are for messages. Raises ApiError,
-    naming place, key and remedy; never a secret.
+    ``place`` (``connection 'flink_default'``) and ``spell`` (how a key reads there) are used in messages. Raises
+    ApiError, which names place, key and remedy but never a secret.
     """
     return _Settings(given, place, jobmanager, spell).endpoint(url)
 
 
 def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint:
-    """The endpoint at ``url`` with ``FLINKCOMPAT_LOGIN``, ``FLINKCOMPAT_CA_FILE`` … (``FLINKCOMPAT_JOBMANAGER_…``).
+    """Build the endpoint at ``url`` from ``FLINKCOMPAT_LOGIN`` … (``FLINKCOMPAT_JOBMANAGER_…``).
 
-    Raises ApiError, naming the variable.
+    Raises ApiError, which names the variable.
     """
 
     def variable(key: str) -> str:
@@ -61,7 +61,7 @@ def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint
 
 
 def settings_from_environment(keys: Iterable[str], prefix: str = VARIABLE) -> dict[str, str | None]:
-    """What the environment says in place of a connection."""
+    """Settings that environment variables supply instead of a connection."""
     return {key: os.environ.get(f"{prefix}{key.upper()}") for key in keys}
 
 

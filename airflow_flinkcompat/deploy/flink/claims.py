@@ -1,8 +1,8 @@
-"""Which operators of a savepoint a restored job did not take, and whether two jobs run the same query.
+"""Operators of a savepoint that a restored job did not take, and whether two jobs run the same query.
 
-Measured on Flink 2.3.0 and 1.20.3: with ignore-unclaimed-state a restore logs ``Skipping savepoint state for operator
-<id>`` for every operator of the savepoint that the program does not have, also for one without any state, between two
-lines that name the job.
+Measured on Flink 2.3.0 and 1.20.3: with ignore-unclaimed-state, a restore logs ``Skipping savepoint state for operator
+<id>`` for every operator of the savepoint that the program lacks, even for one without state, between two lines that
+name the job.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RESTORED = re.compile(r"Reset the checkpoint ID of job ([0-9a-f]{32}) to ")
 def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
     """Ids of the operators that the restore of ``job_id`` skipped.
 
-    None where the log does not tell: the restore is not in it, or that of another job was logged in between.
+    None if the log is inconclusive: it lacks this restore, or another job was logged in between.
     """
     skipped: set[str] | None = None
     for line in lines:
@@ -37,7 +37,7 @@ def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
 
 
 def failed_at_restore(exceptions: Mapping[str, Any]) -> bool:
-    """Whether the latest failure in a job's history came while a task restored its state or opened its operators."""
+    """True if the latest failure happened while a task restored its state or opened its operators."""
     entries = (exceptions.get("exceptionHistory") or {}).get("entries") or [{}]
     trace = str(entries[0].get("stacktrace", ""))
     return "StateMigrationException" in trace or "StreamTask.restoreInternal" in trace
@@ -83,5 +83,5 @@ def _unnamed(text: str) -> str:
 
 
 def is_of_the_query(name: str) -> bool:
-    """Whether an operator of this name (``GroupAggregate[3]``) is a source or computes, and is not part of a sink."""
+    """True if an operator of this name (``GroupAggregate[3]``) is a source or computes, and is no part of a sink."""
     return _NAME_OF_QUERY_OPERATOR.fullmatch(name) is not None

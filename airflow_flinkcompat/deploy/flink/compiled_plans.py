@@ -1,8 +1,8 @@
-"""Compiled plans of a script's jobs, made by Flink's own planner through a SQL Gateway; nothing is started.
+"""Compiled plans of a script's jobs, from Flink's planner through a SQL Gateway; nothing is started.
 
 The Gateway writes a plan to a folder (``COMPILE PLAN``), from which it is read and removed. The statements before the
-jobs are run in a session of their own; in a lasting catalog their DDL takes effect. Options of tables, and so the
-secrets in them, are not written into plans: those that say whether rows are only added are taken from the script.
+jobs run in a session of their own; in a permanent catalog their DDL takes effect. Plans do not contain table options,
+and therefore no secrets. Options that decide whether rows are only added are taken from the script.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _run(
 
 @contextmanager
 def _jars_named(line: str) -> Iterator[None]:
-    """A connector or function that the Gateway lacks is an error with the jar's name and the way to the Gateway."""
+    """Turn an error about a missing connector or function into one that names the jar and where to put it."""
     try:
         yield
     except TargetError as error:
@@ -95,7 +95,7 @@ Options = Mapping[str, Mapping[str, str]]
 
 
 def options_of_tables(side: Side) -> Options:
-    """By the name of each table, declared once and read without hints, the options of its connector and formats."""
+    """The options of connector and formats of each table, by name, declared once and read without hints."""
     counted = Counter(table.path[2] for table in side.program.tables)
     sinks = (pipeline.sink for pipeline in side.program.pipelines)
     hinted = {node.table.path[2] for sink in sinks for node in sink.nodes if isinstance(node, Scan) and node.hints}
@@ -107,7 +107,7 @@ def options_of_tables(side: Side) -> Options:
 
 
 def give_options(plan: CompiledPlan, options: Options) -> None:
-    """Add to a plan, which holds no options, those that say whether the rows of its sources are only added."""
+    """Add the options that decide whether source rows are only added to a plan, which holds none."""
     for node in plan.nodes:
         table = node.config.get("scanTableSource", {}).get("table", {})
         resolved = table.get("resolvedTable")
@@ -141,9 +141,9 @@ def _compiled(
 
 
 def _give_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
-    """A bare query is planned in front of a sink of its own columns, which takes everything and keeps nothing.
+    """Plan a bare query into a sink of its own columns that accepts everything and stores nothing.
 
-    ``width``: how many columns it has, 0 where that is not known; needed where two of them share a name.
+    ``width`` is the number of columns, 0 if unknown; needed when two of them share a name.
     """
     for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # of the script's query before
         _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")

@@ -1,4 +1,4 @@
-"""What to do about a REST call that was not let through, in the words of whoever configured it."""
+"""Remedies for a REST call that was rejected, in the terms of whoever configured it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import httpx
 
 @dataclass(frozen=True)
 class EndpointOrigin:
-    """Where an endpoint's settings come from: ``place`` (``connection 'flink_default'``) and what keys are named there.
+    """Origin of an endpoint's settings: ``place`` (``connection 'flink_default'``) and the names of keys there.
 
-    ``ca_file`` is the one in force; ``credentials`` and ``client_cert`` tell whether there are any.
+    ``ca_file`` is the one in force; ``credentials`` and ``client_cert`` are True if there are any.
     """
 
     place: str = "the endpoint"
@@ -77,7 +77,7 @@ class EndpointOrigin:
 
 
 def tls_failure(error: BaseException) -> ssl.SSLError | None:
-    """The TLS error at the bottom of a transport error; None where there is none, or the connection was just cut."""
+    """The TLS error at the bottom of a transport error; None if there is none or the connection was cut."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -87,5 +87,5 @@ def tls_failure(error: BaseException) -> ssl.SSLError | None:
 
 
 def is_refused_by_proxy(error: BaseException) -> bool:
-    """Whether a proxy asked for credentials when it was to connect."""
+    """True if a proxy asked for credentials when connecting."""
     return isinstance(error, httpx.ProxyError) and str(error).startswith("407")

@@ -1,4 +1,4 @@
-"""Statements of a script in a session of the SQL Gateway: placeholders resolved, errors placed in the script."""
+"""Statements of a script in a SQL Gateway session: placeholders resolved, errors placed in the script."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MaskingClient(Protocol):
 
 
 class ScriptRunner:
-    """Runs statements. What ``lookup`` answers is masked in every message of ``clients``, and by ``redactor``."""
+    """Runs statements. Values that ``lookup`` returns are masked in every message of ``clients`` and ``redactor``."""
 
     def __init__(self, lookup: Lookup, *clients: MaskingClient) -> None:
         self._lookup = lookup
@@ -107,7 +107,7 @@ class ScriptRunner:
             raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
 
     def register_placeholders(self, job: JobSpec) -> None:
-        """Have what the placeholders of a job stand for masked, as far as it can be had."""
+        """Mask the values of a job's placeholders, as far as they can be resolved."""
         for placeholder in placeholders("\n".join((job.script, *job.settings.values()))):
             try:
                 self.register(redactor_of((placeholder,), self.resolve))

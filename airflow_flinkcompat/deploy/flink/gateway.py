@@ -24,7 +24,7 @@ class GatewayError(ApiError):
 
 @dataclass(frozen=True)
 class Result:
-    """What a statement gave: column names, rows as JSON values, the job it started."""
+    """Result of a statement: column names, rows as JSON values, and the job that it started."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -37,14 +37,14 @@ class SqlGateway(RestClient):
     name = "the SQL Gateway"
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        """As ``RestClient.call``; raises GatewayError."""
+        """Call as ``RestClient.call`` does; raises GatewayError."""
         try:
             return super().call(method, path, body, **more)
         except ApiError as error:
             raise GatewayError(str(error), error.status, error.reason) from None
 
     def info(self) -> tuple[str, str]:
-        """The product behind the Gateway and its version.
+        """The product and version of the Gateway.
 
         Returns:
             The name and the version, e.g. ``("Apache Flink", "2.3.0")``.

@@ -1,8 +1,8 @@
-"""How a job went since it was accepted, as far as the JobManager still shows it: failures, restores, checkpoints.
+"""Failures, restores and checkpoints of a job since it was accepted, as far as the JobManager shows them.
 
-What it shows is short: the ten newest checkpoints (``web.checkpoints.history``), the sixteen newest failures
-(``web.exception-history-size``), of restores the latest one and their number; and a JobManager that was started anew
-(high availability) begins them all again.
+Its memory is short: the ten newest checkpoints (``web.checkpoints.history``), the sixteen newest failures
+(``web.exception-history-size``), the latest restore and the number of restores. A JobManager that restarts (high
+availability) begins all of them again.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class JobManager(RestClient):
     _recovers: bool | None = None
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        """As ``RestClient.call``; raises JobManagerError."""
+        """Call as ``RestClient.call`` does; raises JobManagerError."""
         try:
             return super().call(method, path, body, **more)
         except ApiError as error:
@@ -108,7 +108,7 @@ class JobManager(RestClient):
             return None
 
     def recovers(self) -> bool:
-        """Whether jobs outlive the JobManager (high availability); so it is where that is kept secret.
+        """True if jobs outlive the JobManager (high availability), or if it hides its options.
 
         Returns:
             True where high availability is configured, or the JobManager does not show its options.
@@ -204,7 +204,7 @@ class JobManager(RestClient):
         self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
-        """The savepoint of a stop that was asked for.
+        """The savepoint of a requested stop.
 
         Args:
             job_id: The id of the job, 32 hex digits.
@@ -220,7 +220,7 @@ class JobManager(RestClient):
         return self._written(job_id, trigger_id, "the stop with savepoint")
 
     def trigger_savepoint(self, job_id: str, directory: str | None, trigger_id: str) -> None:
-        """Ask for a savepoint of a job that goes on. Asking again under the same trigger id is the same savepoint.
+        """Request a savepoint of a running job. Repeating the trigger id refers to the same savepoint.
 
         Args:
             job_id: The id of the job, 32 hex digits.
@@ -233,7 +233,7 @@ class JobManager(RestClient):
         self.call("POST", f"jobs/{job_id}/savepoints", body, idempotent=True)
 
     def savepoint_result(self, job_id: str, trigger_id: str) -> str | None:
-        """A savepoint that was asked for, of a job that goes on or by a stop.
+        """A requested savepoint, of a running job or of a stop.
 
         Args:
             job_id: The id of the job, 32 hex digits.
@@ -289,7 +289,7 @@ class JobManager(RestClient):
         return found.get("external_path") if found.get("checkpoint_type") == "SYNC_SAVEPOINT" else None
 
     def request_checkpoint(self, job_id: str) -> None:
-        """Ask for a checkpoint now, beside the job's own interval; its end is not waited for.
+        """Request a checkpoint now, independent of the job's interval, without waiting for its end.
 
         Args:
             job_id: The id of the job, 32 hex digits.

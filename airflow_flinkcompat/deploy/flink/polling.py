@@ -19,7 +19,7 @@ class Overdue(Exception, Generic[T]):
 
 
 def poll(look: Callable[[], T], pending: Callable[[T], bool], *, timeout: float, every: float = 0.25) -> T:
-    """Look until what is seen is no longer pending, and return it: quickly at first, then ``every`` seconds.
+    """Look until the observed value is no longer pending and return it: quickly at first, then every ``every`` seconds.
 
     ``timeout`` is in seconds. Raises Overdue; errors of ``look`` pass through.
     """

@@ -1,6 +1,6 @@
-"""Which connectors admit a second reader beside the live job, and what the second one must not share with it.
+"""Connectors that admit a second reader next to the live job, and options that it must not share.
 
-A connector that is not listed is not known to admit one: nothing is started then.
+A connector that is not listed is not known to admit one, and nothing is started.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ PRIVATE = "{private}"
 
 @dataclass(frozen=True)
 class SecondReader:
-    """A connector that admits one.
+    """A connector that admits a second reader.
 
-    ``options`` replace those of the table; ``forbidden`` options would share; by ``empty`` ones it reads nothing of
-    what stands there already, and does not end.
+    ``options`` replace those of the table; ``forbidden`` options would share with the live job. With the ``empty``
+    options it reads no existing rows and does not end.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ _ONE_READER = {
 
 
 def refusal(connector: str) -> str:
-    """Why a source of this connector is not read a second time; empty where it can be."""
+    """Reason why a source of this connector is not read a second time; empty if it can be."""
     if connector in ADMITTED:
         return ""
     if why := _ONE_READER.get(connector):

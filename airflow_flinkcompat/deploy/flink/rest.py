@@ -1,4 +1,4 @@
-"""What both REST clients share: an endpoint, time-outs, retries where they are safe, errors in one masked line."""
+"""Common parts of both REST clients: endpoint, time-outs, safe retries, errors in one masked line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class ApiError(DeployError):
-    """A REST call failed. ``status``: of the HTTP answer, None when none came; ``reason``: the server's own words."""
+    """A REST call failed. ``status`` of the answer, or None; ``reason``: the server's message."""
 
     def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class ApiError(DeployError):
 
     @property
     def unanswered(self) -> bool:
-        """Whether the server itself said nothing (no answer, or one of a proxy that found none)."""
+        """True if the server itself did not answer: no answer at all, or a proxy's that found no server."""
         return self.status is None or self.status in _UNAVAILABLE
 
 
@@ -50,9 +50,9 @@ class AddressError(ApiError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a REST API answers. ``timeout`` is in seconds and holds for every single call.
+    """Address of a REST API. ``timeout`` is in seconds and applies to each call.
 
-    ``deploy.access`` makes one of a connection's settings, or of the environment's; ``origin`` says whose they are.
+    ``deploy.access`` builds one from the settings of a connection or the environment; ``origin`` names their source.
     """
 
     url: str
@@ -90,7 +90,7 @@ class Endpoint:
 
 
 class Closing:
-    """What is closed at the end of a ``with``."""
+    """Context manager that closes what it holds."""
 
     def __enter__(self) -> Self:
         return self
@@ -209,7 +209,7 @@ class RestClient(Closing):
 
 
 def said(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:
-    """What an error answer says: the root cause, in one masked line."""
+    """The root cause in an error answer, in one masked line."""
     try:
         errors = response.json()["errors"]
         text = "\n".join(str(error) for error in errors)

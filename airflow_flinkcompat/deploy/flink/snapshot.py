@@ -1,4 +1,4 @@
-"""Which operators a savepoint holds, and which of them have state, told without Flink."""
+"""Operators of a savepoint, and those of them that have state, read without Flink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 
 @dataclass(frozen=True)
 class StoredOperator:
-    """One operator of a savepoint. ``id``: 32 hex digits; ``name`` is empty where the savepoint stores none."""
+    """One operator of a savepoint. ``id``: 32 hex digits; ``name`` is empty if the savepoint stores none."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""What a job reads, as its session of the SQL Gateway says: tables, connectors, and the options by which they begin."""
+"""Sources of a job, as its SQL Gateway session reports them: tables, connectors, and startup options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RECORD_TIME = "timestamp"
 
 
 def sources_of(session: Session, explained: str) -> Sources:
-    """The sources of a job that was explained in this session. Raises GatewayError where it does not answer."""
+    """The sources of a job that was explained in this session. Raises GatewayError if it does not answer."""
     try:
         return Sources(tuple(_source(session, path, hints) for path, hints in scans_of(explained).items()))
     except (TableError, ScriptError) as error:

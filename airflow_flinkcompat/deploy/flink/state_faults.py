@@ -1,4 +1,4 @@
-"""What Flink's own words say of the state a job was to start from: the one place where they are looked at for that."""
+"""Flink's messages about the state that a job was to start from: the one place that interprets them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAID = (
 
 
 def fault_of(said: str | None) -> StateFault | None:
-    """What is wrong with the state by the text of a failure; None where it says nothing of that."""
+    """The fault in the state that a failure's text reports; None if it reports none."""
     return next((fault for words, fault in _SAID if words.search(said or "")), None)
 
 

@@ -1,8 +1,8 @@
-"""What a cluster shows of a job's state: sizes by vertex, source offsets, whether it ever ran. REST tells no more.
+"""A job's state as a cluster shows it over REST: sizes by vertex, source offsets, whether it ever ran.
 
-Measured on Flink 2.3 and 1.20: an ended job keeps its checkpoint statistics, so a stopped job's savepoint can be sized
-and the first checkpoint of its successor held beside it. Sizes prove nothing alone (windows close), a vertex that is
-missing does.
+Measured on Flink 2.3 and 1.20: an ended job keeps its checkpoint statistics. They give the size of a stopped job's
+savepoint, which is compared with the first checkpoint of its successor. Sizes alone prove nothing (windows close); a
+missing vertex does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
 
 
 def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
-    """Whether any task of the job reached RUNNING, so that it may have written rows; None: cannot be told."""
+    """True if any task of the job reached RUNNING and may have written rows; None if unknown."""
     try:
         for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
             for subtask in jobmanager.get(f"jobs/{job_id}/vertices/{vertex['id']}").get("subtasks", ()):
@@ -74,7 +74,7 @@ def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
 
 
 def statistics_age(jobmanager: JobManager) -> float:
-    """How long in seconds the JobManager shows checkpoint statistics without renewing them (3 by default)."""
+    """Seconds for which the JobManager shows checkpoint statistics without renewing them (3 by default)."""
     explicit = cluster_options(jobmanager).get("rest.cache.checkpoint-statistics.timeout")
     if explicit is None:
         return float(jobmanager.get("config")["refresh-interval"]) / 1000
@@ -83,7 +83,7 @@ def statistics_age(jobmanager: JobManager) -> float:
 
 
 def keeps_checkpoints(jobmanager: JobManager, job_id: str, state: str = "CANCELED") -> bool:
-    """Whether the job's checkpoints outlive an end in this state: a cancellation (``RETAIN_ON_CANCELLATION``), say."""
+    """True if checkpoints outlive an end in this state, such as a cancellation (``RETAIN_ON_CANCELLATION``)."""
     kept = jobmanager.get(f"jobs/{job_id}/checkpoints/config").get("externalization") or {}
     return bool(kept.get("enabled")) and not (state == "CANCELED" and kept.get("delete_on_cancellation"))
 

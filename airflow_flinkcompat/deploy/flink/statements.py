@@ -72,7 +72,7 @@ class Prepared:
 
     @property
     def job_sql(self) -> str:
-        """The job's statement. ``BEGIN STATEMENT SET; … END`` is for interactive clients: one statement is needed."""
+        """The statement that makes the job, in the one-statement form instead of ``BEGIN STATEMENT SET; … END``."""
         return as_one_statement(self.job.text)
 
     @property
@@ -82,14 +82,14 @@ class Prepared:
 
     @property
     def explain_shift(self) -> int:
-        """By how many columns EXPLAIN moves the job's first line; it replaces an EXECUTE of the same length."""
+        """Number of columns by which EXPLAIN moves the job's first line; it replaces an EXECUTE of the same length."""
         return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
 
 
 def prepare(script: str, source: str = "<script>", *, variables: bool = True) -> Prepared:
-    """Check that the script makes exactly one job and leaves the start to the deployment.
+    """Check that the script makes exactly one job, and leave the start to the deployment.
 
-    ``variables``: whether the platform's ``${secret_values.NAME}`` may stand where a secret is wanted.
+    ``variables``: True if the platform's ``${secret_values.NAME}`` may stand for a secret.
 
     Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
     recovery option, a literal secret, a misplaced placeholder, statements after the one that makes the job.
@@ -148,7 +148,7 @@ def _options(setup: Iterable[Statement]) -> dict[str, str]:
 
 
 class Role(StrEnum):
-    """What a statement is to a job: it makes one, is a query nothing takes the rows of, or prepares the session."""
+    """Role of a statement in a job: it makes one, is a query without a sink, or prepares the session."""
 
     JOB = "job"
     QUERY = "query"
@@ -156,7 +156,7 @@ class Role(StrEnum):
 
 
 def role(statement: Statement) -> Role:
-    """The role of a statement. Raises ScriptRefused for one that makes a job of another kind, or changes data."""
+    """The role of a statement. Raises ScriptRefused for one that makes another kind of job or changes data."""
     words = _leading_words(statement.text)
     if _begins(words, _JOBS):
         return Role.JOB
@@ -192,9 +192,9 @@ def prepare_job(job: JobSpec, *, variables: bool = False) -> Prepared:
 
 
 def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> None:
-    """Raises ScriptRefused: a recovery option, or a literal secret, among the settings beside the script.
+    """Raise ScriptRefused for a recovery option or a literal secret among the settings outside the script.
 
-    ``variables``: whether the platform's ``${secret_values.NAME}`` may stand where a secret is wanted.
+    ``variables``: True if the platform's ``${secret_values.NAME}`` may stand for a secret.
     """
     for key in settings:
         if key.startswith(RECOVERY_KEYS):
@@ -221,9 +221,9 @@ def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, R
 
 
 def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
-    """``line l, column c`` of one statement in an error, as the line and column of the script it stands in.
+    """Turn ``line l, column c`` of one statement in an error into the line and column of its script.
 
-    ``prefix``: characters put before the statement on its first line.
+    ``prefix``: characters put in front of the statement on its first line.
     """
 
     def place(match: re.Match[str]) -> str:
@@ -267,7 +267,7 @@ def _blank(text: str) -> str:
 
 
 def _leading_words(text: str, count: int = 4) -> tuple[str, ...]:
-    """The first words in upper case, blanks and comments passed over; ``("",)`` where none stands."""
+    """The first words in upper case, blanks and comments skipped; ``("",)`` if there are none."""
     words: list[str] = []
     position = 0
     while len(words) < count:

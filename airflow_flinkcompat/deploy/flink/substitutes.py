@@ -1,8 +1,8 @@
-"""Stand-ins for the sinks and sources of a job, in its session of the SQL Gateway: names stay, tables change.
+"""Stand-ins for the sinks and sources of a job in its SQL Gateway session: names stay, tables change.
 
-Which tables a job reads and writes is what Flink's planner says (EXPLAIN), and what they are what the session says
-(SHOW CREATE TABLE), so views, current catalogs and tables of lasting catalogs are Flink's own business. A stand-in is
-a temporary table of the same path, which shadows the real one in this session alone; no query is touched.
+Flink's planner reports the tables that a job reads and writes (EXPLAIN), and the session reports their declarations
+(SHOW CREATE TABLE). Views, current catalogs and permanent catalogs therefore remain Flink's own business. A stand-in is
+a temporary table of the same path, which shadows the real one in this session only. No query is changed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one job: paths (catalog, database, name) it writes and reads, options its hints give a source."""
+    """Tables of one job: paths (catalog, database, name) that it writes and reads, and source options from hints."""
 
     sinks: tuple[TablePath, ...]
     sources: Mapping[TablePath, frozenset[str]]
@@ -57,7 +57,7 @@ def tables_of(explained: str) -> Tables:
 
 
 def _without_subqueries(tree: str) -> Iterator[str]:
-    """The lines of a tree without those of subqueries, which stand in braces inside a condition."""
+    """The lines of a tree without those of subqueries, which are in braces inside a condition."""
     depth = 0
     for line in tree.splitlines():
         depth -= line.startswith("})")
@@ -67,7 +67,7 @@ def _without_subqueries(tree: str) -> Iterator[str]:
 
 
 class Substitutes:
-    """Puts stand-ins into one session. ``private`` names what the rehearsal has of its own (a consumer group, say)."""
+    """Puts stand-ins into one session. ``private`` names resources of the rehearsal, such as a consumer group."""
 
     def __init__(self, session: Session, private: str) -> None:
         self._session = session
@@ -92,7 +92,7 @@ class Substitutes:
     def put(self, tables: Tables, *, empty: bool = False) -> None:
         """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse.
 
-        ``empty``: sources read nothing of what stands there already, where their connectors can.
+        ``empty``: sources read no existing rows, if their connectors support that.
         """
         for path in tables.sinks:
             declared = self._declaration(path)
@@ -106,7 +106,7 @@ class Substitutes:
                     overlay(self._session, path, own, self._private)
 
     def _materialized(self, sink: nodes.CreateTable) -> bool:
-        """Whether an operator that keeps rows by the primary key stands in front of the sink, whatever it takes."""
+        """True if an operator that stores rows by primary key precedes the sink, whatever the sink accepts."""
         if not sink.args.get("constraints"):
             return False
         settings = {row[0]: row[1] for row in self._session.execute("SET").rows}
@@ -130,9 +130,9 @@ def _understood() -> Iterator[None]:
 def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
     """A table of the same path, columns, partitions and primary key that swallows its rows.
 
-    Metadata that is written becomes a plain column. A sink that takes retractions (print) is given no primary key: with
-    one, the stand-in would take upserts and the planner put an operator with state in front of it. Where it does so
-    for the sink too (``materialized``), the key stays.
+    Writable metadata becomes a plain column. A sink that accepts retractions (print) gets no primary key. With one, the
+    stand-in would accept upserts and the planner would add an operator with state in front of it. If the planner adds
+    it for the real sink too (``materialized``), the key stays.
     """
     tree = declared.copy()
     columns = []

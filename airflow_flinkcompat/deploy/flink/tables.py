@@ -1,9 +1,9 @@
-"""Tables of a job in its session of the SQL Gateway: which ones it reads, how they are declared, other options for one.
+"""Tables that a job reads in its SQL Gateway session: their declarations, and other options for one of them.
 
-Which tables a job reads is what Flink's planner says (EXPLAIN), what they are what the session says (SHOW CREATE
-TABLE), so that views, current catalogs and tables of lasting catalogs are Flink's own business. Other options are given
-by a temporary table of the same path, which shadows the real one in this session alone: measured on Flink 2.3, ALTER
-TABLE refuses temporary tables and would last in a lasting catalog. No query is touched.
+Flink's planner reports the tables that a job reads (EXPLAIN), and the session reports their declarations (SHOW CREATE
+TABLE). Views, current catalogs and permanent catalogs therefore remain Flink's own business. Other options are set by a
+temporary table of the same path, which shadows the real one in this session only. Measured on Flink 2.3: ALTER TABLE
+refuses temporary tables and would be permanent in a permanent catalog. No query is changed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _PUSHED_DOWN = re.compile(r", \w+=\[.*")
 
 
 class TableError(DeployError):
-    """What Flink says of a table is not understood."""
+    """Flink's description of a table was not understood."""
 
 
 def scans_of(explained: str) -> dict[TablePath, dict[str, str]]:
-    """Paths (catalog, database, name) that an EXPLAIN scans → the options its hints give them. Raises TableError."""
+    """Paths (catalog, database, name) that an EXPLAIN scans, with the options from hints. Raises TableError."""
     tree = explained.partition("== Optimized")[0]
     scans: dict[TablePath, dict[str, str]] = {}
     for line in tree.splitlines():
@@ -46,7 +46,7 @@ def path_of(text: str, separator: str) -> TablePath:
 
 
 def declaration(session: Session, path: TablePath) -> nodes.CreateTable:
-    """How the session has a table declared. Raises TableError, GatewayError."""
+    """The declaration of a table in this session. Raises TableError, GatewayError."""
     ((text, *_), *_) = session.execute(f"SHOW CREATE TABLE {quoted(path)}").rows
     tree = parse_statement(str(text))
     if not isinstance(tree, nodes.CreateTable):
@@ -60,9 +60,9 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
 
 
 def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
-    """Give a table other options in this session, its real ones stay where they are. Raises TableError, GatewayError.
+    """Give a table other options in this session; the real table is unchanged. Raises TableError, GatewayError.
 
-    ``private`` names what is put beside it.
+    ``private`` names the resource that is added.
     """
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
     given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
@@ -72,7 +72,7 @@ def overlay(session: Session, path: TablePath, options: Mapping[str, str], priva
 
 
 def shadow(session: Session, path: TablePath, ddl: str, *, temporary: bool) -> None:
-    """Put a temporary table in the place of a table, which is ``temporary`` itself or not. Raises GatewayError."""
+    """Shadow a table with a temporary table; ``temporary`` if the table is temporary itself. Raises GatewayError."""
     if temporary:
         session.execute(f"DROP TEMPORARY TABLE {quoted(path)}")
     session.execute(ddl)

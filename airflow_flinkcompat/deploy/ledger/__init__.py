@@ -1,1 +1,1 @@
-"""The history of a deployment: entries in a store, each created once, and what the steps among them say."""
+"""The history of a deployment: entries in a store, each created once, and the state that they imply."""

@@ -1,4 +1,4 @@
-"""What differs between two versions of a job, as unified diffs of their parts in which every secret is masked."""
+"""Differences between two versions of a job, as unified diffs of their parts with every secret masked."""
 
 from __future__ import annotations
 

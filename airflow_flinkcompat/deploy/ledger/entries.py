@@ -1,8 +1,8 @@
-"""What the ledger holds: a type for each kind of entry, and the flat JSON object that each is stored as.
+"""Entries of the ledger: a type for each kind, and the flat JSON object in which it is stored.
 
-What recurs is a value of its own, whose fields are keys of that object: the job, what let it run (:class:`Review`), and
-what is known of a start (:class:`JobStart`) and of a stop (:class:`JobStop`). Every key of the schema is written, also
-those that a kind does not have, and what is absent says what an empty one does: releases read each other's entries.
+Recurring parts are values of their own whose fields are keys of that object: the job, the approval (:class:`Review`), a
+start (:class:`JobStart`) and a stop (:class:`JobStop`). Every key of the schema is written, also those that a kind does
+not use, with the value for "empty". Releases can therefore read each other's entries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STOP_REQUEST = "trigger_id"
 
 
 def _absent() -> dict[str, Any]:
-    """Every key of the schema, in the order in which they are shown, with what an entry says that has it not."""
+    """Every key of the schema in display order, with the value of an entry that does not use it."""
     return {
         "kind": "", "script": "", "settings": {}, "functions": [], "catalog": "", "language": "sql", "variables": {},
         "files": {}, "engine": "", "engine_version": None, "sha256": "", "job_id": None, "savepoint": None,
@@ -53,10 +53,10 @@ class _Keys:
 
 @dataclass(frozen=True)
 class Review(_Keys):
-    """What let a version run: the outcome of its check, where the report is kept, who approved it, and why.
+    """Approval of a version: the outcome of its check, the report's location, the approver and the reason.
 
-    ``reason`` is what whoever decided gave for it, also for a rejection. ``waivers`` are those by which findings of the
-    check passed, a row each.
+    ``reason`` is the text that the approver or rejecter entered. ``waivers`` are those by which findings of the check
+    passed, a row each.
     """
 
     outcome: str | None = None
@@ -68,10 +68,10 @@ class Review(_Keys):
 
 @dataclass(frozen=True)
 class Origin(_Keys):
-    """Where a version comes from, and whose the deployment is.
+    """Origin of a version, and the owners of the deployment.
 
-    ``commit`` is the Git commit that last changed the version's files and ``author`` who made it, None where no version
-    control says so, or where the files were edited since. ``team`` and ``owned_by`` answer for the deployment; the key
+    ``commit`` is the Git commit that last changed the version's files and ``author`` its author; None without version
+    control, or if the files were edited since. ``team`` and ``owned_by`` are responsible for the deployment. The key
     ``owner`` is another one: the run that wrote an entry.
     """
 
@@ -96,13 +96,13 @@ class JobVersion(_Keys):
 
 @dataclass(frozen=True)
 class JobStart(_Keys):
-    """What is known of a start.
+    """Facts of a start.
 
-    ``savepoint``: the savepoint or checkpoint it goes on from. ``migrated_from``: the savepoint of the former job that
-    this one was rewritten from, where it was. ``offsets``: where the sources begin, a row each: path
-    of the table, choice, options, words. ``request_id``: what it is asked for under, so that asking again is the same
-    start. ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of what the former job left, where
-    the target showed it once the start was proved.
+    ``savepoint``: the savepoint or checkpoint that the job starts from. ``migrated_from``: the savepoint of the former
+    job that this one was rewritten from, if it was. ``offsets``: the starting positions of the sources, a row each:
+    path of the table, choice, options, words. ``request_id``: the id of the request, so that repeating it is the same
+    start. ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of the former job's state, if the
+    target showed it when the start was verified.
     """
 
     start_mode: str | None = None
@@ -115,7 +115,7 @@ class JobStart(_Keys):
 
     @property
     def way_back(self) -> Snapshot | None:
-        """What the former job left, from which it is started again when this start fails."""
+        """The former job's state, from which it is restarted if this start fails."""
         return self.migrated_from or self.savepoint
 
     @property
@@ -131,13 +131,13 @@ class JobStart(_Keys):
 
 @dataclass(frozen=True)
 class JobStop(_Keys):
-    """What is known of a stop.
+    """Facts of a stop.
 
-    ``request_id``: what it is asked for under, so that asking again is the same stop; None where the job is cancelled
-    and goes on from its last checkpoint. ``checkpoint``: the last one before the stop, as ``offsets``, the next offset
-    by source partition. ``directory``: where the savepoint is asked to go. Once the job has ended, ``savepoint`` is
-    what it left, ``savepoint_bytes`` its size, ``savepoint_at`` when it was taken (ISO 8601 in UTC), each None where
-    nobody knows, and ``state`` what the statistics show of it.
+    ``request_id``: the id of the request, so that repeating it is the same stop; None if the job is cancelled and its
+    last checkpoint is used. ``checkpoint``: the last one before the stop, and ``offsets`` the next offset by source
+    partition. ``directory``: the requested location of the savepoint. Once the job has ended, ``savepoint`` is its
+    path, ``savepoint_bytes`` its size, ``savepoint_at`` its time (ISO 8601 in UTC), each None if unknown, and ``state``
+    the statistics of its state.
     """
 
     job_id: JobRef
@@ -188,7 +188,7 @@ def _require_kind_and_number(row: Mapping[str, Any]) -> None:
 
 
 def _ordered(value: Any) -> Any:
-    """JSON values with their keys in the order in which a file has them, whether they were read from one or not."""
+    """JSON values with their keys in file order, whether or not they were read from a file."""
     return json.loads(json.dumps(value, sort_keys=True))
 
 
@@ -206,7 +206,7 @@ _READ = {
 # ------------------------------------------------------------------------------------------------- what entries share
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """One step in the life of a deployment, or a note beside them: the base of the types of all kinds.
+    """One step in the life of a deployment, or a note about it: the base of all kinds.
 
     Attributes:
         number: Its place in the ledger, set by ``Ledger.append``.
@@ -231,12 +231,12 @@ class LedgerEntry:
 
     @property
     def written(self) -> datetime:
-        """When it was written; of one that is in the ledger."""
+        """The time of writing; only for an entry that is in the ledger."""
         return datetime.fromisoformat(self.at)
 
     @property
     def is_head(self) -> bool:
-        """Whether the entry says what is in force."""
+        """True if the entry states what is in force."""
         return isinstance(self, HeadEntry)
 
     def to_dict(self) -> dict[str, Any]:
@@ -288,9 +288,9 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class StepEntry(LedgerEntry):
-    """A step of the sequence that replaces one job by another, or takes one over: an entry that holds a job.
+    """A step of the sequence that replaces or takes over a job: an entry that holds a job.
 
-    ``job`` is named after the entry, whatever it was called where it came from.
+    ``job`` is named after the entry, whatever its name was at its source.
     """
 
     job: JobSpec
@@ -313,7 +313,7 @@ class StepEntry(LedgerEntry):
 
     @property
     def request_id(self) -> str | None:
-        """What the start of that job was asked for under."""
+        """The request id of that job's start."""
         return None
 
 
@@ -334,20 +334,20 @@ class StartEntry(StepEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadEntry(StartEntry):
-    """What is in force: a job that runs the script of the entry. ``evidence`` is what was seen of it, a line each."""
+    """The job in force, which runs the script of the entry. ``evidence`` is what was observed, a line each."""
 
     evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEntry(StepEntry):
-    """A step of a run that may have more to do, and then says for how long (seconds) until it writes the next one."""
+    """A step of a run that may continue; it states the seconds until the run writes its next entry."""
 
     claim_seconds: float | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the run that wrote the entry had more to do."""
+        """True if the run that wrote the entry had more to do."""
         return True
 
 
@@ -363,7 +363,7 @@ class AttemptEntry(RunEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class StopEntry(AttemptEntry):
-    """A step that speaks of the stop of the former job. ``start_mode`` is how its successor was asked to start."""
+    """A step about the stop of the former job. ``start_mode`` is the requested start of its successor."""
 
     stop: JobStop
     start_mode: str | None = None
@@ -403,7 +403,7 @@ class StoppedEntry(StopEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationEntry(AttemptEntry):
-    """A step that speaks of a rewritten savepoint. ``savepoint`` is the former job's, ``migrated_to`` the new one's."""
+    """A step about a rewritten savepoint. ``savepoint`` is the former job's, ``migrated_to`` the new one's."""
 
     savepoint: Snapshot
     migrated_to: str
@@ -418,7 +418,7 @@ class MigratingEntry(MigrationEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class MigratedEntry(MigrationEntry):
-    """The rewritten savepoint is complete and was read back; ``migration`` is what it keeps of each operator."""
+    """The rewritten savepoint is complete and verified; ``migration`` lists the kept state of each operator."""
 
     KIND = "migrated"
 
@@ -455,9 +455,9 @@ class DeployedEntry(AttemptEntry, HeadEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class FailedEntry(AttemptEntry, StartEntry):
-    """An attempt failed. ``start`` is what had become of it, or names the former job where that could not be stopped.
+    """An attempt failed. ``start`` is its last state, or names the former job if that could not be stopped.
 
-    ``rolls_back_to``: the number of the entry whose script is started again; None where there is no way back.
+    ``rolls_back_to``: the number of the entry whose script is restarted; None if there is no way back.
     """
 
     KIND = "failed"
@@ -485,7 +485,7 @@ class RolledBackEntry(HeadEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptedEntry(HeadEntry):
-    """A job that ran already was taken over, with the script its user states; of its start only the job is known."""
+    """A running job was taken over with the script that its user supplied; only the job of its start is known."""
 
     KIND = "adopted"
 
@@ -494,11 +494,11 @@ class AdoptedEntry(HeadEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEntry(StartEntry):
-    """What is to be written to a platform was handed to whoever writes there; nothing was touched.
+    """The spec for a platform was handed to whoever writes there; nothing was touched.
 
-    ``start`` is how the job would start, and the request by which it is known once that is done; ``evidence`` what was
-    said of it, a line each. ``savepoint_before``: the savepoint that the platform named then as the one to go on from,
-    so none by which it ended a job after that.
+    ``start`` is how the job would start, with the request id by which it is recognised; ``evidence`` holds remarks, a
+    line each. ``savepoint_before``: the savepoint that the platform then named as the next start, so that a later one
+    can be told apart.
     """
 
     KIND = "planned"
@@ -510,14 +510,14 @@ class PlannedEntry(StartEntry):
 # ------------------------------------------------------------------------------------------- notes beside the sequence
 @dataclass(frozen=True, kw_only=True)
 class VersionEntry(LedgerEntry):
-    """What became of a proposed version, before or without a redeploy."""
+    """Fate of a proposed version, before or without a redeploy."""
 
     version: JobVersion
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionEntry(VersionEntry):
-    """What a person, the policy or the check itself decided about a version."""
+    """A decision about a version by a person, the policy or the check itself."""
 
     review: Review = Review()
 
@@ -552,7 +552,7 @@ class FailedVersionEntry(VersionEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class FindingEntry(VersionEntry):
-    """What was found of a version. It decides nothing, and takes no part in a redeploy."""
+    """A finding about a version. It decides nothing and takes no part in a redeploy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -573,7 +573,7 @@ class CheckedEntry(FindingEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class RehearsedEntry(FindingEntry):
-    """A restore of the version was rehearsed; ``rehearsal`` is what came out, as ``flinkcompat-rehearsal/1``."""
+    """A restore of the version was rehearsed; ``rehearsal`` is the result as ``flinkcompat-rehearsal/1``."""
 
     KIND = "rehearsed"
 
@@ -584,9 +584,9 @@ class RehearsedEntry(FindingEntry):
 class BackfilledEntry(FindingEntry):
     """History was recomputed with the version.
 
-    ``range_from`` and ``range_to`` are the bounds that were asked for, None for the beginning and the end of history.
-    ``sinks`` are the places that were named to write to, by sink, ``counts`` the rows and windows of the run where its
-    driver told them, and ``hand_over`` the record of the boundary.
+    ``range_from`` and ``range_to`` are the requested bounds, None for the beginning and the end of history. ``sinks``
+    are the named places by sink, ``counts`` the rows and windows of the run if its driver reported them, and
+    ``hand_over`` the record of the boundary.
     """
 
     KIND = "backfilled"
@@ -628,7 +628,7 @@ class DisposedEntry(LedgerEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEntry(LedgerEntry):
-    """An entry that this version does not understand, mostly by its kind: ``row`` is all that it says.
+    """An entry that this version does not understand, mostly by its kind: ``row`` is its content.
 
     It takes no part in anything.
     """

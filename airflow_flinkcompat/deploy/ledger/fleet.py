@@ -1,4 +1,4 @@
-"""The deployments of a root as a list shows them: by the index, and by a ledger itself where that may lack some."""
+"""The deployments of a root as a list shows them: from the index, and from a ledger where the index may be stale."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 def deployment_rows(
     root: str | os.PathLike[str], *, by_index: bool = True, **options: Any
 ) -> dict[str, DeploymentRow | LedgerError]:
-    """What is deployed under a root, and how it stands.
+    """The deployments under a root with their status.
 
-    The ledger of a deployment is read where the index says that an entry may be there which it lacks, and where it has
-    no row at all, as of deployments of earlier releases. Damage in a ledger that the index spares is not noticed.
+    The ledger of a deployment is read if the index may lack an entry of it or has no row for it, as with deployments of
+    earlier releases. Damage in a ledger that is not read is not noticed.
     """
     view = _view(root, options) if by_index else IndexView()
     # After the index: a deployment without a folder now was deleted, and is not just beginning.
@@ -48,7 +48,7 @@ def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView
 
 
 def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, DeploymentRow | LedgerError]:
-    """Make the index anew from the ledgers.
+    """Rebuild the index from the ledgers.
 
     A ledger that cannot be read gets no row, so that every reader meets the error.
     """

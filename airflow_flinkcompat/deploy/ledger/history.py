@@ -1,12 +1,12 @@
-"""The ledger: what is deployed, and all that was tried. Append-only, one numbered JSON file an entry.
+"""The ledger: what is deployed and everything that was tried. Append-only, one numbered JSON file per entry.
 
-``<root>/<deployment>/000001.json`` — an entry is created exclusively and whole: of two writers that want one number
-exactly one wins (``store`` tells how). ``root`` is a local folder or any address that universal-pathlib knows. Scripts
-are stored with placeholders. What a list shows of each deployment is kept beside them (``index``).
+``<root>/<deployment>/000001.json``: an entry is created exclusively and whole. Of two writers that want one number
+exactly one wins (see ``store``). ``root`` is a local folder or any address that universal-pathlib knows. Scripts are
+stored with placeholders. The list view of each deployment is stored next to them (``index``).
 
-An entry carries a checksum of itself. A last entry that is torn (its end is missing: the writer died on a store that
-shows files while they are written) is not taken for an entry; the next one written names it in ``passes_over``. Any
-other damage, and any torn entry that no later one passes over, is an error.
+An entry carries a checksum of itself. A torn last entry, whose end is missing because the writer died, is not taken for
+an entry; the next entry names it in ``passes_over``. Any other damage, and any torn entry that no later one names, is
+an error.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """What names the ledger that this deployment is in, in the address of a page."""
+        """The id of this deployment's ledger in the address of a page."""
         return ledger_id(self._root)
 
     @cached_property
@@ -109,7 +109,7 @@ class Ledger:
         return max(self._numbers(), default=0)
 
     def head(self) -> HeadEntry | None:
-        """The latest entry that says what is in force: what runs, as far as the ledger knows.
+        """The latest entry that states what is in force, as far as the ledger knows.
 
         The ledger is read from the newest entry backwards: damage in older entries is not noticed.
 
@@ -122,9 +122,9 @@ class Ledger:
         return next((entry for entry in self._newest_first(_NEWEST) if isinstance(entry, HeadEntry)), None)
 
     def in_force(self) -> tuple[LedgerEntry, ...]:
-        """The head and every entry after it, oldest first: what runs, and what was tried since.
+        """The head and every later entry, oldest first: what runs, and what was tried since.
 
-        Read from the newest backwards, as ``head()``.
+        The ledger is read from the newest entry backwards, as in ``head()``.
 
         Returns:
             Every entry where there is no head, none where there is no entry.
@@ -193,7 +193,7 @@ class Ledger:
             self._index.compact(lambda name, row: Ledger(self._root, name, **self._options).row(row))
 
     def row(self, known: DeploymentRow | None = None) -> DeploymentRow:
-        """What a list shows of the deployment, by the ledger itself.
+        """The row of the deployment in a list, computed from the ledger itself.
 
         Args:
             known: The row after an entry of this ledger: only what follows is read. None: every entry.
@@ -297,12 +297,12 @@ class Ledger:
         return numbers
 
     def _newest_first(self, batch: int | None, wanted: list[int] | None = None) -> Iterator[LedgerEntry]:
-        """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once).
+        """Every entry, newest first, read ``batch`` at first and then more at a time (None: all at once).
 
-        ``wanted``: the numbers of the newest ones, lowest first, where no others are to be read.
+        ``wanted``: the numbers of the newest ones, lowest first, if no others are to be read.
 
-        Down to the head every entry has to be understood. Below it nothing says what is in force: what this version
-        does not understand there, such as an engine version that an earlier release let pass, is an ``OtherEntry``.
+        Down to the head every entry must be understood. Entries below it do not state what is in force: one that this
+        version does not understand, such as an engine version that an earlier release accepted, is an ``OtherEntry``.
         """
         numbers = (self._numbers() if wanted is None else wanted)[::-1]
         passed_over: set[int] = set()
@@ -357,12 +357,12 @@ class Ledger:
 
 
 def ledger_id(root: str | os.PathLike[str]) -> str:
-    """What names a ledger in the address of a page."""
+    """The id of a ledger in the address of a page."""
     return hashlib.sha256(os.fspath(root).rstrip("/").encode()).hexdigest()[:12]
 
 
 def can_name(text: str) -> bool:
-    """Whether a text can be the name of a deployment."""
+    """True if a text can be the name of a deployment."""
     return _NAME.fullmatch(text) is not None and text != _REPORTS
 
 
@@ -383,13 +383,13 @@ def _encoded(entry: LedgerEntry) -> bytes:
 
 
 def _checksum(row: Mapping[str, Any]) -> str:
-    """Of the JSON values of an entry, however they are spaced and ordered."""
+    """Checksum of an entry's JSON values, independent of spacing and order."""
     text = json.dumps(row, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _is_torn(content: bytes) -> bool:
-    """Whether the end of an entry is missing: only its last line begins with the closing brace."""
+    """True if the end of an entry is missing: only its last line begins with the closing brace."""
     try:
         json.loads(content)
     except ValueError:

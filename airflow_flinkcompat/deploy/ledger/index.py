@@ -1,21 +1,21 @@
-"""The index over the ledgers of one root: a row for each deployment, so that a list of a thousand reads few objects.
+"""The index over the ledgers of one root: a row for each deployment, so that a list reads few objects.
 
 ``<root>/_index/`` (no deployment can have that name) holds two kinds of files:
 
-* ``<deployment>~000007.json``, a *marker*. It is put empty right before entry 7 is created, and gets the row of the
-  deployment after that entry once the entry is there. An empty marker says that an entry may be there which no row
-  tells of: its writer is at work, or died.
+* ``<deployment>~000007.json``, a *marker*. It is written empty right before entry 7 is created, and receives the row of
+  the deployment after that entry once the entry exists. An empty marker means that an entry may exist which no row
+  covers: its writer is at work, or died.
 * ``snapshots/000003.json``, the rows of all deployments at one time. A writer makes the next one when many markers are
-  newer than the last, by a conditional create: who comes second does nothing.
+  newer than the last, by a conditional create: the second writer does nothing.
 
-A marker is *covered* by a snapshot whose row of its deployment is of that entry or a later one. What reads the index
-lists the markers, then the snapshots, and takes the latest snapshot and the markers that it does not cover. Of each
-deployment the newest marker counts, and where that is empty the ledger itself has to be read. So the index never says
-less than the ledgers: an entry has a marker before it is there, and the marker goes only when a snapshot covers it, and
-the one after that is written. That one snapshot of grace keeps readers right whose listing took a while.
+A marker is *covered* by a snapshot whose row of its deployment is of that entry or a later one. A reader lists the
+markers, then the snapshots, and takes the latest snapshot and the markers that it does not cover. Of each deployment
+the newest marker counts; if it is empty, the ledger itself is read. The index therefore never lacks what the ledgers
+hold. An entry has a marker before it exists. The marker is removed only when a snapshot covers it and the next snapshot
+is written. That one snapshot of grace protects readers whose listing took a while.
 
-Nothing but the ledgers is the truth: whatever is wrong here makes readers slow, and ``flinkcompat ledger index`` mends
-it. Writes to the index never make an entry fail.
+Only the ledgers are the truth. A fault in the index makes readers slow, and ``flinkcompat ledger index`` repairs it.
+Writes to the index never make an entry fail.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
 
 _log = logging.getLogger(__name__)
 FOLDER = "_index"
-"""The folder beside those of the deployments; a name that none can have."""
+"""The folder next to those of the deployments; a name that no deployment can have."""
 MOST_MARKERS = 64
-"""How many markers may be newer than a snapshot until the next one is made: so many, and at most twice as many."""
+"""Number of markers newer than the snapshot that triggers the next one; at most twice as many exist."""
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
@@ -59,10 +59,11 @@ class Marker:
 
 @dataclass(frozen=True)
 class IndexView:
-    """What the index says.
+    """Content of the index.
 
-    ``rows`` by deployment; that of a deployment in ``dirty`` may lack entries, or there is none. ``snapshot`` is the
-    number of the latest one (0: none) and ``covered_to`` what it covers, by deployment. ``markers`` are all there are.
+    ``rows`` by deployment; a deployment in ``dirty`` may lack entries in its row, or has none. ``snapshot`` is the
+    number of the latest one (0: none) and ``covered_to`` the entry that it covers, by deployment. ``markers`` are all
+    that exist.
     """
 
     rows: Mapping[str, DeploymentRow] = field(default_factory=dict)
@@ -114,7 +115,7 @@ class Index:
 
     # -------------------------------------------------------------------------------------------------- reading
     def read(self) -> IndexView:
-        """What the index says now.
+        """Read the current content of the index.
 
         Returns:
             The rows, and of which deployments the ledger has to be read.
@@ -189,12 +190,12 @@ class Index:
             _log.warning("The index %s was not compacted: %s", self.directory, error)
 
     def _may_be_due(self) -> bool:
-        """By the names alone, as every run ends by asking: beside a snapshot as many markers may stay for its grace."""
+        """True if a snapshot may be due, judged by names alone, since every run asks this at its end."""
         markers = sum(1 for name in self._store.names() if _MARKER.fullmatch(name))
         return markers > MOST_MARKERS and (markers > 2 * MOST_MARKERS or not self._snapshots())
 
     def rebuild(self, read_ledgers: Callable[[], Mapping[str, DeploymentRow]]) -> None:
-        """Make a snapshot of what the ledgers say, whatever the index says."""
+        """Make a snapshot of the ledgers, whatever the index holds."""
         for _ in range(_TRIES):
             listed = self._listed()
             rows = dict(read_ledgers())

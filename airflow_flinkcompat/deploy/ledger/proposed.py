@@ -1,6 +1,6 @@
-"""A proposed version beside its report: the job as a reader may see it, with every secret in it masked.
+"""A proposed version next to its report: the job as a reader may see it, with every secret masked.
 
-What is deployed holds no literal secret. What waits or was rejected is only proposed: it may.
+A deployed version holds no literal secret. A waiting or rejected version is only proposed, so it may.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def masked_job(job: JobSpec) -> JobSpec:
 
 
 def encode_proposed(job: JobSpec) -> str:
-    """What is stored of a proposed version: JSON, masked."""
+    """The stored form of a proposed version: JSON, masked."""
     # By its own fields: what is proposed may be a subclass that holds more.
     plain = JobSpec.from_dict(job.to_dict())
     row = {"schema": _SCHEMA, **masked_job(plain).to_dict()}
@@ -44,7 +44,7 @@ def encode_proposed(job: JobSpec) -> str:
 
 
 def decode_proposed(content: bytes) -> JobSpec:
-    """The job that was stored. Raises ValueError and KeyError: it is of another schema, or lacks something."""
+    """The stored job. Raises ValueError and KeyError if it has another schema or is incomplete."""
     row = json.loads(content)
     if row["schema"] != _SCHEMA:
         raise ValueError(f"its schema is {row['schema']!r}, this version reads {_SCHEMA!r}")

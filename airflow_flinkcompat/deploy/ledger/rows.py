@@ -1,7 +1,7 @@
-"""What a list of many deployments shows of each: one row, made of the ledger's entries one after another.
+"""Rows of a list of deployments, each computed from the ledger's entries one after another.
 
-A row is folded: that of an entry follows from the row of the entry before and the entry itself. So a writer, who knows
-the one, keeps the other in the index without reading a ledger, and it says what every entry together says.
+A row is a fold: it follows from the row of the entry before and the entry itself. A writer, who knows the former row,
+therefore keeps the new one in the index without reading a ledger.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.target import same_snapshot
 
 SCHEMA = "flinkcompat-index/3"
-"""Of rows; another one where the same entries make another row, so that no release goes on from a row of another."""
+"""Version of the row format. Where the same entries make another row it differs, so that releases do not mix rows."""
 APPROVE = "approve"
 """The branch of a check that asks a person."""
 
 
 @dataclass(frozen=True)
 class EntryRow:
-    """What a list shows of an entry: keys of the stored entry, without its texts, which may be long."""
+    """Keys of an entry that a list shows, without its texts, which may be long."""
 
     number: int
     kind: str
@@ -73,10 +73,10 @@ class EntryRow:
 
 @dataclass(frozen=True)
 class SavepointRow:
-    """The last savepoint of a deployment: where it is, its size, when it was taken, and the entry that says so.
+    """The last savepoint of a deployment: its place, size, time, and the entry that records it.
 
-    Of an entry that names no moment (those of earlier releases) it is when the entry was written, which is right after.
-    ``owners`` wrote the entry of the stop that left it, and those of what started from it.
+    For an entry without a time (earlier releases) it is the time at which the entry was written, right afterwards.
+    ``owners`` wrote the entry of the stop that left it, and those of later starts from it.
     """
 
     path: str

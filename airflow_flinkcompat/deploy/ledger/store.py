@@ -1,13 +1,13 @@
-"""Where the ledger's files lie: each is created once and whole, on local disk and on object stores.
+"""Storage of ledger files: each is created once and whole, on local disk and on object stores.
 
 * **Local disk**: a complete file gets its name by a hard link, which fails if the name is taken.
-* **S3 and GCS**: a put that the store carries out only if there is no such object (``If-None-Match: *``,
-  ``ifGenerationMatch=0``). Some stores that speak S3 overlook the condition, so each is asked once per process: a probe
-  object is created twice, and the second time has to fail.
-* **Any other store**: writers keep out of each other's way by claims. A writer puts a claim under a name of its own,
-  lists all claims, and writes only if it sees none but its own; since every writer puts before it lists, of two at
-  least one sees the other. The store's listings must show what was put before. A claim is not taken for dead by its
-  age: its writer might only be slow.
+* **S3 and GCS**: a put that the store executes only if there is no such object (``If-None-Match: *``,
+  ``ifGenerationMatch=0``). Some S3-compatible stores ignore the condition, so each is tested once per process: a probe
+  object is created twice, and the second creation must fail.
+* **Any other store**: writers avoid each other by claims. A writer puts a claim under a name of its own, lists all
+  claims, and writes only if it sees no other. Since every writer puts before it lists, at least one of two writers sees
+  the other. The store's listings must show everything that was put before. An old claim is not taken for dead: its
+  writer might only be slow.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LedgerError(DeployError):
 
 @dataclass(frozen=True)
 class _Client:
-    """What puts conditionally. Releases before ``first`` drop the condition, or let a botocore be that drops it."""
+    """A client that puts conditionally. Releases before ``first`` drop the condition, or allow a botocore that does."""
 
     distribution: str
     first: tuple[int, int]
@@ -68,9 +68,9 @@ _LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
 def _keep_quiet(client: _Client) -> None:
-    """Leave out what a client logs of a failure, tracebacks and all: the error says it in a line.
+    """Suppress a client's log of a failure, including tracebacks: the error states it in one line.
 
-    A level that somebody has set stays.
+    A level that the user has set stays.
     """
     logger = logging.getLogger(client.distribution)
     if logger.level == logging.NOTSET:
@@ -78,7 +78,7 @@ def _keep_quiet(client: _Client) -> None:
 
 
 class Store:
-    """One folder of files that never change. ``options`` go to the file system (credentials, say)."""
+    """One folder of files that never change. ``options`` are passed to the file system (credentials, for example)."""
 
     def __init__(self, root: str | os.PathLike[str], folder: str, **options: Any) -> None:
         place = os.fspath(root)
@@ -114,7 +114,7 @@ class Store:
 
     # ------------------------------------------------------------------------------------------------- reading
     def names(self, folder: str = "") -> list[str]:
-        """Names of what lies in the folder (none where there is no folder), as it is now. Raises LedgerError."""
+        """Current names of files in the folder (none if it does not exist). Raises LedgerError."""
         place = self.directory / folder if folder else self.directory
         try:
             if self._local:
@@ -144,15 +144,15 @@ class Store:
             raise LedgerError(f"the ledger {self.directory} cannot be listed: {self._reason(error)}") from error
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """What the files hold, in that order; of an object store many at a time. Raises LedgerError."""
+        """Contents of the files in that order; many at a time on an object store. Raises LedgerError."""
         return self.at_once(self._read, names)
 
     def find(self, names: Sequence[str]) -> list[bytes | None]:
-        """As :meth:`read`, and None for a file that is not there. Raises LedgerError."""
+        """As :meth:`read`, with None for a file that does not exist. Raises LedgerError."""
         return self.at_once(self._find, names)
 
     def at_once(self, call: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """What the calls return, in that order; on an object store many are under way at a time."""
+        """Results of the calls in that order; on an object store many run at a time."""
         if self._local or len(names) < 2:
             return [call(name) for name in names]
         with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
@@ -207,10 +207,10 @@ class Store:
             raise LedgerError(f"the ledger cannot delete {path}: {self._reason(error)}") from error
 
     def create(self, name: str, content: bytes, *, patience: float | None = None) -> None:
-        """Create the file, whole or not at all. Raises FileExistsError: another writer has; LedgerError.
+        """Create the file, whole or not at all. Raises FileExistsError if another writer has created it; LedgerError.
 
-        No two writers may have the same ``content``: when the store's answer was lost, it tells whose file is there.
-        ``patience``: how long to wait for another writer where the store does not keep them apart; None: as usual.
+        No two writers may have the same ``content``: if the store's answer was lost, the content shows whose file
+        exists. ``patience``: seconds to wait for another writer if the store does not separate them; None: the default.
         """
         path = self.directory / name
         try:
@@ -229,7 +229,7 @@ class Store:
 
     @property
     def conditional(self) -> bool:
-        """Whether this object store keeps two writers apart by itself; asked of the store once per process."""
+        """True if this object store separates two writers by itself; tested once per process."""
         return self._client is not None and _honours_condition(self._fs, (self.directory / PROBE).path)
 
     def _put_if_none(self, path: UPath, content: bytes) -> None:
@@ -257,9 +257,9 @@ class Store:
     # ------------------------------------------------------------------------------------------------- claims
     @contextlib.contextmanager
     def writing(self, patience: float | None = None) -> Iterator[None]:
-        """Where the store does not keep writers apart: what is read in here stays as it is until it is written upon.
+        """Hold off other writers if the store does not: what is read inside stays unchanged until it is written.
 
-        Raises LedgerError: another writer is at work, or died while it was.
+        Raises LedgerError if another writer is at work, or died at work.
         """
         try:
             free = self._local or getattr(self._claims, "held", False) or self.conditional
@@ -352,7 +352,7 @@ def _require(client: _Client) -> None:
 
 @cache
 def _honours_condition(fs: Any, path: str) -> bool:
-    """Whether the store refuses to create what is there already. The probe stays: one request answers the next time."""
+    """True if the store refuses to create an existing object. The probe stays: the next test costs one request."""
     for _ in range(2):
         try:
             _put(fs, path, b"Written once; shows whether this store refuses to create what is there already.\n")
@@ -371,7 +371,7 @@ def _honours_condition(fs: Any, path: str) -> bool:
 
 
 def _put(fs: Any, path: str, content: bytes) -> None:
-    """Put if there is no such object. Raises FileExistsError, and what the client raises."""
+    """Put if there is no such object. Raises FileExistsError, and errors of the client."""
     from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
     repeating = Retrying(
@@ -406,12 +406,12 @@ def _is_conflict(error: BaseException) -> bool:
 
 
 def _is_unsupported(error: BaseException) -> bool:
-    """The store does not know the condition and says so."""
+    """True if the store reports that it does not support the condition."""
     return isinstance(error, NotImplementedError) or (isinstance(error, OSError) and error.errno == errno.ENOSYS)
 
 
 def _create_local(path: Path, content: bytes) -> None:
-    """Put a complete file in place by a hard link, which fails if there is one. A crash leaves no half of one."""
+    """Put a complete file in place by a hard link, which fails if one exists. A crash leaves no partial file."""
     if path.exists():  # spares the loser of a race the writing; the link decides
         raise FileExistsError(str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
@@ -461,7 +461,7 @@ def _replace_local(path: Path, content: bytes) -> None:
 
 
 def _redactor(place: str) -> Callable[[str], str]:
-    """Takes the password of an address out of what a client says."""
+    """Remove the password of an address from a client's messages."""
     password = _PASSWORD.match(place)
     if password is None:
         return str

@@ -1,4 +1,4 @@
-"""Taking over a job that already runs: the ledger's first word about it is what a user says it runs."""
+"""Takeover of a running job: the first entry of the ledger records the script that its user states."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SINK = re.compile(r"\bSink: (\w+)\[\d+\]|\b(\w+)\[\d+\]: Writer\b")
 
 @dataclass(frozen=True)
 class Adoption:
-    """``compared``: what of the script was held against the job, a line each; ``warnings``: where they differ."""
+    """``compared``: parts of the script compared with the job, a line each; ``warnings``: differences."""
 
     entry: AdoptedEntry
     job: JobStatus
@@ -45,10 +45,10 @@ def adopt(
 ) -> Adoption:
     """Record that ``job_id`` is the deployment and runs ``side``, as its user states; the job is not touched.
 
-    ``side`` gets the target's engine, and its version where it has none. Raises DeployRefused (nothing recorded): no
-    such job, it does not run or is a batch job, the platform says that it runs something else, the ledger's own job
-    runs, a redeploy is under way, or (unless ``former_ended`` says that it has ended) either's job is not known to this
-    target; ScriptRefused: the script does not make one job, or holds a secret; DeployError, LedgerError,
+    ``side`` gets the target's engine, and its version if it has none. Nothing is recorded if it raises. DeployRefused:
+    no such job; it does not run or is a batch job; the platform reports another script; the ledger's own job runs; a
+    redeploy is under way; or this target does not know either job (unless ``former_ended`` states that the former has
+    ended). ScriptRefused: the script does not make one job, or holds a secret. DeployError, LedgerError,
     LedgerConflict.
     """
     name = _job_name(side)
@@ -115,7 +115,7 @@ def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVer
 
 
 def _verified(target: Target, job: JobStatus, side: Side) -> bool:
-    """Whether the platform keeps what it runs, and that is what is stated. Raises DeployRefused: it is another one."""
+    """True if the platform stores what it runs and that is what is stated. Raises DeployRefused if it differs."""
     found = target.deployed(job.name) if isinstance(target, ReadsBack) else None
     if found is None or found.script is None or side.language != "sql":
         return False
@@ -169,7 +169,7 @@ def _versioned(target: Target, side: Side) -> Side:
 def _compared(
     side: Side, name: str | None, job: JobStatus, vertices: Sequence[JobVertex] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What of the script was held against the job, and where they differ."""
+    """Parts of the script that were compared with the job, and their differences."""
     compared, warnings = [], []
     if name is not None:
         compared.append(f"name: the script's {JOB_NAME} is {name!r}, the job's name {job.name!r}")

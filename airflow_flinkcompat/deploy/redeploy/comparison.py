@@ -1,6 +1,6 @@
-"""What a job and its predecessor show of their state and offsets, held beside each other.
+"""State and offsets of a job compared with those of its predecessor.
 
-Sizes prove nothing alone (windows close), a vertex that is missing does.
+Sizes prove nothing alone (windows close); a missing vertex does.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ _NUMBER = re.compile(r"\[\d+\]")
 
 
 def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> tuple[tuple[str, ...], str]:
-    """What a savepoint and the first checkpoint after its restore say beside each other, and what is wrong (or "").
+    """Compare a savepoint with the first checkpoint after its restore; the second text is the fault, or "".
 
-    Sizes are sums over all subtasks, so they stand beside each other at any parallelism. A vertex that held state and
-    that the new job has not means that state was dropped: operators of one topology keep their ids. Measured on Flink
-    2.3, parallelism 1 to 2, 2 to 1 and 2 to 3 (window, grouped and global aggregation, join, Top-N, OVER): every vertex
-    that Flink takes a savepoint for has its id, and where another parallelism chains operators otherwise (a sink of
-    files) their ids are others, and the savepoint is refused. Only ids that the planner gave
-    (``table.exec.uid.generation``) outlive another chaining: at another parallelism a vertex that is missing is
-    therefore looked for by the names of its operators, and compared with the vertices they are in now.
+    Sizes are sums over all subtasks, so they are comparable at any parallelism. If a vertex held state and the new job
+    lacks it, state was dropped: operators of one topology keep their ids. Measured on Flink 2.3, parallelism 1 to 2, 2
+    to 1 and 2 to 3 (window, grouped and global aggregation, join, Top-N, OVER): every vertex for which Flink accepts a
+    savepoint has its id. If another parallelism changes the chaining (a file sink), the ids differ and the savepoint is
+    refused. Only planner-generated ids (``table.exec.uid.generation``) survive another chaining. At another parallelism
+    a missing vertex is therefore searched by the names of its operators, and compared with their present vertices.
     """
     if saved is None or first is None or not saved.vertices or not first.vertices:
         return ("state sizes: not compared, the target does not show them",), ""
@@ -45,7 +44,7 @@ def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> t
 
 
 def _subtasks(vertex: VertexState, other: VertexState) -> str:
-    """How many subtasks hold its state, where that is another number."""
+    """Number of subtasks that hold its state, if it differs."""
     count = vertex.parallelism
     return f" in {count} subtask{'s' * (count != 1)}" if count != other.parallelism else ""
 
@@ -53,9 +52,9 @@ def _subtasks(vertex: VertexState, other: VertexState) -> str:
 def _elsewhere(
     missing: Sequence[VertexState], kept: Sequence[VertexState], now: Sequence[VertexState]
 ) -> list[VertexState]:
-    """The vertices of the new job with all operators of the missing ones, beside those of the vertices it has kept.
+    """Vertices of the new job that contain all operators of the missing ones, and those that they joined.
 
-    None at one parallelism: nothing is chained otherwise then.
+    None at equal parallelism: the chaining is the same then.
     """
     if len({vertex.parallelism for vertex in (*missing, *kept, *now)}) == 1:
         return []
@@ -72,7 +71,7 @@ def _operators(vertex: VertexState) -> Counter[str]:
 
 
 def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
-    """Where sources stood before the stop and stand now, and what is wrong (or ""): one that went back."""
+    """Source positions before the stop and now, and the fault (or ""): a source that went back."""
     known = {key: (before[key], offset) for key, offset in after.items() if offset >= 0 and before.get(key, -1) >= 0}
     if not known:
         return ("source offsets: not compared, no connector shows them on both sides",), ""

@@ -1,7 +1,7 @@
-"""Rewriting the savepoint of the former job for the new one, between the stop and the start.
+"""Rewriting the former job's savepoint for the new one, between stop and start.
 
-The folder to write is an entry of the ledger before anything is written there, and another entry says that what lies
-there was read back: a run that dies in between leaves a folder that its retry deletes, and writes another one.
+The target folder is recorded in the ledger before anything is written there, and a second entry records that its
+content was verified. A run that dies in between leaves a folder that its retry deletes before it writes another one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snaps
 
 
 class MigrationFailed(DeployError):
-    """There is no savepoint that the new job could start from; the message says why."""
+    """No savepoint exists from which the new job could start; the message names the reason."""
 
 
 def prepare(run: Run, migration: StateMigration) -> str | None:
-    """See that a migration can be done, before anything is touched; what :func:`migrate` goes on from, if anything.
+    """Check that a migration is possible, before anything is touched; prepare what :func:`migrate` resumes from.
 
     Raises DeployRefused and DeployError.
     """
@@ -92,7 +92,7 @@ def _name(folder: str) -> str:
 
 
 def _delete(folder: str) -> None:
-    """What a run that died has written; nothing refers to it."""
+    """Delete the folder of a run that died; nothing refers to it."""
     place = UPath(re.sub(r"^file:/+", "file:///", folder))
     with suppress(Exception):  # a store raises whatever its own library does
         place.fs.rm(place.path, recursive=True)

@@ -1,9 +1,9 @@
-"""Deploying where somebody else writes what runs: the change is planned, and recognised once it was carried out.
+"""Deployments whose resources somebody else writes: a change is planned, and recognised once it was carried out.
 
-Planning touches nothing: the plan is handed to whoever writes there (a pull request to a repository that Argo CD or
-Flux follows, say), and the ledger notes its request. What comes of that is the platform's own upgrade in one step, so
-it is judged afterwards: a job that runs the plan is recorded as deployed where it proves that it was restored from the
-savepoint by which the platform ended the former one.
+Planning touches nothing. The plan is handed to whoever writes there (a pull request to a repository that Argo CD or
+Flux follows, for example), and the ledger records its request. The result is the platform's own upgrade in one step, so
+it is judged afterwards. A job that runs the plan is recorded as deployed once it is proved that it was restored from
+the savepoint with which the platform ended the former job.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
 
 
 def carried_out(target: Target, ledger: Ledger, plan: PlannedEntry) -> JobStatus | None:
-    """What became of a plan."""
+    """The outcome of a plan."""
     entries = ledger.entries()
     found = _find(target, ledger, Progress.of(entries).head, pending_plans(entries), "", _log.info)
     if found is None or found[1].number != plan.number:
@@ -186,7 +186,7 @@ def _run(
 
 
 def _register_secrets(target: Target, job: JobSpec, head: HeadEntry | None) -> None:
-    """Nothing is submitted here, and Flink may show what a placeholder stands for in what it says of a job."""
+    """Mask placeholder values: nothing is submitted here, but Flink may show them in descriptions of a job."""
     if isinstance(target, MasksSecrets):
         target.register_secrets(job)
         if head is not None:
@@ -194,7 +194,7 @@ def _register_secrets(target: Target, job: JobSpec, head: HeadEntry | None) -> N
 
 
 def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:
-    """Raises DeployRefused: there is no job from which the platform could take a savepoint."""
+    """Raise DeployRefused if there is no job from which the platform could take a savepoint."""
     if head is None or stateless or run.runs(head.job_id):
         return
     raise DeployRefused(
@@ -211,7 +211,7 @@ def _find(
     owner: str,
     log: Callable[[str], None],
 ) -> tuple[Run, PlannedEntry, JobRef] | None:
-    """The plan that was carried out, and its job; also one that has ended, where it is known by the plan's request."""
+    """The plan that was carried out and its job, including an ended job that the plan's request identifies."""
     runs = {
         plan.number: _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
         for plan in plans
@@ -278,7 +278,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
 
 
 def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: JobRef) -> None:
-    """Raises VerificationFailed: what was merged is not what was planned and checked. Raises DeployError as _edits."""
+    """Raise VerificationFailed if the merged spec differs from the checked plan. Raises DeployError as _edits does."""
     if edits := _edits(target, plan, job):
         raise VerificationFailed(f"job {job} was not written as it was planned: {edits}")
     try:
@@ -288,7 +288,7 @@ def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: J
 
 
 def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
-    """What whoever wrote the job changed of the plan. Raises DeployError: another one was written since."""
+    """Edits to the plan by whoever wrote the job. Raises DeployError if another plan was written since."""
     found = target.edits(job)
     if found is None:
         raise DeployError(
@@ -299,7 +299,7 @@ def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
 
 
 def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | None) -> StartHistory:
-    """Judges the job by what became of it: between its start, which nobody here saw, and now lie hours or days."""
+    """Judge the job by its history: hours or days may lie between its start, which nobody observed, and now."""
     return StartHistory(
         job,
         savepoint,
@@ -314,12 +314,12 @@ def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | No
 
 
 def is_to_be_judged(seen: JobStatus | None) -> bool:
-    """Whether a job has come up, or will not: until then there is nothing to record of it."""
+    """True once a job has come up, or will not; before that there is nothing to record."""
     return seen is not None and (seen.tasks_running or seen.terminal or bool(seen.failure))
 
 
 def _await_up(run: Run, job: JobRef) -> None:
-    """Wait until the platform has brought the job up, or says why not. Raises DeployError, VerificationFailed."""
+    """Wait until the platform has started the job or reports why not. Raises DeployError, VerificationFailed."""
     try:
         poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
     except Overdue:
@@ -329,7 +329,7 @@ def _await_up(run: Run, job: JobRef) -> None:
 
 
 def _carried_over(target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> Snapshot:
-    """The savepoint by which the former job was ended. Raises VerificationFailed: none is named, or an older state."""
+    """The savepoint that ended the former job. Raises VerificationFailed if none is named or it is older."""
     found = target.carried_over(job)
     if found is None:
         raise VerificationFailed(

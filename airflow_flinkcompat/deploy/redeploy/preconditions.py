@@ -1,4 +1,4 @@
-"""What must hold before anything is touched: that the change was checked for what is in force, and can be made so."""
+"""Conditions before anything is touched: the change was checked against what is in force, and is possible."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
 
 
 def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
-    """What is in force is what the change was checked against. Raises DeployRefused."""
+    """Check that what is in force is what the change was checked against. Raises DeployRefused."""
     name = run.ledger.deployment
     if head is None and checked is not None:
         raise DeployRefused(
@@ -58,7 +58,7 @@ def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
 
 
 def check_claim(run: Run, progress: Progress) -> None:
-    """No other run is at work, as far as the ledger tells. Raises DeployRefused."""
+    """Check that the ledger shows no other run at work. Raises DeployRefused."""
     last = progress.unfinished
     if last is None or last.owner == run.owner:
         return

@@ -1,4 +1,4 @@
-"""What a platform says it runs, held against the ledger: where they differ, somebody else deployed."""
+"""Comparison of the platform's own record with the ledger: a difference means that somebody else deployed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_LINES = 60
 
 
 def check_read_back(run: Run, progress: Progress) -> None:
-    """What the target keeps of the deployment is what the ledger says. Raises DeployRefused.
+    """Check that the target's record of the deployment matches the ledger. Raises DeployRefused.
 
-    Nothing is asked of a target that keeps nothing, and nothing is concluded where it says that nothing runs.
+    A target without a record is not asked, and a target that reports no running job proves nothing.
     """
     if not isinstance(run.target, ReadsBack):
         return
@@ -68,7 +68,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
 def carried_out_by(
     run: Run, head: HeadEntry | None, plans: Sequence[PlannedEntry], found: Deployed
 ) -> PlannedEntry | None:
-    """The plan of what a platform keeps: by its request, else by script and settings, where those are of one plan."""
+    """The plan that a platform's record matches: by its request, else by script and settings that fit one plan."""
     if found.job is None or (head is not None and found.job == head.job_id):
         return None
     if asked := next((plan for plan in plans if run.job_of(plan) == found.job), None):
@@ -78,9 +78,10 @@ def carried_out_by(
 
 
 def difference(found: Deployed, job: JobSpec) -> str:
-    """In which way what a platform keeps is not this script with these settings; empty where it is, or keeps neither.
+    """Difference between a platform's record and this script with these settings; empty if none, or without a record.
 
-    By its name it was asked for, so that is no difference. An engine's version counts as far as the job states it.
+    The name is what was asked for, so it makes no difference. An engine version counts only as far as the job states
+    it.
     """
     settings = job.settings
     if found.script is not None and found.script != job.script:
@@ -98,7 +99,7 @@ def difference(found: Deployed, job: JobSpec) -> str:
 
 
 def shown(found: Deployed, job: JobSpec, name: str) -> str:
-    """What differs between what a platform keeps and a job, to be put after a message: secrets masked, and not all."""
+    """Differences between a platform's record and a job, as an addition to a message: secrets masked, shortened."""
     if job.language != "sql" or (found.script is None and found.settings is None):
         return ""
     rows = job.to_dict(), job.to_dict()

@@ -1,10 +1,10 @@
-"""What earlier runs have left behind: a finished deployment, a start to take up, a stopped job, or one that came back.
+"""Leftovers of earlier runs: a finished deployment, a start to resume, a stopped job, or one that came back.
 
-A job that was stopped ends by its savepoint, and its successor goes on from there. It may come back all the same: with
-a JobManager that recovers it from a checkpoint, or because somebody started it again. What it reads and writes from
-then on is in no savepoint of before, so the first one is no start any more: rows would be processed twice or lost. As
-long as its successor neither runs nor may yet be accepted, the former job is stopped once more, and the start is begun
-anew from the savepoint of that last stop; else it is refused, because only a person can say which of the two stays.
+A stopped job ends with its savepoint, and its successor resumes from there. It may come back all the same: a JobManager
+recovers it from a checkpoint, or somebody restarts it. From then on its reads and writes are in no earlier savepoint.
+Starting from the first savepoint would then process rows twice or lose them. As long as its successor neither runs nor
+may still be accepted, the former job is stopped once more, and the start begins again from the savepoint of that last
+stop. Otherwise the start is refused, because only a person can decide which of the two stays.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from airflow_flinkcompat.model import StartMode
 def previous_result(
     run: Run, entries: Sequence[LedgerEntry], checked: str | None, asked_at: datetime | None
 ) -> DeployedEntry | None:
-    """What this very run has come to before, should it have died before it could say so. Raises RolledBack.
+    """Result that this very run reached before it died. Raises RolledBack.
 
-    A run's name alone does not make it the same one: a task that is cleared keeps it. The finished one was checked
-    against the same side (``checked``), was of the same version, start and hand-over, and what failed was not asked for
-    again since (``asked_at``).
+    The name of a run is not enough to identify it: a cleared task keeps it. The finished run must have been checked
+    against the same side (``checked``), with the same version, start and hand-over, and a failure must not have been
+    retried since (``asked_at``).
     """
     progress = Progress.of(entries)
     head = progress.head
@@ -73,15 +73,15 @@ def previous_result(
 
 
 def validated(run: Run, progress: Progress) -> bool:
-    """Whether an unfinished run has validated this version before it touched anything."""
+    """True if an unfinished run has validated this version before it touched anything."""
     claim = progress.latest(DeployingEntry)
     return progress.unfinished is not None and claim is not None and claim.sha256 == run.side.digest()
 
 
 def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> bool:
-    """Whether the former job runs, although the job of ``begun`` was to follow it.
+    """True if the former job runs although the job of ``begun`` was to follow it.
 
-    Raises DeployRefused: that one runs as well, or may yet be accepted.
+    Raises DeployRefused if that one runs as well, or may still be accepted.
     """
     if head is None or not run.runs(head.job_id):
         return False
@@ -142,7 +142,7 @@ def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEnt
 
 
 def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> Stopped | None:
-    """What the former job left when a redeploy stopped it; None when it is still to be stopped, or once more."""
+    """State that the former job left when a redeploy stopped it; None while it must still be stopped."""
     head = progress.head
     if head is None:
         return Stopped()
@@ -181,7 +181,7 @@ def job_name(run: Run) -> str:
 
 
 def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -> None:
-    """No other job of this deployment runs: none of its name, and none that an earlier run began under another.
+    """Check that no other job of this deployment runs: none of its name, and none that an earlier run began.
 
     Raises DeployRefused.
     """
@@ -200,7 +200,7 @@ def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -
 
 
 def anything_runs(run: Run, progress: Progress) -> bool:
-    """Whether any job that the ledger speaks of runs, or nobody knows."""
+    """True if any job that the ledger names runs, or if this is unknown."""
     try:
         return any(run.runs(job) for job in {run.job_of(entry) for entry in (progress.head, *progress.steps) if entry})
     except DeployError:
@@ -208,7 +208,7 @@ def anything_runs(run: Run, progress: Progress) -> bool:
 
 
 def check_overtaken(run: Run) -> None:
-    """What is seen of the cluster may be the work of a run that began after the ledger was read."""
+    """Check that the observed job is not the work of a run that began after the ledger was read."""
     newer = [entry for entry in run.ledger.entries() if entry.number > run.last and isinstance(entry, StepEntry)]
     if newer:
         raise DeployRefused(

@@ -11,9 +11,9 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snaps
 
 
 def dispose_old(run: Run) -> None:
-    """Delete the savepoints that stops of this deployment left, but for the latest ones. Failures are told only.
+    """Delete savepoints that stops of this deployment left, except the latest ones. Failures are only logged.
 
-    The last savepoint is the way back from what was just deployed and is always kept.
+    The last savepoint is the way back from the present deployment and is always kept.
     """
     keep = run.options.keep_savepoints
     if keep is None:

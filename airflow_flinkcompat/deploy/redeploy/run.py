@@ -1,4 +1,4 @@
-"""What the parts of one redeploy share: who deploys what to where, how patiently, and its next step in the ledger."""
+"""Shared parts of one redeploy: job, target, patience, and the next step in the ledger."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _AGAIN_SECONDS = 5.0
 # A claim holds at least as long, and by so much longer than the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 IN_FLIGHT_SECONDS = 180.0
-"""How long a submission without an answer may be at work: the time a SQL Gateway is given for a statement."""
+"""Longest time of a submission without an answer: the time that a SQL Gateway has for a statement."""
 
 
 class StartFailed(DeployError):
-    """The former job was stopped (if there was one) and the new one does not run; the message says what to do."""
+    """The former job was stopped (if there was one) and the new one does not run; the message names the remedy."""
 
 
 class RolledBack(StartFailed):
-    """The new job did not start, and the former script runs again from its savepoint; the message says why."""
+    """The new job did not start and the former script runs again from its savepoint; the message names the reason."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How patiently and where. Times in seconds; ``savepoint_directory`` None is the cluster's own."""
+    """Time-outs in seconds and places; ``savepoint_directory`` None is the cluster's own."""
 
     savepoint_directory: str | None = None
     settle_seconds: float = 10.0
@@ -70,12 +70,12 @@ class Options:
 
     @property
     def longest_silence(self) -> float:
-        """How long (seconds) a run with these options may be at work without an entry in the ledger."""
+        """Longest time in seconds for which a run with these options may work without a ledger entry."""
         longest = max(self.stop_timeout, self.submit_timeout, self.start_timeout)
         return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
 
     def claimed(self, entry: RunEntry | EntryRow) -> float:
-        """How long another run's last entry keeps out a run with these options.
+        """Time for which another run's last entry keeps out a run with these options.
 
         Args:
             entry: The ledger's last entry, of an unfinished run, or its row in a list.
@@ -90,9 +90,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that goes on elsewhere: for a stop or a savepoint (``request_id``, ``verb``), or for the proof of a start.
+    """A wait that continues elsewhere: for a stop or savepoint (``request_id``, ``verb``), or for the proof of a start.
 
-    Times are seconds since the epoch; after ``until`` there is nothing more to wait for.
+    Times are seconds since the epoch; after ``until`` the wait is over.
     """
 
     job_id: JobRef
@@ -117,7 +117,7 @@ class Wait:
 
 
 class Waiting(Exception):
-    """Nothing failed: the cluster takes its time. Call ``deploy`` again with ``wait`` when it has come to an end."""
+    """Nothing failed: the cluster takes its time. Call ``deploy`` again with ``wait`` once it has ended."""
 
     def __init__(self, what: str, wait: Wait) -> None:
         super().__init__(what)
@@ -129,10 +129,10 @@ class StateMigration(Protocol):
 
     @property
     def writes(self) -> str:
-        """What it writes, in a word by which its folders begin: what was written in another way is not taken up."""
+        """A word for what it writes, with which its folders begin: folders written in another way are not resumed."""
 
     def prepare(self) -> str | None:
-        """See that enough of the state can be kept, and make ready what does without the savepoint.
+        """Check that enough state can be kept, and prepare what does not require the savepoint.
 
         Nothing of the deployment is touched.
 
@@ -145,7 +145,7 @@ class StateMigration(Protocol):
         """
 
     def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
-        """Write the savepoint of the new job, and see that it holds what it has to.
+        """Write the savepoint of the new job and verify its content.
 
         Args:
             savepoint: Path or URI of the former job's, which is only read.
@@ -160,7 +160,7 @@ class StateMigration(Protocol):
         """
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job from its savepoint beside everything, with stand-ins for its sinks.
+        """Restore the new job from its savepoint next to everything else, with stand-ins for its sinks.
 
         Args:
             savepoint: What :meth:`write` wrote.
@@ -174,7 +174,7 @@ class StateMigration(Protocol):
 
 
 class StepFields(TypedDict):
-    """What every step of a run says."""
+    """Fields of every step of a run."""
 
     owner: str
     job: JobSpec
@@ -183,7 +183,7 @@ class StepFields(TypedDict):
 
 
 class AttemptFields(StepFields):
-    """What every step on the way to the proposed job says."""
+    """Fields of every step on the way to the proposed job."""
 
     hand_over: Mapping[str, Any] | None
 
@@ -213,24 +213,24 @@ class Run:
 
     @property
     def attempt(self) -> AttemptFields:
-        """Of a step on the way to the proposed job."""
+        """Fields of a step on the way to the proposed job."""
         return {
             "owner": self.owner, "job": self.side, "review": self.review, "origin": self.origin,
             "hand_over": self.hand_over,
         }  # fmt: skip
 
     def way_back(self, head: HeadEntry) -> StepFields:
-        """Of a step on the way back to the job that is in force."""
+        """Fields of a step on the way back to the job in force."""
         former = Review(approved_by=head.review.approved_by)
         return {"owner": self.owner, "job": head.job, "review": former, "origin": head.origin}
 
     def runs(self, job_id: JobRef | None) -> bool:
-        """Whether the cluster knows a job that has not ended; what nobody named does not run."""
+        """True if the cluster knows a job that has not ended; a job without a name does not run."""
         status = self.target.status(job_id) if job_id else None
         return status is not None and not status.terminal
 
     def validate(self, job: JobSpec, start: Start) -> None:
-        """Have the target judge a job, and say what it did not. Raises TargetError, ScriptRefused."""
+        """Have the target validate a job, and log what it did not validate. Raises TargetError, ScriptRefused."""
         if unjudged := self.target.validate(job, start):
             self.log(f"{job.source}: {unjudged}")
 
@@ -246,15 +246,15 @@ class Run:
         return None if job is None else self.target.status(job)
 
     def starts_as(self, entry: StartEntry) -> bool:
-        """Whether an entry's start is such as this run is to make: with state, or without."""
+        """True if an entry's start is of the kind that this run makes: with state, or without."""
         stateless = entry.start.start_mode == StartMode.STATELESS
         return self.mode is StartMode.AUTO_FIRST or stateless == (self.mode is StartMode.STATELESS)
 
     def append(self, entry: E) -> E:
-        """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then.
+        """Write the next step. Raises LedgerConflict if another run deploys too; no further step is taken then.
 
-        What this run meant to do is not written then: who came first would take it for done. That the former job was
-        stopped is, unless the other knows it already: the savepoint must not be lost.
+        The intentions of this run are not written in that case, because the other run would take them for done. The
+        stop of the former job is, unless the other run knows it already: the savepoint must not be lost.
         """
         if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)
@@ -279,7 +279,7 @@ class Run:
             return stored
 
     def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait, every: float) -> T:
-        """Look until it is no longer pending, ``every`` seconds at last.
+        """Look until the value is no longer pending, finally every ``every`` seconds.
 
         Raises Overdue after ``timeout``, Waiting when patience ends before.
         """
@@ -294,13 +294,13 @@ class Run:
             ) from None
 
     def since(self, wait: Wait) -> float:
-        """When this wait began, also where an earlier call began it."""
+        """Start of this wait, even if an earlier call began it."""
         resumed = self.resumed
         same = resumed is not None and (resumed.job_id, resumed.request_id) == (wait.job_id, wait.request_id)
         return resumed.since if same and resumed is not None else wait.since
 
     def left(self, timeout: float, wait: Wait) -> float:
-        """What is left of a time-out; of a wait that is taken up again at least a moment, however late that was."""
+        """Remaining time of a time-out; a resumed wait has at least a moment left, however late it is."""
         least = 0 if self.since(wait) == wait.since else self.options.settle_seconds + _AGAIN_SECONDS
         return max(timeout - (time.time() - self.since(wait)), least)
 

@@ -1,11 +1,10 @@
 """Deploying: the first start, and the resumable sequence that replaces a running job by its successor.
 
-Validate → claim in the ledger → stop with savepoint (→ rewrite that) → start → verify → ledger; when the start fails,
-the former script goes on from the same savepoint, and when the stop fails the job, from its last checkpoint. Every step
-is an entry, written before and after it is done, so a run that dies in between is taken up where it stopped, by what
-the cluster says became of it: never a second stop, a second job, or a lost savepoint. A former job that came back after
-its stop is the exception: it is stopped once more, and its successor starts from the savepoint of that last stop
-(``recovery``).
+Validate → claim in the ledger → stop with savepoint (→ rewrite that) → start → verify → ledger. If the start fails, the
+former script resumes from the same savepoint; if the stop fails, the job resumes from its last checkpoint. Each step is
+an entry, written before and after the step. A run that dies in between is resumed where it stopped, from what the
+cluster reports: never a second stop, a second job, or a lost savepoint. A former job that came back after its stop is
+the exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``recovery``).
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def deploy(
 ) -> DeployedEntry:
     """Deploy ``side``: stop what runs, start the new job and verify it.
 
-    With nothing deployed the start is stateless. A stateless restart stops with a savepoint too, so that nothing is
+    With nothing deployed the start is stateless. A stateless restart also stops with a savepoint, so that nothing is
     lost.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where the sources of a stateless start will begin: asked of the target and settled before anything is touched."""
+"""Starting positions of the sources of a stateless start, settled with the target before anything is touched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_flinkcompat.model import JobSpec
 
 
 def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[StartupOffset, ...]:
-    """Validate the script with what its sources are told. Raises DeployRefused, and what validation raises."""
+    """Validate the script with the startup options of its sources. Raises DeployRefused, and errors of validation."""
     job = replace(run.side, settings=settings)
     seen = _sources(run, job)
     if seen.unknown and run.offsets.choices:
@@ -45,7 +45,7 @@ def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tu
 
 
 def _former(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
-    """What the former job reads, when its savepoint can tell where it stands. Raises DeployRefused."""
+    """Sources of the former job, if its savepoint can give their positions. Raises DeployRefused."""
     if head is None:
         raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
     _require_reach(run)
@@ -54,7 +54,7 @@ def _former(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
 
 
 def _sources(run: Run, job: JobSpec) -> Sources:
-    """Validate the job, and what it reads, where the target tells."""
+    """Validate the job and return its sources, if the target reports them."""
     if isinstance(run.target, SourceTables):
         return run.target.sources(job)
     run.validate(job, Start())
@@ -64,7 +64,7 @@ def _sources(run: Run, job: JobSpec) -> Sources:
 def require_savepoint(
     startup_offsets: Sequence[StartupOffset], head: HeadEntry | None, stopped: Stopped | None
 ) -> None:
-    """Raises DeployRefused: a source is to go on where the former job stood, which ended without a savepoint."""
+    """Raise DeployRefused if a source is to resume from a former job that ended without a savepoint."""
     ended = head is not None and stopped is not None and stopped.savepoint is None
     if head is not None and ended and any(each.stored for each in startup_offsets):
         raise DeployRefused(f"{_NOWHERE}: job {head.job_id} of ledger entry {head.number} has ended without one")

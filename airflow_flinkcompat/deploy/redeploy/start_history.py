@@ -1,7 +1,7 @@
-"""A start that is taken up long after it was made: proved, or not, by what happened within its settle time.
+"""Verification of a start long after it was made, by what happened within its settle time.
 
-Since then Flink may have restarted the job, from a checkpoint of its own; what is seen now says little about the start.
-To go back for that would write the rows since the savepoint a second time.
+Since then Flink may have restarted the job from a checkpoint of its own, and its present state proves little about the
+start. To go back now would write the rows since the savepoint a second time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ class StartHistory:
     otherwise: str = "cancel it, and deploy again"
 
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
-        """What became of the job after it was proved, a line each; None where its settle time is what is to be judged.
+        """History of the job after it was proved, a line each; None if its settle time must still be judged.
 
-        Proved is: a checkpoint of its own was complete for the settle time before anything failed, or all that failed
-        did so when the time of the start and the settle time were long over; and its first restore was the one it was
-        given. Raises DeployError where that cannot be told: it is neither deployed nor undone then.
+        The start is proved if the first restore was the given one and either of two conditions holds. A checkpoint of
+        its own was complete for the settle time before anything failed. Or all failures happened long after the time of
+        the start and the settle time. Raises DeployError if this is unknown: the start is then neither recorded nor
+        undone.
         """
         seen = self.job_history()
         if seen is None:
@@ -79,11 +80,10 @@ class StartHistory:
         )
 
     def _began_with_it(self, status: JobStatus, seen: JobHistory) -> bool:
-        """Whether a job that was restored from a checkpoint of its own began with what it was given.
+        """True if a job that was restored from its own checkpoint began with the given state.
 
-        Flink numbers a job's checkpoints from the one on that it began with (from 1 without any), so all numbers that
-        were not used for its own checkpoints are those before; and it counts every restore, also the first one. Both
-        have to fit.
+        Flink numbers a job's checkpoints from its start (from 1 without state), so the numbers unused by its own
+        checkpoints are those before it. Flink also counts every restore, including the first. Both must fit.
         """
         number = self.number()
         pending = 0 if status.tasks_running else 1  # a failure it was not restored after

@@ -51,7 +51,7 @@ _NO_STATE = {
         "allowed."
     ),
 }
-"""What to do about a savepoint that no job can start from."""
+"""Remedy for a savepoint from which no job can start."""
 
 
 def start(
@@ -114,7 +114,7 @@ def start(
 
 
 def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
-    """The settings that hold for the proposed job, once it is named: of the cluster, the session and the script."""
+    """Settings in force for the proposed job, once it has a name: of the cluster, the session and the script."""
     return {
         "cluster": run.target.cluster_options(job) if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
@@ -123,10 +123,10 @@ def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
 
 
 def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:
-    """Start the script of ``head`` again where it stopped; the error to raise, which says how that went.
+    """Restart the script of ``head`` where it stopped; returns the error to raise, which reports the result.
 
-    ``failed`` is the entry of the start that failed, or of the stop that failed the former job itself; ``begun`` the
-    way back that an earlier run wrote down.
+    ``failed`` is the entry of the failed start, or of the stop that failed the former job itself; ``begun`` is the way
+    back that an earlier run recorded.
     """
     if came_back(run, head, begun):
         return _back_by_itself(run, head, failed)
@@ -184,7 +184,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
 
 
 def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFailed:
-    """The former job runs again after its stop: it goes on from a later state than that savepoint, and stays."""
+    """The former job runs again after its stop: it resumed from a later state than that savepoint, and stays."""
     left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
         raise DeployError(
@@ -212,16 +212,16 @@ def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> S
 
 
 def _location(run: Run, savepoint: Snapshot | None) -> str | None:
-    """Where a savepoint can be read; None where there is none, or its target shows no places."""
+    """Readable location of a savepoint; None if there is none, or its target shows no places."""
     if savepoint is None or not isinstance(run.target, SavepointStore):
         return None
     return run.target.location(savepoint)
 
 
 def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> JobStart:
-    """A start with what it is asked for under (None: an id of its own), and its job where the target names it by that.
+    """A start with its request id (None: an id of its own), and its job if the target names it by that id.
 
-    A redeploy asks for the stop and the start under one id; what comes after a start that failed is another request.
+    A redeploy requests the stop and the start under one id; whatever follows a failed start is another request.
     """
     request_id = request_id or new_id()
     named = run.target.job_of_request(request_id) if isinstance(run.target, CallerNamesJobs) else None
@@ -246,7 +246,7 @@ def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
 
 
 def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
-    """Whether rows may have been emitted twice."""
+    """Warning that rows may have been emitted twice, or ""."""
     job_id = failed.job_id
     if job_id == head.job_id:
         return (
@@ -274,7 +274,7 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
 
 
 def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) -> str:
-    """What runs now, where the state is, and what to type."""
+    """What runs now, where the state is, and the command to type."""
     name = run.ledger.deployment
     if head is None:
         return f"Nothing of {name} runs, as before."

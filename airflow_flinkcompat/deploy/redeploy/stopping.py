@@ -1,4 +1,4 @@
-"""Ending the former job so that its state is kept, or finding out what became of an earlier attempt to."""
+"""Stopping the former job with its state, or finding out the result of an earlier attempt."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Stopped:
-    """What the former job left: where its state is, what REST showed of it, and where its sources stood before.
+    """State that the former job left: its place, REST statistics, and the source positions before the stop.
 
-    ``request_id``: what its successor is asked for under, which is what its stop was; None where a start was asked for
-    under that already, or the job was cancelled.
+    ``request_id``: the id for its successor's start, which is that of its stop; None if a start was already requested
+    under it, or the job was cancelled.
     """
 
     savepoint: Snapshot | None = None
@@ -58,7 +58,7 @@ class Stopped:
 
     @classmethod
     def of(cls, entry: StoppedEntry, steps: Sequence[StepEntry]) -> Stopped:
-        """As an entry among these steps holds it."""
+        """Build the result from the job's ledger entry among these steps."""
         left = entry.stop
         spent = any(step.request_id == left.request_id for step in steps)
         return cls(left.savepoint, left.state, left.offsets, None if spent else left.request_id)
@@ -114,7 +114,7 @@ def _left_by(asked: JobStop, stopped: Stopped) -> JobStop:
 
 
 def _fits(run: Run, begun: JobStop) -> bool:
-    """Whether an earlier intent is one of this run: to cancel a job that still runs takes its start mode."""
+    """True if an earlier intent fits this run: cancelling a running job requires its start mode."""
     return begun.request_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
 
 
@@ -179,7 +179,7 @@ def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
 
 
 def _settle(run: Run, job_id: JobRef) -> None:
-    """Wait until all tasks of the job run, or none will: one that only begins (recovered, say) refuses to stop."""
+    """Wait until all tasks of the job run, or none will: a job that is only starting refuses to stop."""
 
     def begins(status: JobStatus | None) -> bool:
         return status is not None and status.starting
@@ -189,7 +189,7 @@ def _settle(run: Run, job_id: JobRef) -> None:
 
 
 def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> SnapshotStats | None:
-    """What the cluster shows of the savepoint by which a job ended; None while its statistics are older than that."""
+    """Statistics of the savepoint that ended a job; None while the cluster's statistics are older."""
     taken = snapshot_stats(run, job_id, "savepoint")
     return taken if taken is not None and same_snapshot(taken.path, savepoint) else None
 
@@ -203,7 +203,7 @@ class Ended(Exception):
 
 
 def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> StartFailed | Ended:
-    """Record that the former job could not be stopped, and say what is to be known of it."""
+    """Record that the former job could not be stopped, and return the error that describes it."""
     status = run.target.status(asked.job_id)
     state = status.state if status else "unknown to the cluster"
     message = f"job {asked.job_id} could not be stopped with a savepoint and is {state}: {reason}"
@@ -259,13 +259,13 @@ def _cancelled(run: Run, asked: JobStop) -> Stopped:
 
 
 def savepoint_root(run: Run) -> str | None:
-    """Where this deployment's savepoints go; None: the cluster names no place."""
+    """Folder of this deployment's savepoints; None if the cluster names none."""
     if run.options.savepoint_directory is not None:
         return run.options.savepoint_directory
     return run.target.savepoint_root() if isinstance(run.target, SavepointStore) else None
 
 
 def _directory(run: Run, request_id: str) -> str | None:
-    """A folder for this one stop, so that a savepoint found there is its own; None: the cluster names no place."""
+    """A folder for this one stop, so that a savepoint found there is its own; None if the cluster names none."""
     root = savepoint_root(run)
     return f"{root.rstrip('/')}/{run.ledger.deployment}/{request_id}" if root else None

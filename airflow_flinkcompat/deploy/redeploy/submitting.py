@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class StartRefused(DeployError):
-    """The job does not run from the state it was given, for certain; ``fault``: what is wrong with that state."""
+    """The job certainly does not run from the given state; ``fault`` is the fault in that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -47,11 +47,11 @@ def _given(start: JobStart) -> Start:
 
 
 def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, head: HeadEntry | None) -> JobRef:
-    """Have a job accepted, unless the cluster knows that start already; how the target names it. Raises StartRefused.
+    """Submit a job unless the cluster knows that start already; returns its name. Raises StartRefused.
 
-    ``earlier``: the entry by which another run began it, None where its id was made a moment ago. While a submission
-    without an answer may still be at work, a refusal of the next one is none, or that job would come beside another:
-    only what the state itself is refused for holds for both.
+    ``earlier``: the entry with which another run began it, None if its id is new. While an unanswered submission may
+    still be at work, a refusal of the next one is not final, or two jobs could run. Only a refusal of the state itself
+    applies to both.
     """
     operation = Operation(Verb.START, begun.asked_under)
     name = f"job {begun.job_id}" if begun.job_id else f"the job of request {begun.asked_under}"
@@ -103,7 +103,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
 
 
 def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
-    """Raises DeployError: the former job came back, with a JobManager that recovered it, say."""
+    """Raise DeployError if the former job came back, for example with a JobManager that recovered it."""
     if head is not None and run.runs(head.job_id):
         raise DeployError(
             f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, so "
@@ -113,7 +113,7 @@ def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
 
 
 def _answers(run: Run) -> bool:
-    """Whether the cluster can be asked. While it cannot, a refusal may mean no more than that."""
+    """True if the cluster answers. While it does not, a refusal may mean no more than that."""
     try:
         run.target.running(run.ledger.deployment)
     except DeployError:
@@ -179,7 +179,7 @@ def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry)
 
 
 def job_history(run: Run, job_id: JobRef) -> JobHistory | None:
-    """How a job went; None where the target does not show that."""
+    """The history of a job; None if the target does not show it."""
     if isinstance(run.target, JobHistories):
         return run.target.job_history(job_id)
     never_up = isinstance(run.target, StartOutcomes) and run.target.came_up(job_id) is False

@@ -1,7 +1,7 @@
-"""Whether a started job really runs from the state it was given. RUNNING alone proves nothing.
+"""Verification that a started job runs from the given state. RUNNING alone proves nothing.
 
-Measured on Flink 2.3: a job whose state is refused at restore reads RUNNING for about half a second before it fails,
-and with a restart strategy it goes on restarting for ever.
+Measured on Flink 2.3: a job whose state is refused at restore is RUNNING for about half a second before it fails; with
+a restart strategy it restarts for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTART
 
 
 class VerificationFailed(DeployError):
-    """The job does not run from the state it was given; the message says what was seen, ``fault`` what of the state."""
+    """The job does not run from the given state; ``fault`` is the fault in that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -53,9 +53,9 @@ class Unproven(VerificationFailed):
 
 @dataclass(frozen=True)
 class Verified:
-    """How the job was last seen, what was compared with what its predecessor left, a line each, and what came later.
+    """Last observed status of the job, comparisons with its predecessor's state, a line each, and later events.
 
-    ``saved``: the state that the predecessor left, where it was shown by then.
+    ``saved``: the predecessor's state, if it was shown by then.
     """
 
     status: JobStatus
@@ -81,8 +81,8 @@ def verify_start(
     """Wait until the job has proved itself.
 
     Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
-    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's state was dropped and no source
-    stands before its offset. A job over bounded input may end by itself (FINISHED).
+    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's state was dropped, and no source
+    is before its offset. A job over bounded input may end by itself (FINISHED).
 
     Args:
         target: Where the job runs.
@@ -134,7 +134,7 @@ def verify_start(
 
 
 def _began(start: Start, strength: Strength) -> str:
-    """With which state it began, and how that is known."""
+    """State with which the job began, and the evidence for it."""
     given = start.savepoint or "an empty state"
     if strength is Strength.UNKNOWN:
         return f"asked to start from {given}; what it was restored from {CANNOT_TELL}"
@@ -160,7 +160,7 @@ def _compared_offsets(target: Target, job_id: JobRef, before: Mapping[str, int])
 
 @dataclass
 class _Watch:
-    """One verification as it goes on."""
+    """One verification in progress."""
 
     target: Target
     job_id: JobRef
@@ -205,7 +205,7 @@ class _Watch:
         return None
 
     def _proved_before(self, status: JobStatus) -> bool:
-        """Whether it proved itself before it became what it is now. Raises DeployError: that cannot be told."""
+        """True if the job proved itself before its present status. Raises DeployError if this is unknown."""
         if self.history is not None:
             self.later = self.history.proved(status) or ()
         return bool(self.later)
@@ -220,7 +220,7 @@ class _Watch:
         self.missing = f"it is {status.state}"
 
     def _lacks(self, status: JobStatus) -> str:
-        """What is not proved yet; empty when all is."""
+        """The missing part of the proof; empty when complete."""
         if status.state != "FINISHED":
             if not status.tasks_running:
                 return f"it is {status.state}, and not every task runs (are there slots for all of them?)"

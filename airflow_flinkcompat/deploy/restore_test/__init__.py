@@ -1,4 +1,4 @@
-"""Rehearsing a restore beside the live job: what the new script would take over of its state, before it is stopped.
+"""Rehearsing a restore next to the live job: which state the new script would take over, before any stop.
 
 Names load on first use: the watcher, a process of its own, needs none of them.
 """

@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.target import Operation, Verb
 
 SECONDS = 300.0
-"""How long a watcher whose owner died goes on trying."""
+"""Seconds for which a watcher whose owner died keeps trying."""
 _EVERY = 0.5
 # A job this long unknown to the cluster after its owner's end was never submitted.
 _COMING_SECONDS = 60.0

@@ -1,6 +1,6 @@
-"""What a rehearsal has come to, as JSON values, so that another process goes on with it after a long wait.
+"""Progress of a rehearsal as JSON values, so that another process can resume it after a long wait.
 
-The sequence is gone through from its beginning again; a step that was done gives what it gave then.
+The sequence runs from its beginning again; a completed step returns its stored result.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _AGAIN_SECONDS = 5.0
 
 
 class Paused(Waiting):
-    """Nothing failed: a wait takes long. Call ``rehearse`` again with ``state``; what was started goes on meanwhile.
+    """Nothing failed: a wait takes long. Call ``rehearse`` again with ``state``; started jobs continue meanwhile.
 
-    Whoever does not call again has to end it: ``Started.of(state)`` says what there is.
+    If the caller does not, it must end them: ``Started.of(state)`` lists them.
     """
 
     def __init__(self, what: str, wait: Wait, state: Mapping[str, Any]) -> None:
@@ -33,13 +33,13 @@ class Paused(Waiting):
 
 @dataclass
 class Journal:
-    """``done``: what each step gave. ``patience``: how long (seconds) one wait may take here; None: to its time-out."""
+    """``done``: the result of each step. ``patience``: longest wait here in seconds; None: up to its time-out."""
 
     done: dict[str, Any] = field(default_factory=dict)
     patience: float | None = None
 
     def once(self, step: str, do: Callable[[], T]) -> T:
-        """What ``do`` gives, JSON values, or what it gave when this step was done."""
+        """The result of ``do`` as JSON values, or the stored result if this step was done."""
         if step not in self.done:
             self.done[step] = do()
         found: T = self.done[step]
@@ -56,9 +56,9 @@ class Journal:
         asked: Operation | None = None,
         settles: bool = False,
     ) -> T:
-        """Look until it is no longer pending. Raises Overdue after ``timeout``, Waiting when patience ends before.
+        """Look until the value is no longer pending. Raises Overdue after ``timeout``, Waiting after ``patience``.
 
-        ``asked``: the stop or savepoint that is waited for; ``settles``: the job is watched since this began.
+        ``asked``: the awaited stop or savepoint; ``settles``: the job has been watched since this began.
         """
         since = self.begun(step)
         left = max(timeout - (time.time() - since), _AGAIN_SECONDS)
@@ -73,9 +73,9 @@ class Journal:
             raise Waiting(f"waiting: {step}", wait) from None
 
     def begun(self, step: str) -> float:
-        """When this wait began (seconds since the epoch), also where an earlier process began it."""
+        """Start of this wait in seconds since the epoch, even if an earlier process began it."""
         return self.once(f"{step}, since", time.time)
 
     def state(self, started: Started) -> dict[str, Any]:
-        """For ``Paused``."""
+        """The state for ``Paused``."""
         return {"done": self.done, "started": started.messages()}

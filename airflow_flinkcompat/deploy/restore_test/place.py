@@ -1,4 +1,4 @@
-"""Where a rehearsal takes place: a target that can do all it asks for, and how another process opens it."""
+"""The place of a rehearsal: a target with all needed capabilities, and how another process opens it."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _LACKS: Mapping[type, str] = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the live job runs, or others are tried out.
+    """The cluster of the live job, or one for trials.
 
     ``location``: how the watcher, a process of its own, opens the same target. ``temporary``: it was started for its
-    caller alone, and holds nothing that is not Flink's own default.
+    caller alone and holds only Flink's defaults.
     """
 
     target: Target
@@ -61,7 +61,7 @@ class Cluster:
 
     @property
     def restore_test_target(self) -> RestoreTestTarget:
-        """The target, which can do all that a rehearsal needs.
+        """The target, which has all capabilities that a rehearsal needs.
 
         Raises:
             DeployRefused: It cannot; the message says what it lacks, and where to rehearse instead.
@@ -76,7 +76,7 @@ class Cluster:
 
 
 def missing_slots(target: RestoreTestTarget, needed: int) -> str:
-    """Why ``needed`` slots are not free, in words; empty when they are, or when the cluster can grow."""
+    """Reason why ``needed`` slots are not free; empty if they are, or if the cluster can grow."""
     slots = target.slots()
     if slots.free >= needed:
         return ""
@@ -90,5 +90,5 @@ def missing_slots(target: RestoreTestTarget, needed: int) -> str:
 
 
 def slots_of(described: JobDescription | None) -> int:
-    """How many slots a job takes, all its tasks in one sharing group: its highest parallelism."""
+    """Number of slots of a job with all tasks in one sharing group: its highest parallelism."""
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)

@@ -1,4 +1,4 @@
-"""What a rehearsal found, as data and in words."""
+"""Findings of a rehearsal, as data and as text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NOT_PROOF = (
 class Rehearsal:
     """The finding of one rehearsal.
 
-    ``at``: where it was refused, ``submit`` or ``restore``, or ``run`` where it failed right after it was restored.
-    ``reason``: Flink's words, or why it could not be told. Operators are those with state: ``claimed`` by the new
+    ``at``: the place of the refusal, ``submit`` or ``restore``, or ``run`` if it failed right after the restore.
+    ``reason``: Flink's message, or why the result is unknown. Operators are those with state: ``claimed`` by the new
     script, ``dropped`` by it and not by the control, ``unclaimed`` by the control already (sinks), ``begun``: operators
-    of the new script that found nothing. None: not known, for want of the savepoint's metadata. ``basis`` says what was
-    used; ``left``: what could not be cleaned up.
+    of the new script that found nothing. None: unknown without the savepoint's metadata. ``basis`` names the evidence;
+    ``left``: what could not be cleaned up.
     """
 
     finding: RehearsalFinding
@@ -97,7 +97,7 @@ def with_states(
     by_new: frozenset[str],
     own: Iterable[StoredOperator] | None,
 ) -> Rehearsal:
-    """With the operators that hold state, sorted by what became of them; ``own`` are those of the new script."""
+    """Add the operators that hold state, sorted by outcome; ``own`` are those of the new script."""
     if saved is None:
         return found
     held = [each for each in saved if each.has_state]

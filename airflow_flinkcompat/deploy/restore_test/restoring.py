@@ -30,7 +30,7 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPEND
 
 
 class Inconclusive(DeployError):
-    """What the new script would do cannot be told; the message says why."""
+    """The behaviour of the new script is unknown; the message names the reason."""
 
 
 class Unanswered(Inconclusive):
@@ -38,7 +38,7 @@ class Unanswered(Inconclusive):
 
 
 class RestoreRefused(DeployError):
-    """Flink does not take the state; the message is Flink's own, ``at`` is ``submit``, ``restore`` or ``run``."""
+    """Flink refuses the state; the message is Flink's own, ``at`` is ``submit``, ``restore`` or ``run``."""
 
     def __init__(self, message: str, at: str) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class Version(Protocol):
 
 @dataclass(frozen=True)
 class Checked:
-    """A version that may run beside the live job."""
+    """A version that may run next to the live job."""
 
     version: Version
     test: RestoreTest
@@ -87,7 +87,7 @@ class Timeouts:
 
 
 class Runner:
-    """Where restores take place. ``private`` names what they have of their own."""
+    """The place of restores. ``private`` names their own resources."""
 
     def __init__(
         self,
@@ -102,10 +102,10 @@ class Runner:
         self._journal = journal
 
     def check(self, version: Version, *, empty: bool = False) -> Checked:
-        """The version, found to be able to run beside the live job. Starts nothing.
+        """Check that the version can run next to the live job. Starts nothing.
 
-        ``empty``: its sources read nothing of what stands there already, where they can.
-        Raises CannotRehearse, and TargetError where Flink does not take the script.
+        ``empty``: its sources read no existing rows, if they can. Raises CannotRehearse, and TargetError if Flink
+        refuses the script.
         """
         job = JobSpec(version.script, version.settings, source=version.source)
         return Checked(version, self._target.restore_test(job, self._private, empty=empty))
@@ -144,7 +144,7 @@ class Runner:
         return Restored(job_id, self.savepoint(watcher, stopped))
 
     def savepoint(self, watcher: Watcher, asked: Operation) -> Snapshot:
-        """The savepoint of a job that goes on, or of a stop, once it is complete. Raises DeployError, Waiting."""
+        """The complete savepoint of a running job or of a stop. Raises DeployError, Waiting."""
         timeout = self._timeouts.savepoint
         try:
             done = self._journal.until(

@@ -1,6 +1,6 @@
 """The rehearsal: a savepoint of the running job, the old script from it as a control, then the new one.
 
-A wait that takes long may be left to somebody else: ``Paused`` carries what was done, and ``rehearse`` takes it up.
+A long wait may be left to somebody else: ``Paused`` carries the progress, and ``rehearse`` resumes from it.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse the restore of a new script from the state of a running job.
 
-    The live job is asked for one savepoint and for nothing else. What is started beside it is ended, and the savepoints
-    disposed of, however this ends: by this process, or by a child of it when it is killed. What cannot be asked any
-    more once the rehearsal is under way is a finding, ``could not tell``, and no error.
+    The live job is asked for one savepoint and nothing else. Started jobs are ended and savepoints disposed of, however
+    this ends: by this process, or by its child process if it is killed. If the target stops answering during the
+    rehearsal, the finding is ``could not tell`` and no error is raised.
 
     Args:
         cluster: Where the live job runs.
@@ -108,7 +108,7 @@ def rehearse(
 
 
 def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> list[str]:
-    """End what a paused rehearsal has started.
+    """End the jobs that a paused rehearsal has started.
 
     Args:
         cluster: Where the live job runs.
@@ -147,7 +147,7 @@ class _Run:
 
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
-        """Both sides, found to be able to run beside the live job. Raises Inconclusive and CannotRehearse."""
+        """Check that both sides can run next to the live job. Raises Inconclusive and CannotRehearse."""
         live = self.target.status(self.job_id)
         if live is None or not live.tasks_running or live.state != "RUNNING":
             raise Inconclusive(f"job {self.job_id} is {live.state if live else 'gone'}, and not every task of it runs")
@@ -354,7 +354,7 @@ class _Run:
         return self.target.job_history(self.job_id).restores
 
     def _live(self) -> str:
-        """How the live job is seen afterwards."""
+        """Status of the live job afterwards."""
         try:
             status = self.target.status(self.job_id)
             restarts = self._restores() - int(self.journal.done["restores"])

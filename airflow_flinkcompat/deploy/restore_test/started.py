@@ -1,4 +1,4 @@
-"""What a rehearsal has started, or is about to: what has to be ended."""
+"""Operations that a rehearsal has started or is about to start, and that must be ended."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 
 @dataclass
 class Started:
-    """What was announced, by request id: starts, stops and savepoints, each as far as it is known.
+    """Announced operations by request id: starts, stops and savepoints, as far as each is known.
 
-    A JobManager remembers for minutes only what became of a request.
+    A JobManager remembers the outcome of a request for minutes only.
     """
 
     operations: dict[str, Operation] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
-        """What the rehearsal has started that was paused with this state."""
+        """Operations of the rehearsal that was paused with this state."""
         return cls.told(state["started"])
 
     @classmethod
     def told(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
-        """What these messages announce."""
+        """Add the operations that these messages announce."""
         started = cls()
         for message in messages:
             started.take(_operation(message))
         return started
 
     def messages(self) -> list[dict[str, Any]]:
-        """What announces all of it anew, as JSON values."""
+        """Messages that announce all operations again, as JSON values."""
         return [operation.to_dict() for operation in self.operations.values()]
 
     def take(self, operation: Operation) -> None:
@@ -40,7 +40,7 @@ class Started:
 
 
 def _operation(message: Mapping[str, Any]) -> Operation:
-    """What a message announces. Earlier releases name a job, or a savepoint and not whether a stop takes it."""
+    """The operation that a message announces. Earlier releases name a job, or a savepoint without its kind."""
     if "verb" in message:
         return Operation.from_dict(message)
     if "job" in message:

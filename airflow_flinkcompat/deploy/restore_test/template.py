@@ -1,4 +1,4 @@
-"""A savepoint of a job that has read nothing: the identities and serializers that a state migration writes for."""
+"""A savepoint of a job that has read nothing: the ids and serializers for which a migration writes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kept_template(
     cluster: Callable[[], Cluster],
     log: Callable[[str], None] = _log.info,
 ) -> Path:
-    """The template of a job, of the cache where one is kept there.
+    """The template of a job, from the cache if it is there.
 
     Args:
         job: The script and its settings.
@@ -81,7 +81,7 @@ def options_of(cluster: Cluster) -> Mapping[str, str]:
 
 
 def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str, str]) -> str:
-    """What a template depends on: script, settings, version, and the cluster with its options."""
+    """Digest of what a template depends on: script, settings, version, and the cluster with its options."""
     where = None if location is None else [location.target, sorted(location.addresses.items())]
     parts = [job.digest(), job.version, where, sorted(options.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -90,8 +90,8 @@ def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str,
 def take_template(cluster: Cluster, version: Version, folder: Path, log: Callable[[str], None] = _log.info) -> None:
     """Start a script on empty input with stand-ins for its sinks, stop it at once, and keep its savepoint.
 
-    Sources begin where there is nothing to read, as far as their connectors can; what little others read goes nowhere.
-    What was started is ended and the cluster's own copy of the savepoint disposed of, however this ends.
+    Sources begin where there is nothing to read, as far as their connectors can; the few rows that others read are
+    discarded. However this ends, the job is ended and the cluster's own copy of the savepoint disposed of.
 
     Args:
         cluster: Where to start it.

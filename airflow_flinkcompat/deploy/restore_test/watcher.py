@@ -1,9 +1,9 @@
-"""Ends what a rehearsal has started when its process dies, however it dies.
+"""A child process that ends the jobs of a rehearsal when its owner dies, however it dies.
 
-A child process that is told, over its standard input, what is about to be started: one JSON object a line, the first
-one saying how the target is opened. ``{"done": true}`` sends it home; end-of-file without it means that the owner
-is gone. Then it cancels every job and disposes of every savepoint that was announced, also those that only come up
-now, because a submission or a savepoint was under way when the owner died.
+It receives announcements of operations over its standard input: one JSON object a line, the first of which states how
+to open the target. ``{"done": true}`` ends it; end-of-file without that means that the owner is gone. It then cancels
+every announced job and disposes of every announced savepoint. That includes those that appear only now, because their
+submission was under way when the owner died.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Watcher:
         return self._child.pid
 
     def announce(self, operation: Operation) -> None:
-        """To be called before a job is started, stopped or asked for a savepoint, and again once that one is known."""
+        """Announce an operation before a job is started, stopped or asked for a savepoint, and once it has an id."""
         self.started.take(operation)
         # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
         with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ class Watcher:
         self._close()
 
     def leave(self) -> None:
-        """Something may be left: the child goes on trying by itself."""
+        """Detach: operations may be left, and the child keeps trying by itself."""
         self._close(wait=False)
 
     def _say(self, message: Mapping[str, Any]) -> None:

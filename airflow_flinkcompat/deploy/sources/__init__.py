@@ -1,1 +1,1 @@
-"""Where the sources of a start begin to read, and where those of a stopped job stood."""
+"""Starting positions of a job's sources, and the positions of a stopped job."""

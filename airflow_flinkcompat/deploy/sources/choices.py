@@ -1,4 +1,4 @@
-"""What can be asked for of the sources of a start: where they begin. Loads quickly, for DAGs are parsed often."""
+"""Starting positions that a user can request for sources. Loads quickly, since DAGs are parsed often."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Offset(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """Where a source is to begin; ``at`` is the moment of ``TIMESTAMP``, with its zone."""
+    """Starting position of a source; ``at`` is the time of ``TIMESTAMP``, with its zone."""
 
     kind: Offset
     at: datetime | None = None
@@ -53,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class SourceOffsets:
-    """What was asked for: of every source, and of single tables, by name (``orders``, ``shop.orders`` …)."""
+    """Requested positions: for every source, and for single tables by name (``orders``, ``shop.orders`` …)."""
 
     every: Choice | None = None
     tables: Mapping[str, Choice] = field(default_factory=dict)
@@ -79,17 +79,17 @@ class SourceOffsets:
         return (*([self.every] if self.every else []), *self.tables.values())
 
     def of_table(self, path: Sequence[str]) -> Choice | None:
-        """What was asked for of a table, by its full path or the end of it."""
+        """The requested position of a table, by its full path or the end of it."""
         parts = [part for part in path if part]
         names = (".".join(parts[i:]) for i in range(len(parts)))
         return next((self.tables[name] for name in names if name in self.tables), self.every)
 
     def require_stored(self) -> None:
-        """For a start with state. Raises DeployRefused."""
+        """Require stored offsets, for a start with state. Raises DeployRefused."""
         if other := [str(choice) for choice in self.choices if choice.kind is not Offset.AS_STORED]:
             raise DeployRefused(f"source offsets {', '.join(other)} cannot be had: {_IGNORED}")
 
 
 def iso(at: datetime, precision: str = "auto") -> str:
-    """In UTC."""
+    """ISO 8601 text in UTC."""
     return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

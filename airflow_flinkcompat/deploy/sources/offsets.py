@@ -1,9 +1,8 @@
-"""Where the sources of a start begin to read, decided apart from its state: to discard state is not to discard offsets.
+"""Starting positions of sources, decided apart from state: discarding state does not discard offsets.
 
-With state (savepoint, checkpoint) every source goes on from its stored offset, and a source with restored state ignores
-its startup options (measured on Flink 2.3). Without state each begins where it is told, or else by its own options. It
-is told by options that are laid over its table in the session of the start (``tables.overlay``): the reviewed script
-and its hash stay what they are.
+With state (savepoint, checkpoint) every source resumes from its stored offset and ignores its startup options (measured
+on Flink 2.3). Without state each begins as requested, or else by its own options. The request becomes options that
+overlay its table in the session of the start (``tables.overlay``): the reviewed script and its hash stay unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _INSTEAD = f"Choose earliest, latest or a moment for it, or {Offset.SCRIPT}"
 
 @dataclass(frozen=True)
 class StartupOffset:
-    """Where one source of a start begins, and by which options. ``choice`` is text, ``words`` a line for people."""
+    """Starting position of one source and its options. ``choice`` is text, ``words`` a line for people."""
 
     path: TablePath
     connector: str
@@ -40,7 +39,7 @@ class StartupOffset:
     group_counts: bool = field(default=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """As the ledger keeps it."""
+        """The form that the ledger stores."""
         row = {"path": list(self.path), "connector": self.connector, "choice": self.choice}
         return {**row, "options": dict(self.options), "words": self.words}
 
@@ -50,19 +49,19 @@ class StartupOffset:
 
 
 def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
-    """What the ledger keeps of a start with state."""
+    """The ledger's record of a start with state."""
     words = f"every source resumes from its offset in {path}; one without any there starts by its own options"
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 
 
 def unknown_startup_offsets(reason: str) -> tuple[StartupOffset, ...]:
-    """Of a job whose sources nobody can name, all of which begin by the script's own options."""
+    """Record of a job whose sources are unknown, all of which begin by the script's own options."""
     words = f"every source begins by the script's own options; which ones there are is not known: {reason}"
     return (StartupOffset(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
 def check_startup_offsets(record: Cutover, offsets: SourceOffsets, startup_offsets: Sequence[StartupOffset]) -> None:
-    """Whether the sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
+    """Check that sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
     for source in record.sources:
         begun = next((each for each in startup_offsets if source.table in _names(each.path)), None)
         choice = Choice.of(begun.choice) if begun else offsets.of_table(source.table.split("."))
@@ -81,9 +80,10 @@ def decide(
     record: Cutover | None = None,
     former: Sequence[SourceTable] = (),
 ) -> tuple[StartupOffset, ...]:
-    """Where each source of a start without state begins; as-stored ones get their options once the job has stopped.
+    """Starting positions of a start without state; as-stored ones get their options once the job has stopped.
 
-    ``former``: what the former job reads. Raises DeployRefused: a source cannot begin there, or there is no such table.
+    ``former``: the sources of the former job. Raises DeployRefused: a source cannot begin there, or there is no such
+    table.
     """
     known = {name for source in sources for name in _names(source.path)}
     if strangers := [name for name in offsets.tables if name not in known]:
@@ -109,7 +109,7 @@ def settle(startup_offsets: Sequence[StartupOffset], location: str | None) -> tu
 
 
 def trial(startup_offsets: Sequence[StartupOffset]) -> dict[TablePath, Mapping[str, str]]:
-    """The options by table, for validation before the stop; where the former job stands is not known then."""
+    """Options by table for validation before the stop, when the former job's positions are not known yet."""
     return {each.path: options for each in startup_offsets if (options := _at({0: 0}) if each.stored else each.options)}
 
 
@@ -136,7 +136,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
 
 
 def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
-    """At the moment from which the live job needs rows, where that is the time of the source's own records."""
+    """Start at the time from which the live job needs rows, if that is the time of the source's own records."""
     connector = connectors.source(source.connector).startup
     told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
     if told and start.time_column in source.record_time and not {*options_that_count(source.connector)} & source.hinted:

@@ -1,8 +1,8 @@
-"""Where the Kafka sources of a stopped job stood: read from its savepoint, which alone knows it exactly.
+"""Positions of a stopped job's Kafka sources, read from its savepoint, the only exact source.
 
-Measured on Flink 2.3 with Kafka's connector 5.0: what REST shows before a stop (``currentOffset``) is behind by the
-rows read since, and so is the consumer group: commits are asynchronous, that of a stop with savepoint was never seen
-(4 of 4 stops, one of them of a group that had committed 3 and stood at 503), and a job's first may come to nothing.
+Measured on Flink 2.3 with Kafka's connector 5.0: the offset that REST shows before a stop (``currentOffset``) lags by
+the rows read since, and so does the consumer group. Commits are asynchronous, that of a stop with savepoint was never
+seen (4 of 4 stops, one of them of a group that had committed 3 and was at 503), and a job's first commit may fail.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from airflow_flinkcompat.deploy.flink.snapshot import StoredList, read_lists
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 EARLIEST, COMMITTED = -2, -3
-"""What stands for a position while nothing has been read of a partition. -1, the end, would not be found again."""
+"""Placeholders for a position while nothing of a partition has been read. -1, the end, would be ambiguous later."""
 _READERS = "SourceReaderState"
 _LENGTH = struct.Struct(">i")
 _PARTITION = struct.Struct(">iqq")
 
 
 class PositionsUnknown(Exception):
-    """The savepoint does not tell where the job stood, or cannot be read from here; says why."""
+    """The savepoint does not hold the job's positions, or cannot be read from here; names the reason."""
 
 
 def read_positions(savepoint: str) -> dict[str, dict[int, int]]:
@@ -33,7 +33,7 @@ def read_positions(savepoint: str) -> dict[str, dict[int, int]]:
 
 
 def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
-    """Positions in the states of source readers; those of other connectors are passed over. Raises PositionsUnknown."""
+    """Positions in the states of source readers; other connectors are skipped. Raises PositionsUnknown."""
     found: dict[str, dict[int, int]] = {}
     for state in states:
         for begin in state.begins:
@@ -51,7 +51,7 @@ def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
 
 
 def specific_offsets(partitions: Mapping[int, int]) -> str:
-    """As Flink's Kafka option has them: ``partition:0,offset:42;partition:1,offset:300``."""
+    """Offsets in the form of Flink's Kafka option: ``partition:0,offset:42;partition:1,offset:300``."""
     return ";".join(f"partition:{number},offset:{offset}" for number, offset in sorted(partitions.items()))
 
 

@@ -1,10 +1,9 @@
-"""What every layer above asks of a place that runs Flink jobs: values, the verbs of a target, and its capabilities.
+"""The port to a place that runs Flink jobs: values, the verbs of a target, and its capabilities.
 
-Every target has the same verbs. A start and a stop are two phases that can be asked for again: each goes by a request
-id that the caller chose and wrote down before, so that whoever comes later finds out what became of it. The stop of a
-job and the start of its successor are asked for under the same one. Whatever only some targets can do is a protocol of
-its own, asked for with ``isinstance``; where a target lacks it, that is said ("cannot be told on this target"), or
-refused with the target's name and a remedy, and nothing is assumed in its place.
+Every target has the same verbs. Starts and stops can be repeated: each has a request id that the caller chose and
+recorded before, so that a later run finds out the outcome. The stop of a job and the start of its successor share one
+id. A capability of only some targets is a protocol of its own, tested with ``isinstance``. A target without it gets an
+explicit message ("cannot be told on this target") or a refusal with its name and a remedy; nothing is assumed instead.
 """
 
 from airflow_flinkcompat.deploy.target.capabilities import (

@@ -1,4 +1,4 @@
-"""What only some targets can do, a protocol each, asked for with ``isinstance``."""
+"""Capabilities of some targets, a protocol each, tested with ``isinstance``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MasksSecrets(Protocol):
     """A target that resolves placeholders itself."""
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Have what the placeholders of a job stand for masked from now on, also where nothing is submitted.
+        """Mask the values of a job's placeholders from now on, even if nothing is submitted.
 
         Args:
             job: The job.
@@ -58,7 +58,7 @@ class ReadsBack(Protocol):
     """A target that keeps what is deployed itself, so that it can be compared with the ledger."""
 
     def deployed(self, name: str) -> Deployed | None:
-        """What is deployed under a name.
+        """The job that is deployed under a name.
 
         Args:
             name: The name of the deployment.
@@ -70,13 +70,13 @@ class ReadsBack(Protocol):
 
 @runtime_checkable
 class PlansChanges(Protocol):
-    """A target whose resources may be somebody else's to write: it says what is to be written, and writes nothing.
+    """A target whose resources somebody else may write: it returns what is to be written, and writes nothing.
 
-    Whoever writes it has the platform replace one job by another by itself, in one step.
+    Whoever writes it makes the platform replace one job by another in one step.
     """
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
-        """What is to be written so that a job runs, as far as the platform can validate that beforehand.
+        """The documents to write so that a job runs, validated as far as the platform can.
 
         Args:
             job: What is to run.
@@ -91,7 +91,7 @@ class PlansChanges(Protocol):
         """
 
     def carried_over(self, job: JobRef) -> Snapshot | None:
-        """The savepoint by which the platform says that it ended the former job.
+        """The savepoint with which the platform reports that it ended the former job.
 
         Args:
             job: The job that followed it.
@@ -102,7 +102,7 @@ class PlansChanges(Protocol):
         """
 
     def edits(self, job: JobRef) -> str | None:
-        """What whoever wrote a job changed of what a plan holds, beside its script and settings.
+        """Edits to a plan by whoever wrote the job, apart from its script and settings.
 
         Args:
             job: The job.
@@ -117,7 +117,7 @@ class JobDescriptions(Protocol):
     """A target that shows how jobs are built, also those that nobody here has started."""
 
     def describe(self, job: JobRef) -> JobDescription | None:
-        """How a job is built.
+        """The structure of a job.
 
         Args:
             job: The job.
@@ -168,10 +168,10 @@ class PlanCompiler(Protocol):
 
 @runtime_checkable
 class SourceTables(Protocol):
-    """A target that says what a job reads, and can lay other options over those tables."""
+    """A target that reports the tables that a job reads, and can overlay other options on them."""
 
     def sources(self, job: JobSpec) -> Sources:
-        """Validate the job, and say what it reads.
+        """Validate the job and return its sources.
 
         Args:
             job: The job.
@@ -197,7 +197,7 @@ class CheckpointStatistics(Protocol):
         """
 
     def request_checkpoint(self, job: JobRef) -> None:
-        """Ask for a checkpoint beside the job's own interval.
+        """Ask for a checkpoint independent of the job's own interval.
 
         Args:
             job: The job.
@@ -209,7 +209,7 @@ class RetainedCheckpoints(Protocol):
     """A target that starts jobs from checkpoints which outlive their job."""
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
-        """Whether the job's checkpoints outlive its end.
+        """True if the job's checkpoints outlive its end.
 
         Args:
             job: The job.
@@ -232,10 +232,10 @@ class RetainedCheckpoints(Protocol):
 
 @runtime_checkable
 class OffsetStatistics(Protocol):
-    """A target that shows where sources stand."""
+    """A target that shows the positions of sources."""
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
-        """Where the sources of a job stand, as far as connectors show it.
+        """Positions of a job's sources, as far as connectors show them.
 
         Args:
             job: The job.
@@ -250,7 +250,7 @@ class SavepointStore(Protocol):
     """A target whose savepoints lie at paths that its user chooses, can read, and can have deleted."""
 
     def savepoint_root(self) -> str | None:
-        """Where savepoints go unless they are asked to go elsewhere.
+        """The default folder of savepoints.
 
         Returns:
             Path or URI of a folder; None: no place is named.
@@ -267,7 +267,7 @@ class SavepointStore(Protocol):
         """
 
     def location(self, snapshot: Snapshot) -> str:
-        """Where a savepoint lies.
+        """The location of a savepoint.
 
         Args:
             snapshot: The savepoint.
@@ -277,7 +277,7 @@ class SavepointStore(Protocol):
         """
 
     def savepoint_at(self, location: str) -> Snapshot:
-        """The savepoint that somebody wrote beside those of the target.
+        """Refer to a savepoint that somebody wrote next to those of the target.
 
         Args:
             location: Path or URI of its folder.
@@ -299,7 +299,7 @@ class LiveSavepoints(Protocol):
     """A target that takes savepoints of jobs that go on."""
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for a savepoint. Asking again under one request id is the same savepoint.
+        """Request a savepoint. Repeating the request id refers to the same savepoint.
 
         Args:
             job: The job, which goes on.
@@ -316,7 +316,7 @@ class RestoreObservations(Protocol):
     """A target that shows what a job took of the savepoint it was started from."""
 
     def query(self, job: JobRef) -> Mapping[str, int]:
-        """The operators of a job's query, sinks apart, as the planner describes them: equal for equal queries.
+        """Operators of a job's query without sinks, as the planner describes them: equal for equal queries.
 
         Args:
             job: The job.
@@ -326,7 +326,7 @@ class RestoreObservations(Protocol):
         """
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
-        """The operators of the savepoint that a restore skipped, as the one that restored it says.
+        """Operators of the savepoint that a restore skipped, as reported by whoever restored it.
 
         Args:
             job: The job that was restored.
@@ -336,7 +336,7 @@ class RestoreObservations(Protocol):
         """
 
     def failed_at_restore(self, job: JobRef) -> bool:
-        """Whether the latest failure of a job came while a task restored its state or opened its operators.
+        """True if the latest failure happened while a task restored its state or opened its operators.
 
         Args:
             job: The job.
@@ -354,7 +354,7 @@ class RestoreObservations(Protocol):
 
 
 class RestoreTest(Protocol):
-    """A job that may be restored beside the live one: what both would share has stand-ins."""
+    """A job that may be restored next to the live one: shared resources have stand-ins."""
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         """Start the job, so that nothing outlives it and no failure is retried.
@@ -376,10 +376,10 @@ class RestoreTest(Protocol):
 
 @runtime_checkable
 class RestoreTests(Protocol):
-    """A target that restores a script beside the live job without touching what both would share."""
+    """A target that restores a script next to the live job without touching shared resources."""
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """Find stand-ins for the sinks of a job, and for what its sources would share; nothing is started.
+        """Find stand-ins for a job's sinks and for shared resources of its sources; nothing is started.
 
         Args:
             job: The job.
@@ -400,7 +400,7 @@ class JobHistories(Protocol):
     """A target that shows how a job went since it was accepted."""
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went since it was accepted.
+        """The history of a job since it was accepted.
 
         Args:
             job: The job.
@@ -410,7 +410,7 @@ class JobHistories(Protocol):
         """
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """Whether any task of the job ran, so that rows may have been written.
+        """True if any task of the job ran and rows may have been written.
 
         Args:
             job: The job.
@@ -425,7 +425,7 @@ class JobPages(Protocol):
     """A target that names jobs otherwise than Flink does, and knows where Flink's own UI shows them."""
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
-        """Where a browser opens the page of a job.
+        """The address of a job's page for a browser.
 
         Args:
             job: The job.
@@ -441,7 +441,7 @@ class StartOutcomes(Protocol):
     """A target that keeps how a start ended, and does not show how the job went since."""
 
     def came_up(self, job: JobRef) -> bool | None:
-        """Whether every task of the job ever ran.
+        """True if every task of the job ever ran.
 
         Args:
             job: The job.
@@ -468,10 +468,10 @@ class ClusterOptions(Protocol):
 
 @runtime_checkable
 class ManualStart(Protocol):
-    """A target of which a person can start a job by hand."""
+    """A target on which a person can start a job by hand."""
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
-        """What a person types to start a job from a savepoint.
+        """The text that a person types to start a job from a savepoint.
 
         Args:
             snapshot: The savepoint.

@@ -36,10 +36,10 @@ class EngineInfo:
 
 @dataclass(frozen=True)
 class Start:
-    """The state one start is given: a savepoint or checkpoint, or None for an empty one.
+    """The state for one start: a savepoint or checkpoint, or None for an empty one.
 
-    ``tables``: options laid over tables it reads, by which its sources begin elsewhere than the script says; only a
-    target of ``SourceTables`` is given any.
+    ``tables``: options that overlay its tables so that its sources begin elsewhere than the script states; only for
+    targets with ``SourceTables``.
     """
 
     savepoint: Snapshot | None = None
@@ -51,7 +51,7 @@ class Start:
 
 
 class Verb(StrEnum):
-    """What an operation does: start a job, stop one with a savepoint, or take a savepoint of one that goes on."""
+    """Kind of an operation: start a job, stop one with a savepoint, or take a savepoint of a running one."""
 
     START = "start"
     STOP = "stop"
@@ -95,9 +95,9 @@ class Operation:
 
 
 class Strength(StrEnum):
-    """How a target knows from which state a job was restored.
+    """Strength of the evidence for the state from which a job was restored.
 
-    ``OBSERVED``: Flink itself says so. ``DECLARED``: the platform repeats what it was asked for. ``UNKNOWN``: neither.
+    ``OBSERVED``: Flink itself reports it. ``DECLARED``: the platform repeats the request. ``UNKNOWN``: neither.
     """
 
     OBSERVED = "observed"
@@ -107,7 +107,7 @@ class Strength(StrEnum):
 
 @dataclass(frozen=True)
 class Proof:
-    """The state a job was restored from last; None: it began empty (or nobody knows, at strength ``UNKNOWN``)."""
+    """The state of a job's last restore; None: it began empty (or unknown, at strength ``UNKNOWN``)."""
 
     snapshot: Snapshot | None
     strength: Strength = Strength.OBSERVED
@@ -115,10 +115,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """One look at a job. ``failure`` is the root cause of its latest failure, also of one it restarted after.
+    """One look at a job. ``failure`` is the root cause of its latest failure, even if it restarted afterwards.
 
-    ``tasks_running``: every task runs, so none of them is still restoring its state. ``completed_checkpoints``: None
-    where the target does not show checkpoints. ``fault``: what that failure says of the state the job was given.
+    ``tasks_running``: every task runs, so none of them is still restoring its state. ``completed_checkpoints``: None if
+    the target does not show checkpoints. ``fault``: the fault that this failure reports in the given state.
     """
 
     job_id: JobRef
@@ -135,16 +135,16 @@ class JobStatus:
 
     @property
     def starting(self) -> bool:
-        """Whether the job comes up, and not all of its tasks run yet."""
+        """True while the job starts and not all of its tasks run yet."""
         return self.state in _COMING_UP and not self.tasks_running
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a platform says it runs under a name.
+    """A platform's record of what it runs under a name.
 
-    ``script`` and ``settings`` are as they were given, with their placeholders; None where the platform does not keep
-    them so. ``engine``: what the job runs on; None where the platform does not tell it of each job.
+    ``script`` and ``settings`` are as submitted, with their placeholders; None if the platform does not store them.
+    ``engine``: the job's engine; None if the platform does not report it for each job.
     """
 
     job: JobRef | None
@@ -155,11 +155,11 @@ class Deployed:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What whoever owns a platform's resources is to write there, so that a job runs.
+    """Changes that the owner of a platform's resources must write so that a job runs.
 
-    ``place``: what is changed, in words. ``documents``: YAML, of that only what a deployment sets. ``patch``: the same
-    as a merge patch (RFC 7386) of what is there now; None: nothing is. ``notes``: what comes of it, and what has to be
-    done beside, a line each.
+    ``place``: the changed resource. ``documents``: YAML with only the fields that a deployment sets. ``patch``: the
+    same as a merge patch (RFC 7386) of the existing resource; None if there is none. ``notes``: consequences and
+    further steps, a line each.
     """
 
     place: str
@@ -184,7 +184,7 @@ class JobVertex:
 
 @dataclass(frozen=True)
 class JobDescription:
-    """How a job is built. ``streaming``: it is no batch job."""
+    """The structure of a job. ``streaming``: it is no batch job."""
 
     vertices: tuple[JobVertex, ...] = ()
     streaming: bool = True
@@ -200,11 +200,10 @@ class Slots:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table a job reads.
+    """A table that a job reads.
 
-    ``options`` are those by which it begins somewhere, and which topic of which brokers it reads; ``hinted`` the keys
-    of hints in the script, which win over options of the table; ``record_time`` the columns that are the time of the
-    record itself.
+    ``options`` are its startup options, and its topic and brokers; ``hinted`` the keys of hints in the script, which
+    override options of the table; ``record_time`` the columns that hold the time of the record itself.
     """
 
     path: TablePath
@@ -220,7 +219,7 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class Sources:
-    """The tables a job reads; ``unknown`` says why they could not be told, where that is so."""
+    """The tables that a job reads; ``unknown`` is the reason if they could not be determined."""
 
     tables: tuple[SourceTable, ...] = ()
     unknown: str = ""
@@ -228,7 +227,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class VertexState:
-    """What one vertex put into a checkpoint or savepoint, in bytes."""
+    """Bytes of one vertex in a checkpoint or savepoint."""
 
     name: str
     parallelism: int
@@ -237,9 +236,9 @@ class VertexState:
 
 @dataclass(frozen=True)
 class SnapshotStats:
-    """A checkpoint or savepoint as its job's statistics show it: where, bytes by vertex id, and its number.
+    """A checkpoint or savepoint in its job's statistics: location, bytes by vertex id, and number.
 
-    ``taken``: when it was complete, seconds since the epoch by the cluster's clock; None where that is not shown.
+    ``taken``: its completion in seconds since the epoch by the cluster's clock; None if not shown.
     """
 
     path: Snapshot
@@ -280,12 +279,12 @@ class SnapshotStats:
 
 @dataclass(frozen=True)
 class JobHistory:
-    """How a job went. Times are seconds since the epoch by the cluster's clock, numbers of checkpoints Flink's own.
+    """History of a job. Times are seconds since the epoch by the cluster's clock; checkpoint numbers are Flink's.
 
-    ``failures``: oldest first; ``all_failures``: no older one was dropped. ``checkpoint``: when the earliest one of the
-    completed checkpoints that are shown was complete. ``restored``: the state it was restored from last, when, its
-    number, and whether it is a checkpoint of this job's own; ``restores``: how often it was. ``newest``: the highest
-    number; ``completed`` and ``triggered`` count.
+    ``failures``: oldest first; ``all_failures``: True if no older one was dropped. ``checkpoint``: completion of the
+    earliest shown checkpoint. ``restored``: the state of the last restore, with its time, number, and whether it is a
+    checkpoint of this job; ``restores``: the number of restores. ``newest``: the highest checkpoint number;
+    ``completed`` and ``triggered`` are counts.
     """
 
     failures: tuple[float, ...] = ()
@@ -302,7 +301,7 @@ class JobHistory:
 
 
 def same_snapshot(one: str | None, other: str | None) -> bool:
-    """Whether two names are of one savepoint or checkpoint; Flink writes ``file:/x`` for ``file:///x``.
+    """True if two names refer to one savepoint or checkpoint; Flink writes ``file:/x`` for ``file:///x``.
 
     Args:
         one: A name; None: of no state.
@@ -319,7 +318,7 @@ def same_snapshot(one: str | None, other: str | None) -> bool:
 
 
 def checkpoint_number(snapshot: str | None) -> int | None:
-    """The number of a checkpoint, where its name tells it: Flink's folders are called ``chk-17``.
+    """The number of a checkpoint, if its name contains it: Flink's folders are called ``chk-17``.
 
     Args:
         snapshot: The name of a savepoint or checkpoint; None: of no state.

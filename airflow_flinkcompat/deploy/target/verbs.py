@@ -9,9 +9,9 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class Target(Protocol):
-    """A place that runs Flink jobs. Every method raises DeployError; ``unanswered`` tells that no answer came.
+    """A place that runs Flink jobs. Every method raises DeployError; ``unanswered`` is set if no answer arrived.
 
-    ``str()`` of a target is what messages call it: ``the JobManager at http://jobmanager:8081``.
+    ``str()`` of a target is its name in messages: ``the JobManager at http://jobmanager:8081``.
     """
 
     def engine(self) -> EngineInfo:
@@ -22,7 +22,7 @@ class Target(Protocol):
         """
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Have the script judged as far as the target can without starting or stopping anything.
+        """Have the script validated as far as the target can without starting or stopping anything.
 
         Args:
             job: What would be started.
@@ -54,7 +54,7 @@ class Target(Protocol):
         """
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for a stop with savepoint, without draining. Asking again under one request id is the same stop.
+        """Request a stop with savepoint, without draining. Repeating the request id refers to the same stop.
 
         Args:
             job: The job to stop.
@@ -71,7 +71,7 @@ class Target(Protocol):
         """
 
     def poll(self, operation: Operation) -> Operation:
-        """What became of an operation, also of one that another process asked for.
+        """The outcome of an operation, including one that another process requested.
 
         Args:
             operation: The operation, as :meth:`start`, :meth:`stop` or an earlier call returned it.

@@ -26,14 +26,14 @@ DEFAULT = "sql-gateway"
 
 @dataclass(frozen=True)
 class Access:
-    """Where a target is, and how it is reached.
+    """Address of a target and access to it.
 
-    ``address`` gives the URL of what a target asks for (``gateway``, ``jobmanager``), or raises. ``settings``:
-    credentials, certificates, proxy and whatever else a target reads, secrets included; None: the environment's.
-    ``place`` (``connection 'flink_default'``) is for messages. ``lookup`` gives the value of a placeholder; None: no
-    connections are known. ``on_secret`` is told every secret that the settings hold, before it is used. ``hook`` gives
-    Airflow's hook of another connection by its id, for a platform whose own provider knows how it is reached
-    (``kubernetes``, ``aws``); None: outside of Airflow.
+    ``address`` returns the URL of a part (``gateway``, ``jobmanager``), or raises. ``settings``: credentials,
+    certificates, proxy and other settings of the target, secrets included; None: the environment's. ``place``
+    (``connection 'flink_default'``) is for messages. ``lookup`` returns the value of a placeholder; None: no
+    connections are known. ``on_secret`` receives every secret of the settings before it is used. ``hook`` returns
+    Airflow's hook of another connection by its id, for platforms with a provider of their own (``kubernetes``,
+    ``aws``); None: outside of Airflow.
     """
 
     address: Callable[[str], str]
@@ -46,10 +46,10 @@ class Access:
 
 @dataclass(frozen=True)
 class TargetLocation:
-    """How a target is opened, by any process: all of it is JSON values.
+    """Everything that a process needs to open a target, as JSON values.
 
-    ``target``: its name. ``addresses``: the URL of what it is reached by (``gateway``, ``jobmanager``). ``settings`` as
-    in ``Access``, secrets included.
+    ``target``: its name. ``addresses``: the URLs of its parts (``gateway``, ``jobmanager``). ``settings`` as in
+    ``Access``, secrets included.
     """
 
     target: str = DEFAULT
@@ -89,7 +89,7 @@ class OpenTarget(Protocol):
 
 
 class TargetClass(Protocol):
-    """What an entry point of the group points to."""
+    """Class to which an entry point of the group refers."""
 
     def connect(self, access: Access) -> OpenTarget:
         """Open the target.

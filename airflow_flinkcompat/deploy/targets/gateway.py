@@ -42,7 +42,7 @@ _PRIVATE = "flinkcompat"
 
 
 class SqlGatewayPlanner(Closing):
-    """A SQL Gateway alone, which plans scripts and needs no cluster behind it. Closing it closes the client.
+    """A SQL Gateway alone, which plans scripts and needs no cluster. Closing it closes the client.
 
     Args:
         gateway: The SQL Gateway: a client, or where it is.
@@ -66,12 +66,12 @@ class SqlGatewayPlanner(Closing):
         return EngineInfo("flink", self._gateway.info()[1])
 
     def compile_plans(self, side: Side, folder: str | None) -> tuple[CompiledPlan, ...]:
-        """By ``COMPILE PLAN``, into the folder."""
+        """Compile plans with ``COMPILE PLAN`` into the folder."""
         return compile_plans(self._gateway, self._runner, side, folder)
 
 
 class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
-    """A target made of a SQL Gateway and the JobManager behind it. Closing the target closes both clients.
+    """A target made of a SQL Gateway and its JobManager. Closing the target closes both clients.
 
     Args:
         gateway: The SQL Gateway: a client, or where it is.
@@ -114,11 +114,11 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         JobManagerJobs.close(self)
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Have what the placeholders stand for masked from now on."""
+        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """EXPLAIN the job in a session of its own. DDL runs there for real: in a lasting catalog it takes effect."""
+        """EXPLAIN the job in a session of its own. DDL is executed there: in a permanent catalog it takes effect."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared, start.tables)
@@ -126,7 +126,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return ""
 
     def sources(self, job: JobSpec) -> Sources:
-        """Validate the job, and say what it reads, as Flink's planner and the session say."""
+        """Validate the job and return its sources from Flink's planner and the session."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
@@ -183,7 +183,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return Operation(Verb.START, request_id, wanted)
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
-        """What to type in one session of the SQL Gateway."""
+        """The statements to type in one SQL Gateway session."""
         # Nothing is asked here: the Gateway may be what is gone.
         options = recovery.in_every_spelling({recovery.PATH: snapshot, recovery.CLAIM_MODE: "NO_CLAIM"})
         settings = "".join(f"  SET '{key}' = '{value}';\n" for key, value in options.items())
@@ -207,9 +207,9 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
 
 def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, str]:
-    """Flink's options for the state of a start, all explicit, because a cluster's file may say otherwise.
+    """Flink's options for the state of a start, all explicit, because a cluster's file may differ.
 
-    Unclaimed state is dropped only where that is asked for. NO_CLAIM leaves the savepoint to us: a rollback needs it.
+    Unclaimed state is dropped only on request. NO_CLAIM leaves the savepoint to us: a rollback needs it.
     """
     options = {recovery.IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), recovery.CLAIM_MODE: "NO_CLAIM"}
     if start.savepoint:

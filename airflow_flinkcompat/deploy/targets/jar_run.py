@@ -57,11 +57,11 @@ class JobManagerTarget(JobManagerJobs):
         return EngineInfo("flink", self._jobmanager.version())
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Have what the placeholders stand for masked from now on."""
+        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script for what stands in the way of a deployment; nothing here plans it."""
+        """Read the script for obstacles to a deployment; nothing here plans it."""
         prepare_job(job)
         return (
             "the script was read for what cannot be deployed, and not planned by Flink: a JobManager has no EXPLAIN "
@@ -98,13 +98,13 @@ class JobManagerTarget(JobManagerJobs):
         return not self._jobmanager.version().startswith("1.")
 
     def _program(self, script: str) -> dict[str, Any]:
-        """What runs a script, and how that is given it."""
+        """The program that runs a script, and its arguments."""
         if self._has_driver:
             return {"entryClass": _DRIVER, "programArgsList": ["--script", script]}
         return {"entryClass": ENTRY_CLASS, "programArgsList": ["--statements", encode_script(script)]}
 
     def _require_own(self, job: JobSpec, started: str | None, wanted: JobRef) -> None:
-        """Raises SubmissionUnknown where no job was named, and TargetError where another one was, which is ended."""
+        """Raise SubmissionUnknown if no job was named; end another job and raise TargetError if one was."""
         if started is None:
             raise SubmissionUnknown(f"{job.source}: the JobManager ran the script but named no job")
         if started != wanted:

@@ -1,4 +1,4 @@
-"""The half of a target that a JobManager's REST API answers: jobs are watched, stopped and measured there."""
+"""The half of a target behind a JobManager's REST API: jobs are watched, stopped and measured there."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class SavepointPaths:
 
 
 class JobManagerJobs(SavepointPaths, Closing):
-    """What a target does through a JobManager that takes job ids and trigger ids from its caller.
+    """Verbs of a target through a JobManager that accepts job ids and trigger ids from its caller.
 
-    A subclass brings ``engine``, ``validate`` and ``start``, and starts the job of a request under the request's id.
+    A subclass adds ``engine``, ``validate`` and ``start``, and starts the job of a request under the request's id.
     Closing it closes the client.
     """
 
@@ -77,7 +77,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         return Operation(Verb.STOP, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
-        """What became of it, by the JobManager's word, the job's own history, and the folder of a stop."""
+        """The outcome from the JobManager, the job's own history, and the folder of a stop."""
         if operation.verb is Verb.STOP:
             return replace(operation, snapshot=self._stopped(operation))
         if operation.verb is Verb.SAVEPOINT:
@@ -86,12 +86,12 @@ class JobManagerJobs(SavepointPaths, Closing):
         return replace(operation, job=job if self.status(job) is not None else None)
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for a savepoint of a job that goes on, with the request's id as the trigger's."""
+        """Request a savepoint of a running job, with the request's id as the trigger's."""
         self._jobmanager.trigger_savepoint(job, directory, request_id)
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def _taken(self, asked: Operation) -> Snapshot | None:
-        """The savepoint of a job that goes on; None while it is being written. Raises SavepointFailed."""
+        """The savepoint of a running job; None while it is being written. Raises SavepointFailed."""
         assert asked.job is not None
         try:
             found = self._jobmanager.savepoint_result(asked.job, asked.request_id)
@@ -161,40 +161,40 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.cancel(job)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What Flink's own checkpoint statistics name."""
+        """The state that Flink's own checkpoint statistics name."""
         restored = self._jobmanager.restored_from(job)
         return Proof(Snapshot(restored) if restored else None)
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went since it was accepted, as far as that is still shown."""
+        """The history of a job since it was accepted, as far as it is still shown."""
         return job_history(self._jobmanager, job)
 
     def query(self, job: JobRef) -> Mapping[str, int]:
-        """By the job's plan."""
+        """Read the operators from the job's plan."""
         return query_of(self._jobmanager.get(f"jobs/{job}/plan"))
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
-        """By the JobManager's log, where that is to be had over REST."""
+        """Read the JobManager's log, if REST serves it."""
         try:
             return skipped_by_log(self._jobmanager.lines("jobmanager/log"), job)
         except DeployError:
             return None
 
     def failed_at_restore(self, job: JobRef) -> bool:
-        """By the latest exception of the job."""
+        """Judge by the latest exception of the job."""
         return failed_at_restore(self._jobmanager.get(f"jobs/{job}/exceptions"))
 
     def slots(self) -> Slots:
-        """By the cluster's overview."""
+        """Read the cluster's overview."""
         seen = self._jobmanager.get("overview")
         return Slots(int(seen["slots-available"]), int(seen["slots-total"]))
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """Whether any task of the job ran."""
+        """True if any task of the job ran."""
         return state_stats.ever_ran(self._jobmanager, job)
 
     def request_checkpoint(self, job: JobRef) -> None:
-        """Ask for a checkpoint beside the job's own interval."""
+        """Ask for a checkpoint independent of the job's own interval."""
         self._jobmanager.request_checkpoint(job)
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
@@ -202,11 +202,11 @@ class JobManagerJobs(SavepointPaths, Closing):
         return state_stats.snapshot_stats(self._jobmanager, job, kind)
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
-        """Whether the job's checkpoints outlive an end in this state."""
+        """True if the job's checkpoints outlive an end in this state."""
         return state_stats.keeps_checkpoints(self._jobmanager, job, state)
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
-        """The last checkpoint of a job that has ended: one that was the last before may have made room for another."""
+        """The last checkpoint of an ended job: the one that was last before may have been replaced."""
         self._await_statistics()
         return self.snapshot_stats(job, "completed")
 
@@ -240,12 +240,12 @@ class JobManagerJobs(SavepointPaths, Closing):
 
 
 def savepoint_directory(options: Mapping[str, str]) -> str | None:
-    """Where Flink's options say that savepoints go, by the present name of that option or its former one."""
+    """The savepoint folder of Flink's options, by the option's present or former name."""
     return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
 
 
 def endpoint_of(access: Access, which: str) -> Endpoint:
-    """How the ``gateway`` or ``jobmanager`` of an access is reached. Raises ApiError, naming the wrong setting."""
+    """The endpoint of the ``gateway`` or ``jobmanager`` of an access. Raises ApiError, naming the wrong setting."""
     url, jobmanager = access.address(which), which == "jobmanager"
     if access.settings is None:
         found = endpoint_from_environment(url, jobmanager=jobmanager)

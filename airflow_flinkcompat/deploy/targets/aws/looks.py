@@ -1,7 +1,8 @@
-"""What one look at an application says of its runs: pure functions over what the service answered.
+"""Status of an application's runs from one answer of the service: pure functions.
 
-The service shows no id of a job. A run of an application is known by the request of its start, which the target writes
-into the application's record before it starts it; a run that somebody else started, by the id of that operation.
+The service shows no id of a job. A run of an application is identified by the request of its start, which the target
+writes into the application's record beforehand. A run that somebody else started is identified by the id of that
+operation.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How the run of an application is, in a state of Flink's; ``snapshot``: what its stop left."""
+    """Status of an application's run as a state of Flink's; ``snapshot``: the snapshot of its stop."""
 
     state: str
     tasks_running: bool = False
@@ -48,7 +49,7 @@ class ApplicationLook:
 
     @property
     def record(self) -> RunRecord:
-        """Which request the application's configuration is of."""
+        """The request that the application's configuration belongs to."""
         return RunRecord.of(self.application.groups)
 
     @property
@@ -65,13 +66,13 @@ class ApplicationLook:
 
     @property
     def stops(self) -> bool:
-        """Whether a stop is at work."""
+        """True while a stop is at work."""
         at_work = self.stop is not None and self.stop.in_progress
         return at_work or self.application.status in ("STOPPING", "FORCE_STOPPING")
 
     @property
     def runs(self) -> bool:
-        """Whether a job runs; an application that is READY may be UPDATING too."""
+        """True if a job runs; an application that is READY may be UPDATING too."""
         if self.application.status != "UPDATING":
             return self.application.status != "READY"
         ended = self.stop is not None and self.stop.status == "SUCCESSFUL"
@@ -79,7 +80,7 @@ class ApplicationLook:
 
     @property
     def job(self) -> JobRef | None:
-        """The run of the application, the latest one where it is READY; None: it has none, or none of this request."""
+        """The run of the application, the latest one if it is READY; None: it has none, or none of this request."""
         request, start = self.record.request, self.start
         asked_for = request is not None and start is not None and start.id != self.record.after
         # The operations may be listed later than the status says it: a start follows the update of its request.
@@ -90,7 +91,7 @@ class ApplicationLook:
         return job_ref(self.application.name, start.id)
 
     def knows(self, request: str) -> bool:
-        """Whether the start of a request has been made, however it went."""
+        """True if the start of a request was made, whatever its outcome."""
         return request in self.record.former or self.job == job_ref(self.application.name, request)
 
     def outcome(
@@ -98,7 +99,7 @@ class ApplicationLook:
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
     ) -> RunOutcome:
-        """How the latest run is, or how it ended.
+        """Status or end of the latest run.
 
         Args:
             snapshots: Gives the application's snapshots, the latest first.
@@ -146,9 +147,10 @@ class ApplicationLook:
         return RunOutcome(_STATES[status], up and status == "RUNNING")
 
     def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> tuple[ServiceSnapshot, ...]:
-        """The snapshot that a stop took: the first of those of the version that ran that are not older than the stop.
+        """The snapshot that a stop took: the first one of the running version that is not older than the stop.
 
-        A READY application takes none, so a later one is the stop's own. Nobody promises that both times are as fine.
+        A READY application takes none, so a later one is the stop's own. The service does not promise equal precision
+        of both times.
         """
         application = self.application
         updated = application.version_since is not None and application.version_since > stop.began
@@ -172,12 +174,12 @@ class ApplicationLook:
 
 
 def job_ref(application: str, run: str) -> JobRef:
-    """How a run of an application is named."""
+    """The name of an application's run."""
     return JobRef(f"{application}/{run}")
 
 
 def snapshot_ref(application: str, snapshot: str) -> Snapshot:
-    """How a snapshot is named: its own name says nothing outside of its application."""
+    """The name of a snapshot, which is unique only within its application."""
     return Snapshot(f"{application}/{snapshot}")
 
 

@@ -1,9 +1,9 @@
-"""What the target keeps in the property groups of an application: the script, its settings, and who asked for what.
+"""Property groups of an application: the script, its settings, and the target's record of requests.
 
-The script lies in the group and under the key that the connection names (``flinkcompat.script`` by default): in the
-properties ``script.1``, ``script.2`` … one after the other, because the service takes 2,048 characters for a value; or
-in an object of S3, whose URI is the property ``script.uri``. The settings are a group of their own. A third group is
-the target's record: the service has no id for a run, and takes none from its caller.
+The script is in the group and under the key that the connection names (``flinkcompat.script`` by default). It is split
+into the properties ``script.1``, ``script.2`` … because the service limits a value to 2,048 characters; or it is an
+object in S3, whose URI is the property ``script.uri``. The settings are a group of their own. A third group is the
+target's record: the service has no id for a run, and accepts none from its caller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTHING = "-"  # a value may not be empty
 
 @dataclass(frozen=True)
 class FormerRun:
-    """How a run of the application ended: in which state of Flink's, when, and with which snapshot."""
+    """End of an earlier run: its state in Flink's terms, its time, and its snapshot."""
 
     state: str
     at: str
@@ -43,10 +43,10 @@ class FormerRun:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Which request the configuration of an application is of.
+    """The request that an application's configuration belongs to.
 
-    ``request``: the one that was asked for last. ``after``: the id of the latest start before it; as long as that is
-    the latest one, the request has not been started. ``former``: how earlier runs ended, by their id.
+    ``request``: the latest one. ``after``: the id of the latest start before it; while that is still the latest one,
+    the request has not been started. ``former``: ends of earlier runs, by their id.
     """
 
     request: str | None = None
@@ -78,14 +78,14 @@ class RunRecord:
 
     @property
     def properties(self) -> dict[str, str]:
-        """As the group holds it."""
+        """The properties of the group."""
         former = {f"former.{run}": json.dumps(vars(ended), sort_keys=True) for run, ended in self.former.items()}
         return {"request": self.request or _NOTHING, "after": self.after or _NOTHING, **former}
 
 
 @dataclass(frozen=True)
 class PropertyLayout:
-    """Where an application keeps what the target gives it.
+    """Places in an application for script, settings and record.
 
     ``s3``: bucket and prefix of the objects that hold scripts; None: the script itself is in the properties.
     """
@@ -121,7 +121,7 @@ class PropertyLayout:
         return f"{self.key}.uri"
 
     def object_key(self, application: str, script: str, request: str | None = None) -> str:
-        """The key of the object of a script: by its digest as it is written, and by its request where filled in."""
+        """The key of a script's object: by the digest of its written form, and by its request if filled in."""
         assert self.s3 is not None
         digest = hashlib.sha256(script.encode()).hexdigest()
         name = f"{digest}.sql" if request is None else f"{digest}.{request}.sql"
@@ -154,7 +154,7 @@ class PropertyLayout:
         return {"script": script, "settings": settings, "record": record}
 
     def inline(self, script: str, source: str) -> dict[str, str]:
-        """The properties of a script that lies in them."""
+        """The properties that contain a script."""
         if found := placeholders(script):
             raise ScriptRefused(
                 f"{source}: the script holds {found[0]}, and whoever may describe the application would read its value "
@@ -169,7 +169,7 @@ class PropertyLayout:
         return {f"{self.key}.{number}": part for number, part in enumerate(parts, 1)}
 
     def script(self, groups: Groups) -> tuple[str | None, str | None]:
-        """The script that lies in the properties, and the URI of the object that holds it."""
+        """The script in the properties, and the URI of the object that holds it."""
         row = groups.get(self.group, {})
         numbers = sorted(int(key.rpartition(".")[2]) for key in row if self._is_part(key))
         text = "".join(row[f"{self.key}.{number}"] for number in numbers) if numbers else None
@@ -187,7 +187,7 @@ class PropertyLayout:
 
 
 def check_settings_fit(settings: Mapping[str, str]) -> None:
-    """Raises ScriptRefused: the service cannot hold a setting, or would show a secret to whoever may describe it."""
+    """Raise ScriptRefused if the service cannot hold a setting, or would reveal a secret to readers."""
     if len(settings) > _GROUP_PROPERTIES:
         raise ScriptRefused(
             f"the job has {len(settings)} settings, and a property group takes {_GROUP_PROPERTIES}: SET the others in "

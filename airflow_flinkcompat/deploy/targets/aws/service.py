@@ -81,7 +81,7 @@ class ManagedApplication:
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> ManagedApplication:
-        """As ``DescribeApplication`` says."""
+        """Read the answer of ``DescribeApplication``."""
         configuration = detail.get("ApplicationConfigurationDescription", {})
         run = configuration.get("RunConfigurationDescription", {})
         restore = run.get("ApplicationRestoreConfigurationDescription", {})
@@ -199,7 +199,7 @@ class ManagedFlink:
         return tuple(sorted(found, key=lambda each: each.began, reverse=True))
 
     def failure(self, name: str, operation: ServiceOperation) -> str:
-        """Why an operation failed, in one masked line."""
+        """Reason of an operation's failure, in one masked line."""
         row = self._call("describe_application_operation", ApplicationName=name, OperationId=operation.id)
         info = row.get("ApplicationOperationInfoDetails", {}).get("OperationFailureDetails", {}).get("ErrorInfo", {})
         said = condense(info.get("ErrorString", ""), self.redactor)
@@ -240,7 +240,7 @@ class ManagedFlink:
         )
 
     def start(self, name: str, snapshot: str | None) -> None:
-        """Start an application from one snapshot or from none, and say which, whatever an update said before."""
+        """Start an application from one snapshot or from none, and state which, overriding any update."""
         if snapshot is None:
             restore = {"ApplicationRestoreType": "SKIP_RESTORE_FROM_SNAPSHOT"}
         else:

@@ -85,7 +85,7 @@ class ManagedFlinkTarget(Closing):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """Open the target by the AWS connection that the settings name, else by boto3's own search for credentials.
+        """Open the target by the AWS connection in the settings, else by boto3's own search for credentials.
 
         Args:
             access: Its settings are ``aws_conn_id``, ``region_name``, ``runtime_environment``, ``script_property``,
@@ -113,7 +113,7 @@ class ManagedFlinkTarget(Closing):
         self._service.close()
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Have what the placeholders stand for masked from now on."""
+        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
@@ -122,9 +122,9 @@ class ManagedFlinkTarget(Closing):
         return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script, and see that the application is there and can be redeployed; nothing here plans it.
+        """Read the script, and check that the application exists and can be redeployed; nothing here plans it.
 
-        A script that lies in an object is written already: what may not be written has to be told before the stop.
+        A script in S3 is written already here: a missing right to write must show before the stop.
         """
         name = self._startable(job).application.name
         if self._layout.s3 is not None:
@@ -135,7 +135,7 @@ class ManagedFlinkTarget(Closing):
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Give the application the script while it is READY, then start it, and say from which state."""
+        """Give the application the script while it is READY, then start it from the stated state."""
         look = self._startable(job)
         name = look.application.name
         operation = Operation(Verb.START, request_id, job_ref(name, request_id))
@@ -160,7 +160,7 @@ class ManagedFlinkTarget(Closing):
         return operation
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Stop the application, which takes a snapshot as part of the stop. The service keeps that where it chooses."""
+        """Stop the application, which takes a snapshot as part of the stop. The service chooses its place."""
         operation, look = Operation(Verb.STOP, request_id, job, directory=directory), self._look_of(job)
         if look is None or look.job != job or not look.runs or look.stops:
             return operation  # what became of it, poll tells
@@ -199,14 +199,14 @@ class ManagedFlinkTarget(Closing):
         return operation
 
     def poll(self, operation: Operation) -> Operation:
-        """What became of it, by the application's record, its operations and its snapshots."""
+        """The outcome by the application's record, its operations and its snapshots."""
         if operation.verb is Verb.START:
             return replace(operation, job=self._started(operation.request_id))
         taken = self._taken if operation.verb is Verb.SAVEPOINT else self._stopped
         return replace(operation, snapshot=taken(operation))
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The application's status, and the operation that says why it has ended."""
+        """The application's status, and the operation that explains its end."""
         look = self._look_of(job)
         if look is None:
             return None
@@ -240,7 +240,7 @@ class ManagedFlinkTarget(Closing):
         self._service.await_stopped(name)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What the service declares that it was asked for: it shows nothing of the job itself.
+        """The state that the service declares as requested: it shows nothing of the job itself.
 
         Raises:
             TargetError: By its word the restore may leave state aside, which nobody here asked for.
@@ -260,7 +260,7 @@ class ManagedFlinkTarget(Closing):
         return Proof(None, Strength.DECLARED if empty else Strength.UNKNOWN)
 
     def came_up(self, job: JobRef) -> bool | None:
-        """By the operation of its start."""
+        """Judge by the operation of its start."""
         look = self._look_of(job)
         if look is None or look.job != job or look.start is None or look.start.in_progress:
             return None
@@ -304,10 +304,10 @@ class ManagedFlinkTarget(Closing):
         return look.outcome(snapshots, partial(self._service.failure, look.application.name))
 
     def _started(self, request: str) -> JobRef | None:
-        """The job of a start, of whichever application; None: none has made this start.
+        """The job of a start, of whichever application; None: no application has made this start.
 
-        A request does not say which application it was asked of. A start updates its application, so only those are
-        described that have changed since this target saw them last.
+        A request does not name its application. A start updates its application, so only applications that changed
+        since the last look are described.
         """
         for name, version in self._service.versions(self._runtime).items():
             known, record = self._records.get(name, (0, RunRecord()))
@@ -321,7 +321,7 @@ class ManagedFlinkTarget(Closing):
         return None
 
     def _record_of(self, name: str) -> RunRecord:
-        """The record of an application; an empty one where it cannot be this target's. Raises ServiceUnanswered."""
+        """The record of an application; an empty one if it is not this target's. Raises ServiceUnanswered."""
         try:
             found = self._service.application(name, at_once=True)
             return RunRecord() if found is None else RunRecord.of(found.groups)
@@ -331,7 +331,7 @@ class ManagedFlinkTarget(Closing):
             return RunRecord()
 
     def _stopped(self, stop: Operation) -> Snapshot | None:
-        """What a stop left once the job has ended by it; None while it is at work. Raises StopFailed."""
+        """The snapshot of a stop once it has ended the job; None while it is at work. Raises StopFailed."""
         look = self._look_of(stop.job)
         former = look.record.former.get(split(stop.job)[1]) if look is not None else None
         if look is None or (look.job != stop.job and former is None):
@@ -353,7 +353,7 @@ class ManagedFlinkTarget(Closing):
         raise StopFailed(outcome.failure or f"application {name} was stopped without a snapshot")
 
     def _taken(self, asked: Operation) -> Snapshot | None:
-        """The snapshot of a job that goes on; None while it is being taken. Raises SavepointFailed."""
+        """The snapshot of a running job; None while it is being taken. Raises SavepointFailed."""
         name = split(asked.job)[0]
         found = self._service.snapshot(name, asked.request_id) if name else None
         if name is None or found is None or found.status not in ("CREATING", "READY"):
@@ -388,7 +388,7 @@ class ManagedFlinkTarget(Closing):
         return look
 
     def _snapshot_of(self, name: str, start: Start, source: str) -> str | None:
-        """The name of the snapshot of a start. Raises TargetError, StateRefused: it is not one of this application."""
+        """The snapshot name of a start. Raises TargetError, StateRefused if it is not one of this application."""
         if start.savepoint is None:
             return None
         owner, snapshot = split(start.savepoint)
@@ -404,7 +404,7 @@ class ManagedFlinkTarget(Closing):
         return snapshot
 
     def _script_properties(self, job: JobSpec, name: str, request: str) -> Mapping[str, str]:
-        """The properties of a script, whose object is written first, where it lies in one."""
+        """The properties of a script; a script in S3 is written first."""
         layout = self._layout
         if layout.s3 is None:
             return layout.inline(job.script, job.source)
@@ -428,9 +428,9 @@ class ManagedFlinkTarget(Closing):
         return key
 
     def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
-        """Give an application its properties, unless it has them, and see that it holds them as they were given.
+        """Set an application's properties unless it has them, and check that it stored them.
 
-        Raises TargetError: somebody else changes it.
+        Raises TargetError if somebody else changes it.
         """
         name, version = look.application.name, look.application.version
         wanted = self._layout.own(groups)

@@ -1,5 +1,5 @@
-"""The Flink Kubernetes Operator: jobs that are custom resources, which the operator starts and stops.
+"""The Flink Kubernetes Operator: jobs are custom resources that the operator starts and stops.
 
-``api`` reads and writes them, ``resource`` says what one of them tells, ``manifest`` how it carries a script, and
-``target`` deploys by them.
+``api`` reads and writes them, ``resource`` interprets one of them, ``manifest`` embeds a script, and ``target`` deploys
+by them.
 """

@@ -60,7 +60,7 @@ def connect(access: Access) -> client.ApiClient:
 class KubernetesApi:
     """Custom resources of Flink, ConfigMaps and Secrets of one namespace.
 
-    Every method raises ApiError; ``unanswered`` tells that no answer came.
+    Every method raises ApiError; ``unanswered`` is set if no answer arrived.
     """
 
     def __init__(self, api_client: client.ApiClient, namespace: str) -> None:
@@ -97,7 +97,7 @@ class KubernetesApi:
         return self._flink("create", body["kind"], body=body, **_STRICT, **_dry(dry_run))
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        """Merge a patch into a resource. Raises Conflict: ``metadata.resourceVersion`` in it is not the present one."""
+        """Merge a patch into a resource. Raises Conflict if its ``metadata.resourceVersion`` is not the present one."""
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
     def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
@@ -194,7 +194,7 @@ class KubernetesApi:
                 raise
 
     def service(self, name: str, port: str) -> Endpoint:
-        """How a service is reached through the API server's proxy, so that this connection is enough."""
+        """The endpoint of a service through the API server's proxy, so that this connection is enough."""
         settings = self._client.configuration
         url = f"{settings.host}/api/v1/namespaces/{self.namespace}/services/{name}:{port}/proxy"
         token = _token(settings)
@@ -235,7 +235,7 @@ class KubernetesApi:
 
 
 class _Token(httpx.Auth):
-    """The bearer token of each request as it is at that time: that of a cloud's login, or of a pod, is renewed."""
+    """The bearer token of each request, read at that time: a cloud login's or a pod's token is renewed."""
 
     def __init__(self, settings: client.Configuration) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""What is written to the API server: whole resources, and patches of them."""
+"""Documents for the API server: whole resources, and patches of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ScriptFile:
 
 
 def _parallelism(job: JobSpec) -> int:
-    """What the settings of a job say of its parallelism; 0: nothing that is a number."""
+    """The parallelism in a job's settings; 0 if there is no number."""
     given = job.settings.get("parallelism.default", "").strip()
     return int(given) if given.isdecimal() else 0
 
@@ -91,7 +91,7 @@ def starting(
 
 
 def left_by(resource: FlinkResource) -> Snapshot | None:
-    """The savepoint that the last stop of a resource left; None where it left none, or a checkpoint in its place."""
+    """The savepoint of a resource's last stop; None if there is none, or a checkpoint in its place."""
     note, found = resource.note(STOPPED), resource.upgrade_savepoint
     lacking = not resource.ended or note.get("failed") or checkpoint_number(found) is not None
     return None if lacking or same_snapshot(found, note.get("before")) else found
@@ -108,10 +108,10 @@ def next_of(name: str) -> str:
 
 
 def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> ScriptFile:
-    """What keeps the script of a start, where the manifest mounts it.
+    """The ConfigMap or Secret with the script of a start, where the manifest mounts it.
 
-    A ConfigMap is named by its content, so that one script has one. The name of a Secret says nothing of what is in
-    it, a hash of which would let passwords be guessed: it is named by the request.
+    A ConfigMap is named by its content, so that one script has one. A Secret is named by the request instead: a hash of
+    its content would allow passwords to be guessed.
     """
     secret = bool(placeholders(job.script))
     texts = manifest.files(text)
@@ -132,7 +132,7 @@ def note_digest(body: dict[str, Any], kept: FlinkResource) -> None:
 
 
 def patch_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch (RFC 7386) that makes the spec that of ``body``, beside its labels and annotations."""
+    """The merge patch (RFC 7386) that turns the spec into that of ``body``, with its labels and annotations."""
     metadata = {key: body["metadata"][key] for key in ("labels", "annotations")}
     return {"metadata": metadata, "spec": _merge_patch(document.get("spec") or {}, body["spec"])}
 
@@ -148,7 +148,7 @@ def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, An
 
 
 def secret_places(resource: Mapping[str, Any]) -> list[str]:
-    """Where literal secrets stand in the spec and the annotations of a resource."""
+    """Places of literal secrets in the spec and the annotations of a resource."""
     annotations = resource["metadata"].get("annotations") or {}
     # What notes a start names keys of settings.
     notes = {key: value for key, value in annotations.items() if key != STARTED}
@@ -156,7 +156,7 @@ def secret_places(resource: Mapping[str, Any]) -> list[str]:
 
 
 def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
-    """Where literal secrets stand in a part of a resource."""
+    """Places of literal secrets in a part of a resource."""
     if isinstance(part, Mapping):
         if "name" in part and "value" in part:  # of an environment variable
             yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))

@@ -1,8 +1,8 @@
-"""What the next resource of a name is made of, kept while there is none: a run that dies in between loses nothing.
+"""The spec for the next resource of a name, kept while there is none: a run that dies in between loses nothing.
 
-It stands in a ConfigMap of its own. Whoever may read ConfigMaps may often not read the resources of Flink, so a
-document with a literal secret in it (``s3.secret-key``) stands in a Secret, and the ConfigMap says so. That Secret is
-one for all deployments, for its name is in the Role: so no right to read any other is asked for.
+It is stored in a ConfigMap. Readers of ConfigMaps often may not read Flink's resources, so a document with a literal
+secret (``s3.secret-key``) is stored in a Secret, and the ConfigMap refers to it. There is one such Secret for all
+deployments, because the Role names it: no right to read any other is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE, _FOLLOWS, _SECRET_FILE = "resource.json", "follows", "secret"
 
 
 class Following:
-    """What the next resources of a namespace are made of. Every method raises ApiError."""
+    """Specs for the next resources of a namespace. Every method raises ApiError."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
@@ -41,7 +41,7 @@ class Following:
         self._api.keep(next_of(name), files, {DEPLOYMENT: name}, dry_run=dry_run)
 
     def find(self, name: str) -> FlinkResource | None:
-        """What the next resource of a name is to be made of; None where the former one was not deleted."""
+        """The spec for the next resource of a name; None if the former one was not deleted."""
         text = self._api.kept(next_of(name), _FILE)
         if text is None and (secret := self._api.kept(next_of(name), _SECRET_FILE)) is not None:
             text = self._api.entry(secret, name)

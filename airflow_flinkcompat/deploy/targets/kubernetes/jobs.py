@@ -1,7 +1,7 @@
-"""Looking at jobs that are custom resources: by the operator's word, and by the word of their JobManager.
+"""Status of jobs that are custom resources, from the operator and from their JobManager.
 
-The operator looks at its jobs once a minute, and tries for ever what Flink refused; the JobManager of an application is
-there after its job is, and goes with it. So neither is asked alone.
+The operator looks at its jobs once a minute, and retries for ever what Flink refused. The JobManager of an application
+starts after its job and ends with it. So neither is asked alone.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class KubernetesJobs(Closing):
         self._api.close()
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Have what the placeholders stand for masked from now on."""
+        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
@@ -127,7 +127,7 @@ class KubernetesJobs(Closing):
         return replace(said, job_id=current.ref, name=current.job_name, fault=said.fault or fault_of(current.error))
 
     def _said_of(self, current: FlinkResource) -> JobStatus | None:
-        """What the JobManager says of a job; None where there is none, or the JobManager is not there (any more)."""
+        """The JobManager's status of a job; None if there is none, or the JobManager is absent."""
         if current.flink_job is None or not (current.reconciled or current.wants_suspended):
             return None
         try:
@@ -140,7 +140,7 @@ class KubernetesJobs(Closing):
             raise
 
     def _over(self, current: FlinkResource) -> bool:
-        """Whether no job of it runs: by the operator's word, and by the JobManager's where that knows more."""
+        """True if no job of it runs: by the operator, and by the JobManager if that knows more."""
         if current.ended and current.reconciled:
             return True
         if not current.ended and not (current.reconciled and not current.wants_suspended):
@@ -162,7 +162,7 @@ class KubernetesJobs(Closing):
         )
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What Flink's own checkpoint statistics name."""
+        """The state that Flink's own checkpoint statistics name."""
         current = self._of(job)
         jobs, id_ = self._in_flink_of(job, current)
         proof = jobs.restored_from(id_)
@@ -175,7 +175,7 @@ class KubernetesJobs(Closing):
 
     # ------------------------------------------------------------------------------------------------- capabilities
     def deployed(self, name: str) -> Deployed | None:
-        """What the resource of this name describes, as long as its job has not ended."""
+        """The job that the resource of this name describes, as long as it has not ended."""
         for each in self._resources():
             if name not in (each.job_name, each.name) or self._over(each):
                 continue
@@ -194,7 +194,7 @@ class KubernetesJobs(Closing):
     def carried_over(self, job: JobRef) -> Snapshot | None:
         """The savepoint that the operator recorded when it upgraded the resource.
 
-        It records ``initialSavepointPath`` there, too: of a resource made anew, and of ``savepointRedeployNonce``.
+        It also records ``initialSavepointPath`` there: of a re-created resource, and of ``savepointRedeployNonce``.
         """
         current = self._of(job)
         if current is None or current.began_with(current.upgrade_savepoint):
@@ -202,7 +202,7 @@ class KubernetesJobs(Closing):
         return current.upgrade_savepoint
 
     def edits(self, job: JobRef) -> str | None:
-        """What its resource has otherwise than the manifest, or lets Flink do with its state."""
+        """Differences between its resource and the manifest, or other handling of its state."""
         current = self._of(job)
         if current is None:
             return None
@@ -224,7 +224,7 @@ class KubernetesJobs(Closing):
         )
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went, by its JobManager; nothing of one that was never accepted, or was refused before that."""
+        """The history of a job from its JobManager; empty for a job that was never accepted."""
         current = self._of(job)
         refused = current is not None and current.in_vain and not (current.reconciled and current.flink_job)
         if current is not None and (refused or current.unaccepted):
@@ -233,7 +233,7 @@ class KubernetesJobs(Closing):
         return jobs.job_history(id_)
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """Whether any task of the job ran."""
+        """True if any task of the job ran."""
         current = self._find(resource_of(job))
         if current is None or job not in (current.ref, current.name):
             return False if current is not None and current.note(REFUSED).get("job") == job else None
@@ -242,9 +242,9 @@ class KubernetesJobs(Closing):
         return self._jobs_of(current).ever_ran(JobRef(current.flink_job))
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
-        """The latest ``completed`` checkpoint or ``savepoint`` of a job, by its JobManager.
+        """The latest ``completed`` checkpoint or ``savepoint`` of a job, from its JobManager.
 
-        That of an application goes with its job; a session cluster tells of one that was stopped, too.
+        An application's statistics end with its job; a session cluster keeps those of a stopped job.
         """
         current = self._find(resource_of(job))
         if current is None:
@@ -262,7 +262,7 @@ class KubernetesJobs(Closing):
             raise
 
     def request_checkpoint(self, job: JobRef) -> None:
-        """Ask the JobManager for a checkpoint beside the job's own interval."""
+        """Ask the JobManager for a checkpoint independent of the job's own interval."""
         jobs, id_ = self._in_flink(job)
         jobs.request_checkpoint(id_)
 
@@ -272,7 +272,7 @@ class KubernetesJobs(Closing):
         return jobs.source_offsets(id_)
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
-        """The job's page under ``ui_url``, in which ``{namespace}`` and ``{cluster}`` stand for what an Ingress has."""
+        """The job's page under ``ui_url``, in which ``{namespace}`` and ``{cluster}`` are replaced for an Ingress."""
         current = self._of(job)
         if current is None:
             return None
@@ -294,11 +294,11 @@ class KubernetesJobs(Closing):
         return FlinkResource(found)
 
     def _unchanged_seconds(self, resource: FlinkResource) -> float:
-        """For how long a resource has been seen as it was at the latest look."""
+        """Seconds for which a resource has been unchanged as of the latest look."""
         return time.monotonic() - self._first_seen[resource.name][1]
 
     def _of(self, job: JobRef) -> FlinkResource | None:
-        """The resource that describes this very job; a name without a request is whatever job that resource has now."""
+        """The resource that describes this very job; a name without a request means its present job."""
         found = self._find(resource_of(job))
         return found if found is not None and job in (found.ref, found.name) else None
 
@@ -326,7 +326,7 @@ class KubernetesJobs(Closing):
         return self._jobs_of(current), JobRef(current.flink_job)
 
     def _why(self, resource: FlinkResource | None) -> str:
-        """What the operator says went wrong, to be put after a message."""
+        """The operator's error, as an addition to a message."""
         why = resource.why(self._runner.redactor) if resource is not None else None
         return f" ({why})" if why else ""
 
@@ -337,7 +337,7 @@ def resource_of(job: JobRef) -> str:
 
 
 def located(url: str, namespace: str, cluster: str) -> str:
-    """An address in which ``{namespace}`` and ``{cluster}`` stand for those of a JobManager."""
+    """An address with ``{namespace}`` and ``{cluster}`` replaced by those of a JobManager."""
     return url.replace("{cluster}", cluster).replace("{namespace}", namespace)
 
 

@@ -1,9 +1,9 @@
-"""The manifest a deployment is made of, and how the script travels in it.
+"""The manifest from which a resource is made, and the placeholder through which it receives the script.
 
-A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML, in whose ``spec.job.args`` one placeholder says
-where the script stands: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner that comes with
-this package), ``{script_uri}`` or ``{statements_uri}`` (a file of either, mounted from a ConfigMap or, with resolved
-placeholders, from a Secret), ``{script_path}`` or ``{statements_path}`` (the same as a plain path).
+A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML. One placeholder in its ``spec.job.args`` marks the
+place of the script: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner of this package),
+``{script_uri}`` or ``{statements_uri}`` (a file of either, mounted from a ConfigMap or, with resolved placeholders,
+from a Secret), ``{script_path}`` or ``{statements_path}`` (the same as a plain path).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a resource is made of where there is none yet, and where its script stands.
+    """Template of a new resource, and the place of its script.
 
-    ``args``: as the manifest has them, with the placeholder. ``spec``: of the whole resource.
+    ``args``: as in the manifest, with the placeholder. ``spec``: of the whole resource.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Manifest:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], place: str) -> Manifest:
-        """The manifest that a connection gives: ``manifest`` (YAML, or a path of it), or ``session_cluster`` alone."""
+        """The manifest of a connection: ``manifest`` (YAML, or its path), or ``session_cluster`` alone."""
         given, cluster = settings.get("manifest"), settings.get("session_cluster")
         if given:
             return cls._read(given, f"{place}: manifest")
@@ -91,17 +91,17 @@ class Manifest:
 
     @property
     def mounts(self) -> bool:
-        """Whether the script is a file in the JobManager."""
+        """True if the script is a file in the JobManager."""
         return any(each in arg for arg in self.args for each in _MOUNTED)
 
     @property
     def reads_script_file(self) -> bool:
-        """Whether the script's own text is read of a file, and not its statements."""
+        """True if the script's own text is read from a file, not its statements."""
         return any(each in arg for arg in self.args for each in _SCRIPTS)
 
     @property
     def _reads_statements(self) -> bool:
-        """Whether that file holds the statements for the runner of this package."""
+        """True if that file holds the statements for the runner of this package."""
         return any(each in arg for arg in self.args for each in _STATEMENTS)
 
     @property
@@ -112,13 +112,13 @@ class Manifest:
 
     @property
     def needs_sql_driver(self) -> bool:
-        """Whether Flink's own ``SqlDriver`` runs the script, which Flink 1.x does not have."""
+        """True if Flink's own ``SqlDriver`` runs the script, which Flink 1.x lacks."""
         return (self.spec.get("job") or {}).get("entryClass") == DRIVER
 
     def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
-        """Which of what says the engine is another one in a resource than here, in words; empty where none is.
+        """Engine fields that differ between a resource and this manifest; empty if none.
 
-        ``of_job``: also of what runs the script, which a deployment writes anew.
+        ``of_job``: include the program that runs the script, which a deployment writes anew.
         """
         engine = (("image", "flinkVersion", "deploymentName"), spec, self.spec)
         runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})
@@ -174,7 +174,7 @@ class Manifest:
         return found
 
     def files(self, text: str) -> dict[str, str]:
-        """What is mounted of a script: itself, and its statements where the runner of this package reads them."""
+        """The mounted files of a script: itself, and its statements if the runner of this package reads them."""
         if not self.mounts:
             return {}
         return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if self._reads_statements else {})}
@@ -223,7 +223,7 @@ def require_name(name: str) -> str:
 
 
 def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[str, Any]:
-    """The pod template with the script's file in it, beside whatever else it has."""
+    """The pod template with the script's file added."""
     found: dict[str, Any] = copy.deepcopy(dict(template))
     pod = found.setdefault("spec", {})
     source = {"secret": {"secretName": file}} if secret else {"configMap": {"name": file}}

@@ -1,7 +1,7 @@
-"""What a repository is to hold of a resource that Argo CD or Flux writes, so that the operator upgrades its job.
+"""Repository content for a resource that Argo CD or Flux writes, so that the operator upgrades its job.
 
-One merge is the operator's own upgrade in one step. So its modes and options are written such that it takes a savepoint
-or does nothing, and what came of it is judged afterwards.
+One merge is the operator's own upgrade in one step. Its modes and options are therefore written such that it takes a
+savepoint or does nothing, and its outcome is judged afterwards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PARALLELISM = "parallelism.default"
 
 
 def require_plannable(manifest: Manifest, job: JobSpec) -> None:
-    """Raises ScriptRefused: what nobody but the runner of this package can read would have to be made a Secret of."""
+    """Raise ScriptRefused for a placeholder that only the runner of this package could read from a Secret."""
     found = next(iter(placeholders(job.script)), None)
     if found is not None and not manifest.reads_script_file:
         raise ScriptRefused(
@@ -123,7 +123,7 @@ def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: s
 
 
 def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a deployment sets of a spec."""
+    """The fields of a spec that a deployment sets."""
     keys = [*_JOB_KEYS, *(["parallelism"] if _PARALLELISM in job.settings else [])]
     configuration = spec["flinkConfiguration"]
     ours = {
@@ -134,7 +134,7 @@ def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str
 
 
 def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
-    """What the operator makes of the merge, and what is not seen to until it is done."""
+    """Effects of the merge through the operator, and what is unchecked until then."""
     after = "The next run of the deployment records it once the job runs and Flink says"
     if base is None:
         return [
@@ -162,7 +162,7 @@ class _Dumper(yaml.SafeDumper):
     """Writes texts of several lines as such."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Nothing is written as a reference to what stands elsewhere."""
+        """Write no YAML aliases."""
         return True
 
 

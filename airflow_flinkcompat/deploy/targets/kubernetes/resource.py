@@ -1,7 +1,7 @@
-"""One ``FlinkSessionJob`` or ``FlinkDeployment``: what its document says of the job, by operators of 1.7 to 1.15.
+"""One ``FlinkSessionJob`` or ``FlinkDeployment``: its job's status, for operators 1.7 to 1.15.
 
-Field history (the operator's releases): before 1.8 the reconciled generation stands in ``lastReconciledSpec`` alone;
-before 1.10 the savepoint of a stop is ``savepointInfo.lastSavepoint``, later ``upgradeSavepointPath``.
+Field history (the operator's releases): before 1.8 the reconciled generation is in ``lastReconciledSpec`` alone; before
+1.10 the savepoint of a stop is ``savepointInfo.lastSavepoint``, later ``upgradeSavepointPath``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PREFIX = "flinkcompat/"
 REQUEST = f"{PREFIX}request"
 """Label: the request of the start whose job the resource describes."""
 STARTED, STOPPED, REFUSED = f"{PREFIX}started", f"{PREFIX}stopped", f"{PREFIX}refused"
-"""Annotations, JSON: what the last start and the last stop wrote down, and the start that was refused last."""
+"""Annotations in JSON: records of the last start and stop, and the start that was refused last."""
 FILES = f"{PREFIX}files"
 """Annotation, JSON: the ConfigMaps and Secrets of its scripts, the latest first."""
 SUSPENDED, RUNNING = "suspended", "running"
@@ -32,7 +32,7 @@ KEPT = {
     "kubernetes.operator.savepoint.cleanup.enabled": "false",
     "kubernetes.operator.savepoint.dispose-on-delete": "false",
 }
-"""The operator's options by which no stop falls back, and no savepoint is deleted that the ledger may go back to."""
+"""Operator options that prevent fallbacks of a stop and deletion of savepoints that the ledger may use."""
 _NO_PATH = "KUBERNETES_OPERATOR_LAST_STATE"
 # What changes without another job coming of it, and what only says how to stop or to begin.
 _INCIDENTAL = frozenset(
@@ -100,17 +100,17 @@ class FlinkResource:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What it asks for."""
+        """The requested spec."""
         return self.document.get("spec") or {}
 
     @property
     def job(self) -> Mapping[str, Any]:
-        """What it asks for of its job; empty for a session cluster."""
+        """The requested job; empty for a session cluster."""
         return self.spec.get("job") or {}
 
     @property
     def wants_suspended(self) -> bool:
-        """Whether it asks for no job to run."""
+        """True if the spec asks for no running job."""
         return bool(self.job.get("state", RUNNING) == SUSPENDED)
 
     @property
@@ -120,10 +120,10 @@ class FlinkResource:
 
     @cached_property
     def digest(self) -> str:
-        """Of all in the spec that makes another job: neither what the operator reads for itself, nor what it scales.
+        """Digest of the spec's fields that make another job, without scaling and without fields of the operator.
 
-        The operator writes a resource once more, for its finalizer, and with its own defaults of what nobody gave
-        (measured on 1.7.0: ``parallelism: 0``, and the ``kind`` of a pod template).
+        The operator rewrites a resource once for its finalizer and with its defaults (measured on 1.7.0: ``parallelism:
+        0``, and the ``kind`` of a pod template).
         """
         spec = {key: value for key, value in self.spec.items() if key != "restartNonce"}
         spec["job"] = {key: value for key, value in self.job.items() if key not in _INCIDENTAL}
@@ -145,7 +145,7 @@ class FlinkResource:
         return sha256(json.dumps(_told(spec), sort_keys=True).encode()).hexdigest()
 
     def note(self, annotation: str) -> Mapping[str, Any]:
-        """What a start or stop wrote down; empty where there was none."""
+        """The record of a start or stop; empty if there was none."""
         text = (self.metadata.get("annotations") or {}).get(annotation)
         try:
             found = json.loads(text) if text else {}
@@ -155,7 +155,7 @@ class FlinkResource:
 
     @property
     def started(self) -> Mapping[str, Any]:
-        """What the start of this very spec wrote down; empty where somebody else changed the spec since."""
+        """The record of this very spec's start; empty if somebody else has changed the spec since."""
         note = self.note(STARTED)
         return note if note.get("spec") == self.digest else {}
 
@@ -174,17 +174,17 @@ class FlinkResource:
 
     @property
     def deleting(self) -> bool:
-        """Whether it is being deleted."""
+        """True while it is being deleted."""
         return "deletionTimestamp" in self.metadata
 
     @property
     def session_job(self) -> bool:
-        """Whether its job runs on a cluster that outlives it."""
+        """True if its job runs on a cluster that outlives it."""
         return "deploymentName" in self.spec
 
     @property
     def template(self) -> dict[str, Any]:
-        """What makes such a resource once more."""
+        """The document that re-creates the resource."""
         metadata = {key: dict(self.metadata.get(key) or {}) for key in ("labels", "annotations")}
         kept = {key: self.document[key] for key in ("apiVersion", "kind") if key in self.document}
         return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
@@ -200,7 +200,7 @@ class FlinkResource:
                 )
 
     def require_ours(self) -> None:
-        """Raises DeployRefused: a GitOps controller, or the resource it is made of, would undo what is written here."""
+        """Raise DeployRefused if a GitOps controller or an owner resource would undo our changes."""
         self.require_its_own()
         kind = self.document.get("kind")
         marks = {**(self.metadata.get("labels") or {}), **(self.metadata.get("annotations") or {})}
@@ -227,12 +227,12 @@ class FlinkResource:
     # ------------------------------------------------------------------------------------------------ what became of it
     @property
     def status(self) -> Mapping[str, Any]:
-        """What the operator says."""
+        """The operator's status."""
         return self.document.get("status") or {}
 
     @property
     def job_status(self) -> Mapping[str, Any]:
-        """What the operator says of the job."""
+        """The operator's status of the job."""
         return self.status.get("jobStatus") or {}
 
     @property
@@ -248,22 +248,22 @@ class FlinkResource:
 
     @property
     def error(self) -> str | None:
-        """What went wrong last, as the operator words it."""
+        """The last error in the operator's words."""
         found = self.status.get("error")
         return str(found) if found else None
 
     @property
     def error_digest(self) -> str | None:
-        """Tells one error from another."""
+        """A digest that distinguishes errors."""
         return sha256(self.error.encode()).hexdigest()[:12] if self.error else None
 
     def why(self, redactor: Callable[[str], str]) -> str | None:
-        """What went wrong last, in one line; None: nothing did."""
+        """The last error in one line; None if there is none."""
         return condense(_trace(self.error), redactor) if self.error else None
 
     @property
     def in_vain(self) -> bool:
-        """Whether what went wrong goes wrong again, however often the operator tries."""
+        """True if the error recurs however often the operator retries."""
         return self.error is not None and _IN_VAIN.search(self.error) is not None
 
     @property
@@ -272,7 +272,7 @@ class FlinkResource:
 
     @cached_property
     def _last(self) -> Mapping[str, Any]:
-        """What the operator brought about last, or is about to; empty: nothing yet."""
+        """The operator's last reconciled or pending spec; empty if there is none."""
         try:
             found = json.loads(self._reconciliation.get("lastReconciledSpec") or "{}")
         except ValueError:
@@ -281,7 +281,7 @@ class FlinkResource:
 
     @property
     def last_job(self) -> Mapping[str, Any]:
-        """The job as the operator brought it about last; it says ``suspended`` until a submission was accepted."""
+        """The job as last reconciled; its state is ``suspended`` until a submission was accepted."""
         return (self._last.get("spec") or {}).get("job") or {}
 
     @property
@@ -293,25 +293,25 @@ class FlinkResource:
 
     @property
     def reconciled(self) -> bool:
-        """Whether what is said of the job is said of this spec."""
+        """True if the status of the job refers to this spec."""
         return self.reconciled_generation >= self.generation and self._reconciliation.get("state") == "DEPLOYED"
 
     @property
     def noticed(self) -> bool:
-        """Whether the operator goes about this spec, or says that it has."""
+        """True if the operator works on this spec, or has finished it."""
         return self.reconciled_generation >= self.generation or self._reconciliation.get("state") != "DEPLOYED"
 
     @property
     def unaccepted(self) -> bool:
-        """Whether no job of this spec was ever accepted, and none of a former one is left."""
+        """True if no job of this spec was ever accepted, and none of a former one is left."""
         return bool(not self.reconciled and self.last_job.get("state", SUSPENDED) == SUSPENDED)
 
     @property
     def ended(self) -> bool:
-        """Whether no job of it runs, and none will by this spec, as far as the operator knows.
+        """True if the operator knows that no job of it runs, and none will by this spec.
 
-        Where it is not ``reconciled`` its JobManager has to confirm that: from 1.10 on the operator cancels a session
-        job in the background, and never says of the spec that asked for it that it was brought about.
+        If it is not ``reconciled``, its JobManager must confirm that. From 1.10 on the operator cancels a session job
+        in the background and never marks that spec as reconciled.
         """
         if not self.job:
             return True
@@ -320,9 +320,9 @@ class FlinkResource:
         return self.reconciled and self.job_state in TERMINAL
 
     def goes_on_from(self, savepoint: Snapshot) -> bool:
-        """Whether the operator would start it from this savepoint, were it told to run.
+        """True if the operator would start it from this savepoint.
 
-        It starts a suspended resource as that was suspended, whatever mode the spec asks for then.
+        It starts a suspended resource from the state of its suspension, whatever mode the spec then asks for.
         """
         last = self.last_job
         return bool(
@@ -335,13 +335,13 @@ class FlinkResource:
         )
 
     def began_with(self, savepoint: Snapshot | None) -> bool:
-        """Whether it is the one that the resource was told to begin with, now or when it was brought about last."""
+        """True if it is the savepoint that the resource names as its first, now or when last reconciled."""
         given = (job.get("initialSavepointPath") for job in (self.job, self.last_job))
         return any(each and same_snapshot(each, savepoint) for each in given)
 
     @property
     def drops_state(self) -> bool:
-        """Whether its job may leave state aside that fits nowhere, as it is asked for or was brought about last."""
+        """True if its job may drop state that fits nowhere, as requested or as last reconciled."""
         return any(job.get("allowNonRestoredState") for job in (self.job, self.last_job))
 
     @property
@@ -353,7 +353,7 @@ class FlinkResource:
 
     @property
     def coming_up(self) -> bool:
-        """Whether its JobManager may not answer yet: the operator saw neither that ready nor the job running."""
+        """True if its JobManager may not answer yet: the operator saw neither it ready nor the job running."""
         if self.session_job:
             return self.job_state in _COMING_UP
         return self.job_state in _COMING_UP or self.status.get("jobManagerDeploymentStatus") != "READY"
@@ -384,7 +384,7 @@ def _trace(error: str) -> str:
 
 
 def _plain_template(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a spec, whose pod template does not say that it is one."""
+    """A part of a spec, whose pod template lacks its ``kind``."""
     template = part.get("podTemplate")
     if not template:
         return dict(part)
@@ -392,7 +392,7 @@ def _plain_template(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(value: Any) -> Any:
-    """A part of a spec without what says nothing: zeros, empty texts, lists and objects."""
+    """A part of a spec without empty values: zeros, empty texts, lists and objects."""
     if isinstance(value, Mapping):
         told = {key: _told(part) for key, part in value.items()}
         return {key: part for key, part in told.items() if part}

@@ -1,9 +1,9 @@
-"""Savepoints of jobs that are custom resources: taken of jobs that go on, found, and deleted.
+"""Savepoints of jobs that are custom resources: taken of running jobs, found, and deleted.
 
-They are asked of the JobManager, under the caller's own trigger id, so that asking again is the same savepoint. Both
-ways of the operator are left alone: ``savepointTriggerNonce`` is a patch of the spec whose answer names no request, and
-``FlinkStateSnapshot`` (1.10 and later) needs another definition and another right. The operator takes no notice of such
-a savepoint, and a later suspension takes and records its own (run on 1.7.0).
+They are requested from the JobManager under the caller's own trigger id, so that a repeated request refers to the same
+savepoint. Neither way of the operator is used. ``savepointTriggerNonce`` is a patch of the spec whose answer names no
+request, and ``FlinkStateSnapshot`` (1.10 and later) needs another definition and another right. The operator ignores
+such a savepoint, and a later suspension takes and records its own (run on 1.7.0).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASKED = "******"
 
 
 class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
-    """What a target does with the savepoints of its resources."""
+    """Operations of a target on the savepoints of its resources."""
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Ask the JobManager, by default into the ``state.savepoints.dir`` of the resource or its cluster."""
@@ -34,7 +34,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def _taken(self, asked: Operation) -> Operation:
-        """A savepoint of a job that goes on, by its JobManager's word; also of one that has ended since."""
+        """A savepoint of a running job from its JobManager; also if the job has ended since."""
         assert asked.job is not None
         current = self._find(resource_of(asked.job))
         flink_job = self._flink_job(asked.job, current)
@@ -43,7 +43,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return replace(self._jobs_of(current).poll(replace(asked, job=flink_job)), job=asked.job)
 
     def _flink_job(self, job: JobRef, current: FlinkResource | None) -> JobRef | None:
-        """The id in Flink of a job, also of one that was stopped or followed by another; None: it is not known."""
+        """The Flink id of a job, including one that was stopped or replaced; None if unknown."""
         if current is not None and job in (current.ref, current.name) and current.flink_job is not None:
             return JobRef(current.flink_job)
         stopped = current.note(STOPPED) if current is not None else {}
@@ -51,11 +51,11 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return None if found is None else JobRef(found)
 
     def savepoint_root(self) -> str | None:
-        """None: the operator puts the savepoint of a stop where the resource says, and nowhere else."""
+        """None: the operator puts the savepoint of a stop where the resource states, and nowhere else."""
         return None
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
-        """What the stop wrote down of it; of a stop by others, what the JobManager of a session cluster remembers."""
+        """The savepoint in the record of its stop; for stops by others, from the JobManager of a session cluster."""
         current = self._find(resource_of(job))
         if current is None:
             return None
@@ -67,11 +67,11 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
 
     def dispose(self, snapshot: Snapshot) -> None:
-        """Have a JobManager delete it: that of the session cluster, or of an application that keeps its own there."""
+        """Have a JobManager delete it: that of the session cluster, or of an application that stores its own there."""
         self._keeper(snapshot).dispose(snapshot)
 
     def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:
-        """Who can reach a savepoint. Raises TargetError: no JobManager runs now."""
+        """The JobManager that can reach a savepoint. Raises TargetError if none runs now."""
         cluster = self._manifest.spec.get("deploymentName")
         if cluster is not None:
             return self._jobs_at(str(cluster))
@@ -90,7 +90,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         """Flink's options in the job's resource, over those of the session cluster's ``FlinkDeployment``.
 
-        The manifest stands in for a resource that is not there. The parallelism of a resource wins over an option.
+        The manifest replaces a missing resource. The parallelism of a resource overrides an option.
         """
         current = self._find(resource_of(job)) if job else None
         spec = current.spec if current is not None else self._manifest.spec

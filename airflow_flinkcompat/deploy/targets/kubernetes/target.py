@@ -1,10 +1,10 @@
-"""Deploying by custom resources of the Flink Kubernetes Operator, in two phases: suspend with savepoint, then start.
+"""Deploying by custom resources of the Flink Kubernetes Operator: suspend with savepoint, then start.
 
-The operator's own upgrade in one step is never used: it chooses the state itself, and falls back without a word. What a
-request came to stands in the resource: its label and annotations are written in the same patch as its spec, under the
-``resourceVersion`` that was read, so a patch has landed whole or not at all. A resource goes on in place only where the
-operator would start it from the very state that is wanted; else it is deleted and made anew. What it is made anew from
-is kept before, so that a run that dies in between loses nothing.
+The operator's own upgrade in one step is never used: it chooses the state itself, and falls back silently. The outcome
+of a request is in the resource. Its label and annotations are written in the same patch as its spec, under the
+``resourceVersion`` that was read, so a patch has landed whole or not at all. A resource is resumed in place only if the
+operator would start it from the very state that is wanted. Otherwise it is deleted and re-created. The spec for that is
+stored before, so that a run that dies in between loses nothing.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class KubernetesTarget(KubernetesSavepoints):
     def connect(cls, access: Access) -> Self:
         """The target of a connection: ``kubernetes_conn_id``, ``namespace``, ``session_cluster`` or ``manifest``.
 
-        ``jobmanager_url`` is where JobManagers answer directly (``http://{cluster}-rest.{namespace}:8081``). Without a
-        connection each of them is a variable of the environment, ``FLINKCOMPAT_NAMESPACE`` say.
+        ``jobmanager_url`` is the direct address of JobManagers (``http://{cluster}-rest.{namespace}:8081``). Without a
+        connection each of them is an environment variable, such as ``FLINKCOMPAT_NAMESPACE``.
         """
         settings = access.settings
         if settings is None:
@@ -119,7 +119,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------- validate, start
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script for what stands in the way, and have the API server validate the resource (a dry run)."""
+        """Read the script for obstacles, and have the API server validate the resource (a dry run)."""
         current, base = self._checked(job)
         if current is not None:
             current.require_ours()
@@ -129,9 +129,9 @@ class KubernetesTarget(KubernetesSavepoints):
         return _NOT_PLANNED
 
     def _try_files(self, job: JobSpec, body: Mapping[str, Any], base: FlinkResource | None) -> None:
-        """Have the API server say whether what a start, and a way back, keep beside the resource could be written.
+        """Check with the API server that the files of a start, and of a way back, could be written.
 
-        Raises TargetError: it could not.
+        Raises TargetError if not.
         """
         name, file = name_of(job), self._file(job, _NO_REQUEST)
         if self._manifest.mounts:
@@ -178,7 +178,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return plan_of(self._manifest, job, current, mode, body, self._api.namespace)
 
     def _checked(self, job: JobSpec) -> tuple[FlinkResource | None, FlinkResource | None]:
-        """The resource of a job, and what the next one is made of. Raises ScriptRefused, TargetError: it cannot run."""
+        """The resource of a job, and the spec of the next one. Raises ScriptRefused, TargetError if it cannot run."""
         self._check(job)
         self._check_driver()
         name = name_of(job)
@@ -233,7 +233,7 @@ class KubernetesTarget(KubernetesSavepoints):
             self._drop_next(name)
 
     def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
-        """Have a resource be the one that is wanted: changed in place, or made anew."""
+        """Make a resource match the wanted one: changed in place, or re-created."""
         if current is not None and start.savepoint is not None:
             current = self._going_on(current, start.savepoint, body)
             if current is None:
@@ -243,12 +243,12 @@ class KubernetesTarget(KubernetesSavepoints):
         self._create(body)
 
     def _settled(self, current: FlinkResource) -> FlinkResource | None:
-        """A suspended resource once the operator has written down what it did; None: it is gone.
+        """A suspended resource once the operator has recorded the suspension; None if it is gone.
 
-        The operator says that a job is suspended before it has come to the end of that, which for an application is
-        that its JobManager is gone. Where the resource is written to in between, it takes its own status for somebody
-        else's and forgets the stop: it then asks a JobManager that is gone until that times out, or starts no job
-        (measured on 1.7.0 and 1.15.0).
+        The operator reports a job as suspended before it has finished, which for an application means before its
+        JobManager is gone. If the resource is written in between, the operator takes its own status for somebody else's
+        and forgets the stop. It then asks an absent JobManager until that times out, or starts no job (measured on
+        1.7.0 and 1.15.0).
         """
         quiet = self.quiet_seconds[self._manifest.kind]
 
@@ -263,7 +263,7 @@ class KubernetesTarget(KubernetesSavepoints):
             return overdue.last if isinstance(overdue.last, FlinkResource) else current
 
     def _going_on(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
-        """Have the resource go on as it is; where the operator does not, the resource that has to be made anew."""
+        """Resume the resource in place; if the operator does not, return the resource that must be re-created."""
 
         def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
             return patch_of(seen.document, body) if seen.goes_on_from(savepoint) else None
@@ -273,10 +273,11 @@ class KubernetesTarget(KubernetesSavepoints):
         return self._forgotten(current) if current.session_job and current.flink_job else None
 
     def _forgotten(self, suspended: FlinkResource) -> FlinkResource | None:
-        """A session job that the operator holds for started although it started none; None: it goes about that.
+        """A session job that the operator takes for started although it started none; None if it works on it.
 
-        It writes a status up to three times. Where the resource is changed before the last one, it goes on from what it
-        knew before the stop: the job runs, and so the start has nothing to do (measured on 1.7.0, in 1 of 40 starts).
+        The operator writes a status up to three times. If the resource changes before the last one, it continues with
+        its knowledge from before the stop: the job runs, and the start has nothing to do (measured on 1.7.0, in 1 of 40
+        starts).
         """
 
         def same_job(seen: FlinkResource) -> bool:
@@ -296,7 +297,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ---------------------------------------------------------------------------------------------------------- stop
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Have the operator suspend the job with a savepoint, where the resource's ``state.savepoints.dir`` says."""
+        """Have the operator suspend the job with a savepoint in the resource's ``state.savepoints.dir``."""
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         current = self._of(job)
         if current is None:
@@ -326,7 +327,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return operation
 
     def poll(self, operation: Operation) -> Operation:
-        """What the resource says became of it."""
+        """Read the outcome from the resource."""
         if operation.verb is Verb.START:
             made = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
             # A copy of a resource has its labels, too.
@@ -377,9 +378,9 @@ class KubernetesTarget(KubernetesSavepoints):
         return final
 
     def _take_back_failed(self, current: FlinkResource, note: Mapping[str, Any]) -> None:
-        """Ask for no stop any more that failed: the operator would try it for ever, and end the job unnoticed then.
+        """Withdraw a failed stop: the operator would retry it for ever, and later end the job unnoticed.
 
-        Raises StopFailed: it failed, and the job goes on.
+        Raises StopFailed if it failed and the job still runs.
         """
 
         def failed(seen: FlinkResource) -> bool:
@@ -394,7 +395,7 @@ class KubernetesTarget(KubernetesSavepoints):
             raise StopFailed(reason)
 
     def cancel(self, job: JobRef) -> None:
-        """Have the operator suspend the job without a savepoint, and wait for that; withdraw one never accepted."""
+        """Have the operator suspend the job without a savepoint, and wait for it; withdraw one never accepted."""
         current = self._of(job)
         if current is None or self._over(current):
             return
@@ -413,7 +414,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------------ resources
     def _withdraw(self, current: FlinkResource) -> None:
-        """Delete a resource of which no job was accepted: the operator would try it for ever, also a suspended one."""
+        """Delete a resource without an accepted job: the operator would retry it for ever, even a suspended one."""
         following = None
         files: list[str] = list(current.note(FILES).get("names") or ())
         if not current.note(STARTED).get("first"):
@@ -434,9 +435,9 @@ class KubernetesTarget(KubernetesSavepoints):
             self._drop(each)
 
     def _never_ran(self, current: FlinkResource) -> bool:
-        """Whether Flink itself says of what it refused that no task of it ran: the operator's first error alone does.
+        """True if Flink itself reports that no task of the refused job ran; only the operator's first error shows it.
 
-        Each further try of the operator is refused because a job of this id was submitted already (measured on 1.7.0).
+        Each further try is refused because a job of this id was submitted already (measured on 1.7.0).
         """
         if current.error is None or current.flink_job is None or not current.session_job:
             return False
@@ -464,10 +465,10 @@ class KubernetesTarget(KubernetesSavepoints):
         self._await_gone(seen)
 
     def _observed(self, current: FlinkResource) -> FlinkResource:
-        """A resource whose session job has ended once the operator knows that. Raises Overdue.
+        """A resource whose session job has ended, once the operator knows it. Raises Overdue.
 
-        Else it would cancel that job for ever and never let the resource go (measured on 1.7.0). It looks when it is
-        asked for something: a suspension, of which nothing comes any more.
+        Otherwise the operator would cancel that job for ever and never release the resource (measured on 1.7.0). It
+        looks when something is requested: a suspension, which has no effect any more.
         """
         if not current.session_job or current.ended or current.unaccepted or not self._over(current):
             return current
@@ -481,7 +482,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return seen or current
 
     def _await_gone(self, current: FlinkResource) -> None:
-        """Wait for the end of a resource, and for its JobManager's word that no job of it is left. Raises Overdue."""
+        """Wait until a resource is gone and its JobManager reports no job of it. Raises Overdue."""
         flink_jobs = {current.flink_job}
 
         def look() -> FlinkResource | None:
@@ -496,7 +497,7 @@ class KubernetesTarget(KubernetesSavepoints):
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
 
     def _kept(self, name: str) -> FlinkResource | None:
-        """What the next resource of a name is to be made of, where the former one was deleted."""
+        """The spec for the next resource of a name, if the former one was deleted."""
         return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
@@ -515,7 +516,8 @@ class KubernetesTarget(KubernetesSavepoints):
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.
 
-        ``patch`` is asked of each state that is written to; None: of this one it does not hold, and False is returned.
+        ``patch`` receives each state that is written to; if it returns None the patch does not apply, and False is
+        returned.
         """
 
         def write(seen: FlinkResource) -> bool:
@@ -547,7 +549,7 @@ class KubernetesTarget(KubernetesSavepoints):
         raise TargetError(f"{self._manifest.kind} {read.name} changes too fast to be written to: try again")
 
     def _dry_run(self, current: FlinkResource | None, body: Mapping[str, Any]) -> FlinkResource:
-        """The resource as the API server would keep it, also where another run makes one of this name just now."""
+        """The resource as the API server would store it, even if another run creates one of this name right now."""
         if current is None:
             try:
                 return FlinkResource(self._api.create(body, dry_run=True))
@@ -601,7 +603,7 @@ class KubernetesTarget(KubernetesSavepoints):
         self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
 
     def _drop_unnamed(self, file: ScriptFile, name: str) -> None:
-        """Delete the file of a start that was refused, unless a resource names it: nothing else would know of it."""
+        """Delete the file of a refused start unless a resource names it: nothing else would know of it."""
         if not self._manifest.mounts:
             return
         try:
@@ -645,7 +647,7 @@ def _name(document: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _unknown_where_unanswered(job: JobSpec) -> Iterator[None]:
-    """Of a start without an answer nobody knows what became."""
+    """Report the outcome of a start without an answer as unknown."""
     try:
         yield
     except ApiError as error:

@@ -1,8 +1,8 @@
-"""What deployments, job instances and savepoints of the platform say, and what is written into a deployment.
+"""Deployments, job instances and savepoints of the platform, and the fields written into a deployment.
 
-The platform has no token for a request. What it does copy into every job instance is the configuration of the
-deployment as it was at the start, so a start leaves its request's id there, and in a label, by which a deployment is
-found again. A stop leaves its id in a label too, with the number of stops of that job that had failed before it.
+The platform has no token for a request. It copies the configuration of the deployment at the start into every job
+instance. A start therefore leaves its request id there, and in a label by which the deployment is found. A stop leaves
+its id in a label too, with the number of failed stops of that job before it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def state_of(job: Any) -> str:
 
 
 def is_active(job: Any) -> bool:
-    """Whether a job instance has not ended."""
+    """True if a job instance has not ended."""
     return state_of(job) not in TERMINAL
 
 
@@ -83,7 +83,7 @@ def configuration(of: Any) -> dict[str, str]:
 
 
 def given_settings(of: Any) -> dict[str, str] | None:
-    """The settings that a start gave a deployment or a job instance; None where none of them is known to be one."""
+    """The settings that a start gave a deployment or job instance; None if none is known to be one."""
     found = configuration(of)
     if OWN_KEYS not in found:
         return None
@@ -91,19 +91,19 @@ def given_settings(of: Any) -> dict[str, str] | None:
 
 
 def is_sql(deployment: Any) -> bool:
-    """Whether a deployment runs a script in SQL, and no jar or program."""
+    """True if a deployment runs a SQL script, and no jar or program."""
     return deployment.artifact is not None and deployment.artifact.kind == SQL
 
 
 def script_of(of: Any) -> str | None:
-    """The script of a deployment or a job instance; None where it is no job in SQL."""
+    """The script of a deployment or a job instance; None if it is no SQL job."""
     sql = of.artifact.sql_artifact if of.artifact else None
     return None if sql is None or sql.sql_script is None else str(sql.sql_script)
 
 
 @dataclass(frozen=True)
 class StopMark:
-    """Which request stops the job of a deployment, and how many stops of that job had failed before."""
+    """The request that stops a deployment's job, and the number of failed stops of that job before it."""
 
     request_id: str
     failed_before: int
@@ -128,7 +128,7 @@ def stop_savepoints(savepoints: Iterable[Any], mark: StopMark | None, request_id
 
 
 def failed_stops(savepoints: Iterable[Any]) -> int:
-    """How many stops of a job instance left a savepoint that failed."""
+    """Number of stops of a job instance that left a failed savepoint."""
     failed = (each for each in savepoints if savepoint_state(each) == SAVEPOINT_FAILED)
     return sum(each.savepoint_origin == STOPPED_BY for each in failed)
 
@@ -143,17 +143,17 @@ def savepoint_state(savepoint: Any) -> str:
 
 
 def failure_of(status: Any) -> str:
-    """Why a job instance or a savepoint failed, as the platform says."""
+    """The platform's reason for the failure of a job instance or a savepoint."""
     failure = getattr(status, "failure", None)
     said = (failure.message or failure.reason) if failure else None
     return str(said or "no reason given")
 
 
 def same_location(shown: str | None, path: str | None) -> bool:
-    """Whether a place that the platform shows and a path of Flink's are those of one savepoint.
+    """True if a place that the platform shows and a Flink path belong to the same savepoint.
 
-    The platform may write the bucket otherwise (``https://oss/bucket`` for ``oss://bucket``), or name the folder in
-    which Flink's own lies, which is called ``savepoint-<job>-<12 random digits>``.
+    The platform may write the bucket differently (``https://oss/bucket`` for ``oss://bucket``), or name the folder that
+    contains Flink's own, which is called ``savepoint-<job>-<12 random digits>``.
     """
     one, other = (re.sub(r"^\w+://", "", each or "").strip("/").split("/") for each in (shown, path))
     if one == other or (one[-1] == other[-1] and one[-1].startswith(_FOLDER)):
@@ -175,9 +175,9 @@ def configured(models: Any, deployment: Any, **changes: Any) -> Any:
 def with_settings(
     deployment: Any | None, settings: Mapping[str, str], request_id: str
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """The configuration of a deployment that is to start with these settings, and the keys that it has no more.
+    """The configuration of a deployment with these settings, and the keys that it loses.
 
-    What was set up in the console stays; what an earlier start gave and this one does not is taken away.
+    Console settings stay; settings of an earlier start that this one lacks are removed.
     """
     given = {key: value for key, value in settings.items() if key != JOB_NAME}
     before = {} if deployment is None else dict(deployment.flink_conf or {})
@@ -187,9 +187,9 @@ def with_settings(
 
 
 def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:
-    """In which fields a deployment that was read back is not what was written.
+    """Fields in which a deployment differs from what was written.
 
-    Of maps, the keys that were given count, and those that are to be gone: the platform may add others.
+    In maps, only written and removed keys count: the platform may add others.
     """
     differing = []
     for name in _CONFIGURABLE:

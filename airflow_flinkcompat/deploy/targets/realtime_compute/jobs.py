@@ -1,4 +1,4 @@
-"""The half of the target that reads: deployments, the job instances of them, and their JobManagers by the proxy."""
+"""The reading half of the target: deployments, their job instances, and JobManagers through the proxy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CANCEL_SECONDS = 120.0
 
 
 class RealtimeComputeJobs(Closing):
-    """What a target tells of the job instances of a namespace, and how it ends one.
+    """Job instances of a namespace: their status, and how one is ended.
 
     Args:
         api: The OpenAPI of the namespace.
@@ -52,7 +52,7 @@ class RealtimeComputeJobs(Closing):
             jobmanager.close()
 
     def engine(self) -> EngineInfo:
-        """VVR, of the version that the settings name, else of the one that all deployments of the namespace run on."""
+        """VVR, in the version of the settings, else the one that all deployments of the namespace use."""
         pinned = self._api.settings.engine_version
         if pinned is not None:
             return EngineInfo("vvr", version_of(pinned, "engine_version"))
@@ -94,7 +94,7 @@ class RealtimeComputeJobs(Closing):
         return tuple(JobRef(job.job_id) for job in self._active(self._deployment(name)))
 
     def deployed(self, name: str) -> Deployed | None:
-        """Script, settings and engine version of the job instance that runs, which are not those of its deployment."""
+        """Script, settings and engine version of the running job instance, which may differ from its deployment's."""
         active = self._active(self._deployment(name))
         if len(active) > 1:
             both = " and ".join(job.job_id for job in active)
@@ -110,9 +110,9 @@ class RealtimeComputeJobs(Closing):
         return Deployed(JobRef(job.job_id), instances.script_of(job), instances.given_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What Flink's own checkpoint statistics name; where they do not tell, what the platform was asked for.
+        """The state that Flink's checkpoint statistics name; without them, the one that the platform was asked for.
 
-        Where they name a savepoint at a place that is none of the platform's, which one it is the platform declares.
+        If they name a savepoint outside the platform's places, the platform declares which one it is.
         """
         try:
             if flink := self._flink(job):
@@ -134,7 +134,7 @@ class RealtimeComputeJobs(Closing):
         return Proof(None, Strength.DECLARED if kind == "NONE" else Strength.UNKNOWN)
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went, as far as its JobManager is there and shows it."""
+        """The history of the job, as far as its JobManager exists and shows it."""
         try:
             flink = self._flink(job)
             seen = job_history(flink.jobmanager, flink.job_id) if flink else JobHistory(all_failures=False)
@@ -145,7 +145,7 @@ class RealtimeComputeJobs(Closing):
         return replace(seen, restored=self._savepoint_at(job, seen.restored)) if seen.restored else seen
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """Whether any task of the job ran; None once its JobManager is gone."""
+        """True if any task of the job ran; None once its JobManager is gone."""
         flink = self._shown(job)
         return state_stats.ever_ran(flink.jobmanager, flink.job_id) if flink else None
 
@@ -221,7 +221,7 @@ class _FlinkJob:
 
 
 def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
-    """A job that runs, where its JobManager may not be asked: Flink's own state as the platform repeats it."""
+    """A running job whose JobManager may not be asked: Flink's state as the platform repeats it."""
     running = job.status.running
     restarts = int(running.observed_flink_job_restarts or 0) if running else 0
     return replace(

@@ -1,7 +1,6 @@
-"""The calls of Realtime Compute's OpenAPI (version 2022-07-18), by the vendor's SDK.
+"""The calls of Realtime Compute's OpenAPI (version 2022-07-18) through the vendor's SDK.
 
-Nearly every answer is HTTP 200, and says inside whether the call succeeded. Values are the SDK's own models, which have
-no annotations.
+Nearly every answer is HTTP 200, with its success inside. Values are the SDK's own models, which have no annotations.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ class RealtimeComputeError(ApiError):
 
     @property
     def unanswered(self) -> bool:
-        """Whether the service did not say what became of the call: an error of its own servers says nothing of it."""
+        """True if the outcome of the call is unknown, as after an error of the service's own servers."""
         return self.status is None or self.status >= 500
 
     @property
     def throttled(self) -> bool:
-        """Whether the call was refused for coming too soon after others, so that nothing was done."""
+        """True if the call was refused for following others too fast, so that nothing was done."""
         return self.code.startswith(_THROTTLED)
 
     @property
     def denied(self) -> bool:
-        """Whether the caller has no right to the call."""
+        """True if the caller has no right to the call."""
         return self.status == _FORBIDDEN or bool(_NO_RIGHT.search(self.code))
 
     @property
     def absent(self) -> bool:
-        """Whether the service answered that what was asked for is not there."""
+        """True if the service answered that the object does not exist."""
         return not self.unanswered and not self.denied and bool(_ABSENT.search(f"{self.code} {self.reason}"))
 
 
@@ -119,7 +118,7 @@ class OpenApi(Closing):
         self.call("UpdateDeployment", deployment_id, request=request, repeat=False)
 
     def default_engine_version(self) -> str:
-        """What new deployments run on."""
+        """The engine version of new deployments."""
         return str(self.call("ListEngineVersionMetadata", namespace=False).data.default_engine_version)
 
     def validate(self, statement: Any) -> Any:
@@ -146,7 +145,7 @@ class OpenApi(Closing):
         self.call("StopJob", job_id, request=self.models.StopJobRequest(body=body), repeat=False)
 
     def flink(self, job_id: str, path: str) -> str:
-        """What the REST API of the JobManager of a job answers to a GET; asked once."""
+        """Answer of the REST API of a job's JobManager to a GET; asked once."""
         request = self.models.FlinkApiProxyRequest(
             flink_api_path=path, namespace=self.settings.namespace, resource_id=job_id, resource_type="jobs"
         )
@@ -170,7 +169,7 @@ class OpenApi(Closing):
 
     # --------------------------------------------------------------------------------------------------------- calls
     def _found(self, action: str, name: str) -> Any | None:
-        """One thing by its name; None where the service says that there is none."""
+        """One object by its name; None if the service reports that there is none."""
         try:
             found = self.call(action, name).data
         except RealtimeComputeError as error:
@@ -217,7 +216,7 @@ class OpenApi(Closing):
         return repeating(ask)
 
     def _refused(self, action: str, body: Any) -> RealtimeComputeError:
-        """An answer that says itself that nothing was done, or does not say that it was."""
+        """An answer that denies success, or does not state it."""
         if body is None or body.success is None:
             return RealtimeComputeError(f"{self.place} answered {action} without saying whether it succeeded")
         code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason given"))

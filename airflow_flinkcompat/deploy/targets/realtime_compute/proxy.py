@@ -1,4 +1,4 @@
-"""The JobManager of a job instance, through the OpenAPI's proxy, which passes GET requests on and nothing else."""
+"""The JobManager of a job instance through the OpenAPI's proxy, which only passes GET requests."""
 
 from __future__ import annotations
 

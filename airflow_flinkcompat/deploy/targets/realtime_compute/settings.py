@@ -1,6 +1,6 @@
-"""Which workspace of Realtime Compute a target is, and whose access key opens it: by a connection or the environment.
+"""Workspace of Realtime Compute and its access key, from a connection or the environment.
 
-The access key stands in the settings themselves, or in a connection of type ``alibaba_cloud`` that they name.
+The access key is in the settings themselves, or in a connection of type ``alibaba_cloud`` that they name.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Reader:
         return str(self.given.get(key) or "").strip() or None
 
     def named(self, key: str) -> str:
-        """How a key reads where it is set."""
+        """The name of a key at its source."""
         return f"{VARIABLE}{key.upper()}" if self.access.settings is None else key
 
     def required(self, key: str, what: str) -> str:

@@ -1,6 +1,6 @@
-"""Deployments of Realtime Compute as a target: one is found by its name, and a job of it is a job instance.
+"""Deployments of Realtime Compute as a target: found by name, with job instances as jobs.
 
-Start and stop are two phases, each with the state that it is given: never the platform's own idea of the latest one.
+Start and stop are two phases, each with an explicit state: never the platform's own idea of the latest one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
     """
 
     settle_seconds = 10.0
-    """How long the list of savepoints may lag behind the end of the job that made the last one."""
+    """Seconds for which the list of savepoints may lag behind the end of the job that made the last one."""
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -71,7 +71,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return cls(OpenApi(WorkspaceSettings.of(access)))
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
-        """What to click in the console."""
+        """The steps in the console."""
         return (
             f"in the console of namespace {self._api.settings.namespace}:\n"
             f"  deploy {statements}\n"
@@ -101,7 +101,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return "the platform validated the script; whether a savepoint fits it, its API does not check before the start"
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Write the script into the deployment, read it back, and start a job instance of it from the given state."""
+        """Write the script into the deployment, read it back, and start a job instance from the given state."""
         name = self._name(job, self._prepared(job))
         found = self._deployment(name)
         if found is not None and (own := self._instance(found, request_id)) is not None:
@@ -114,7 +114,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return Operation(Verb.START, request_id, started)
 
     def _instance(self, deployment: Any, request_id: str) -> JobRef | None:
-        """The job instance of a start that was made before. Raises TargetError: one of another start has not ended."""
+        """The job instance of an earlier start. Raises TargetError if one of another start has not ended."""
         jobs = self._api.jobs(deployment.deployment_id)
         if (own := instances.of_request(jobs, request_id)) is not None:
             return JobRef(own.job_id)
@@ -155,7 +155,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return queue
 
     def _require_fitting(self, deployment: Any) -> None:
-        """Raises TargetError: it is no stream of SQL."""
+        """Raise TargetError unless it is a SQL streaming deployment."""
         if not instances.is_sql(deployment) or (deployment.execution_mode or _STREAMING) != _STREAMING:
             kind = deployment.artifact.kind if deployment.artifact else "unknown"
             raise TargetError(
@@ -263,7 +263,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return self._only(deployment, made.job_id, request_id)
 
     def _only(self, deployment: Any, made: str, request_id: str) -> JobRef:
-        """The one job instance of a request: an earlier call of it may have been at work still, and came first."""
+        """The one job instance of a request: an earlier call of it may have been at work and come first."""
         jobs = [each for each in self._api.jobs(deployment.deployment_id) if instances.is_active(each)]
         first = instances.of_request((each for each in jobs if each.job_id != made), request_id)
         if first is None:
@@ -273,7 +273,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     # ----------------------------------------------------------------------------------- stops, savepoints, requests
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for the stop, unless a stop of the job is at work, or this one has failed. Its id is left in a label."""
+        """Request the stop unless one is at work or has failed. Its id is left in a label."""
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         if directory is not None:
             _log.warning("%s: savepoints lie where the workspace keeps them, not in %s", self, directory)
@@ -310,7 +310,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
-        """What became of it, by the labels, the configuration of job instances, and the savepoints of the platform."""
+        """The outcome by labels, configurations of job instances, and savepoints of the platform."""
         match operation.verb:
             case Verb.START:
                 return replace(operation, job=self._job_of(operation.request_id))
@@ -376,7 +376,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
 
 def _is_valid(found: Any) -> bool:
-    """What the platform says of a script: its ``success`` is that of the call, by the documents."""
+    """The platform's judgement of a script: its ``success`` refers to the call, according to the documents."""
     if found is None or found.success is not True:
         return False
     details = found.error_details

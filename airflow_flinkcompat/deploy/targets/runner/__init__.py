@@ -1,7 +1,7 @@
 """The program that runs a script's statements on a Flink without a ``SqlDriver``: a jar that is shipped.
 
-``SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` makes the jar of it, byte by byte the same each time.
-It reads ``SET`` and ``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
+``SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` builds the jar reproducibly. It reads ``SET`` and
+``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow_flinkcompat.sql import parse_script
 __all__ = ["ENTRY_CLASS", "encode_script", "encode_statements", "runner_jar"]
 
 ENTRY_CLASS = "flinkcompat.SqlRunner"
-"""The class whose ``main`` takes ``--statements LIST`` or ``--scriptUri URI``; the jar's manifest names it too."""
+"""The class whose ``main`` accepts ``--statements LIST`` or ``--scriptUri URI``; the jar's manifest names it too."""
 
 
 def runner_jar() -> Traversable:
@@ -29,7 +29,7 @@ def runner_jar() -> Traversable:
 
 
 def encode_statements(statements: Iterable[str]) -> str:
-    """The statements as the runner takes them: one line without blanks or quotes.
+    """The statements in the runner's form: one line without blanks or quotes.
 
     Args:
         statements: One SQL statement each, in order; ``SET`` and ``RESET`` are statements too.
@@ -47,7 +47,7 @@ def encode_statements(statements: Iterable[str]) -> str:
 
 
 def encode_script(script: str) -> str:
-    """A script as the runner takes it.
+    """A script in the runner's form.
 
     Args:
         script: Its text, with no placeholder left.
