@@ -1,4 +1,4 @@
-"""Errors of the backfill: each says what, where and what to do about it."""
+"""Errors of the backfill: each names the fault, the place and the remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow_flinkcompat.model import Span
 
 FLINK_BATCH = "compute these rows with Flink in batch mode"
-"""What is left to do where a backfill has no exact answer."""
+"""Remedy if a backfill has no exact answer."""
 
 
 class BackfillError(ValueError):

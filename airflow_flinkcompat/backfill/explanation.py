@@ -1,4 +1,4 @@
-"""A plan as a person reads it before anything runs: what is read, computed and published, where, and how much it is."""
+"""A plan for a reader before anything runs: what is read, computed and published, where, and how much."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Estimate:
 
 
 def estimate(source: BackfillSource) -> Estimate | None:
-    """What lies at a source's place, where that is a folder here; None where only Spark or a server could tell."""
+    """Size of a source in a local folder; None if only Spark or a server knows it."""
     parts = urlsplit(source.place)
     if parts.scheme != "file":
         return None
@@ -117,7 +117,7 @@ def _range(plan: BackfillPlan, request: BackfillRequest) -> Iterator[str]:
 
 
 def _arrival(plan: BackfillPlan) -> Iterator[str]:
-    """By what rows are put into the order in which they arrived, for each table where that counts."""
+    """The arrival order of each table for which it matters."""
     reads = (read for write in plan.work.writes for step in write.inputs for read in reads_of(step))
     for table, declared in sorted({(read.table, bool(read.arrival)) for read in reads if read.arrival is not None}):
         place = "their place in one file or partition a key (in several, the run fails)"

@@ -1,4 +1,4 @@
-"""The order of things at a boundary: history must have passed it before windows that end there are published."""
+"""Order at a boundary: history must have passed it before windows that end there are published."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Guard:
 
 
 def guards(program: Program, locations: Locations, record: Cutover) -> tuple[Guard, ...]:
-    """What must hold of each table that the hand-over names."""
+    """Conditions on each table that the hand-over names."""
     until: Mapping[str, str] = {source.table: source.history_until for source in record.sources}
     found: dict[str, Guard] = {}
     for pipeline in program.pipelines:

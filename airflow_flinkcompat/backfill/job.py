@@ -1,8 +1,8 @@
 """The Spark application: ``spark-submit job.py --request FILE.json`` or ``python -m airflow_flinkcompat.backfill.job``.
 
-The request is a file, so that no value of it shows on a command line. Prints progress and the reconciliation, then one
-line of JSON with the result. ``--result FILE`` gets the result too, or ``{"error": …}``. Exit status 0 done, 1 failed,
-2 bad request or usage.
+The request is a file, so that no value of it appears on a command line. Prints progress and the reconciliation, then
+one line of JSON with the result. ``--result FILE`` receives the result too, or ``{"error": …}``. Exit status 0 done, 1
+failed, 2 bad request or usage.
 """
 
 from __future__ import annotations

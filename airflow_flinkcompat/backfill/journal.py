@@ -1,9 +1,9 @@
-"""What a backfill in chunks has done so far: the rows and counts of each finished chunk, in a folder of files.
+"""Progress of a backfill in chunks: the rows and counts of each finished chunk, in a folder of files.
 
-A chunk's rows are written first, into a folder of their own, and then its entry, which names that folder: an entry that
-is there is whole. The folder is named by everything in a request that decides the rows, so another request never finds
-it; where sources tell the state of their history, finished chunks of another state are given up. When all is published
-it goes.
+A chunk's rows are written first, into a folder of their own, and then its entry, which names that folder: an existing
+entry is complete. The folder is named by everything in a request that decides the rows, so another request never finds
+it. If sources report the state of their history, finished chunks of another state are discarded. The journal is deleted
+when all is published.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ROUNDS = 200_000
 
 
 def journal_place(request: BackfillRequest, work: Work) -> str:
-    """The folder of a request's journal: inside the given one, else beside the first sink that is a folder of files.
+    """The folder of a request's journal: inside the given one, else next to the first sink that is a folder.
 
-    Raises :class:`BackfillError` where no sink is one.
+    Raises :class:`BackfillError` if no sink is one.
     """
     decisive = {key: value for key, value in request.to_dict().items() if key not in _NEUTRAL}
     key = hashlib.sha256(json.dumps([__version__, decisive], sort_keys=True).encode()).hexdigest()[:16]
@@ -62,9 +62,9 @@ def history_of(session: SparkSession, work: Work) -> dict[str, str]:
 
 
 def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[str, str]:
-    """A digest of the values of all placeholders: they say which database or cluster is read and written.
+    """A digest of the values of all placeholders: they identify the database or cluster.
 
-    Slow to compute, and of all values together, because some are secrets.
+    It is slow to compute, and over all values together, because some are secrets.
     """
     text = "\n".join(request.texts)
     values = {each.variable: environment.get(each.variable) for each in request.placeholders}
@@ -91,7 +91,7 @@ class ChunkJournal:
         self._files = FileSystem(session, place)
 
     def begin(self, history: Mapping[str, str]) -> tuple[str, ...]:
-        """Gives up what an earlier run has finished of a history in another state; what has changed since, if any."""
+        """Discard finished chunks of a history in another state; returns what has changed, if anything."""
         before = self._read(self._history)
         if before == history:
             return ()
@@ -106,7 +106,7 @@ class ChunkJournal:
         return None if data is None else FinishedChunk(data["rows"], data["counts"])
 
     def folder(self, number: int) -> str:
-        """A new folder for a chunk's rows; what an earlier try has left behind is passed over."""
+        """A new folder for a chunk's rows; leftovers of an earlier try are ignored."""
         return f"{self.place}/rows-{number:06d}-{uuid.uuid4().hex[:8]}"
 
     def finish(self, number: int, chunk: FinishedChunk) -> None:
@@ -131,7 +131,7 @@ class ChunkJournal:
         return f"{self.place}/chunk-{number:06d}.json"
 
     def _read(self, entry: str) -> Any:
-        """What an entry holds, None when there is none."""
+        """Content of an entry, None if there is none."""
         content = self._files.read(entry)
         return None if content is None else json.loads(content)
 

@@ -1,4 +1,4 @@
-"""What the placeholders of a backfill stand for: filled in where Spark's driver runs, and nowhere before."""
+"""Values of a backfill's placeholders: filled in where Spark's driver runs, and nowhere before."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def fill_in(value: str, environment: Mapping[str, str]) -> str:
 
 
 def driver_redactor(asked: Iterable[AnyPlaceholder], environment: Mapping[str, str]) -> Redactor:
-    """What hides the secret values that a run's placeholders stand for."""
+    """Redactor of the secret values of a run's placeholders."""
     return redactor_of(asked, environment_lookup(environment))

@@ -1,4 +1,4 @@
-"""What can be settled of a request without Spark: the work, its chunks, and the hand-over to the live job."""
+"""Decisions of a request without Spark: the work, its chunks, and the hand-over to the live job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class BackfillPlan:
-    """What a backfill does: :func:`~airflow_flinkcompat.backfill.explain` tells it, ``run_backfill`` does it.
+    """The plan of a backfill: :func:`~airflow_flinkcompat.backfill.explain` describes it, ``run_backfill`` runs it.
 
     Attributes:
         request: The one asked for, with its bounds on the windows' clock.
@@ -87,7 +87,7 @@ def plan(request: BackfillRequest) -> BackfillPlan:
 
 
 def why_refused(side: Side) -> str:
-    """Why no backfill recomputes a script, wherever history lies and results go.
+    """Reason why no backfill can recompute a script, independent of places.
 
     Args:
         side: The script, with all that it is planned with.
@@ -122,7 +122,7 @@ def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -
 
 
 def _check_replaced(work: Work, boundary: datetime) -> None:
-    """The live job writes windows that end by the boundary as well, some of them from a part of their rows."""
+    """Check windows up to the boundary, which the live job also writes, partly from incomplete rows."""
 
     def refused(write: Write) -> BackfillError:
         return BackfillError(
@@ -138,13 +138,12 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
 
 
 def on_window_clock(request: BackfillRequest, program: Program) -> BackfillRequest:
-    """The request with bounds on the clock of the windows, without zone.
+    """Move the bounds of a request to the clock of the windows, without zone.
 
-    Windows over a TIMESTAMP_LTZ run on the local time of ``table.local-time-zone``. A TIMESTAMP has no zone: which
-    instant it stands for is a convention, and here it is UTC, as for whoever writes such times without saying more.
-
-    Raises :class:`BackfillError` where windows of several clocks give a bound several meanings, and for one in an hour
-    that comes twice on the windows' clock: windows there hold rows of before and after it.
+    Windows over a TIMESTAMP_LTZ use the local time of ``table.local-time-zone``. A TIMESTAMP has no zone: its instant
+    is a convention, and here it is UTC. Raises :class:`BackfillError` if windows of several clocks give a bound several
+    meanings. It also does so for a bound in an hour that occurs twice on the windows' clock: windows there hold rows of
+    both.
     """
     bounds = {"--from": request.from_, "--to": request.to, "--boundary": request.boundary}
     if all(moment is None or moment.tzinfo is None for moment in bounds.values()):
@@ -187,10 +186,10 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
 
 
 def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
-    """The pieces of a range, in order, each about ``length`` long: a window belongs to that in which it ends.
+    """The pieces of a range, in order, each about ``length`` long: a window belongs to the piece in which it ends.
 
     They begin where no window is cut: at a multiple of the slide of HOP, of the size of TUMBLE and CUMULATE. Raises
-    :class:`BackfillError` for an open range, a SESSION, and a length in which no such moment lies.
+    :class:`BackfillError` if there is no such piece.
     """
     windows = [window for pipeline in program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.from_ is None or bounds.to is None:

@@ -1,7 +1,7 @@
-"""What a connector gives the backfill: a source to read a table from, a sink to publish rows to.
+"""Interfaces of a connector to the backfill: a source to read a table, and a sink to publish rows.
 
-Both are frozen values made while the script is compiled, without Spark; everything that is not exact is refused then.
-A :class:`SourceReader` and a :class:`Publication` do the work with Spark.
+Both are frozen values made while the script is compiled, without Spark; everything inexact is refused then. A
+:class:`SourceReader` and a :class:`Publication` do the work with Spark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a connector needs of the Spark session before it starts: Maven coordinates and settings."""
+    """Spark requirements of a connector before the session starts: Maven coordinates and settings."""
 
     packages: tuple[str, ...] = ()
     conf: tuple[tuple[str, str], ...] = ()
@@ -47,7 +47,7 @@ class Needs:
 
 
 class BackfillSource(Protocol):
-    """Where a table's rows are read from, and what they stand for. Equal sources read the same rows.
+    """Place and meaning of a table's rows. Equal sources read the same rows.
 
     Its rows are read by the :class:`SourceReader` of its connector.
     """
@@ -58,7 +58,7 @@ class BackfillSource(Protocol):
 
     @property
     def needs(self) -> Needs:
-        """What Spark must be started with."""
+        """Requirements of the Spark session."""
 
     @property
     def place(self) -> str:
@@ -66,7 +66,7 @@ class BackfillSource(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """Whether the rows have an order in which a streaming job would meet them (:class:`OrderedReader`)."""
+        """True if rows have the order in which a streaming job would read them (:class:`OrderedReader`)."""
 
     def decode(self, column: Column, field: str, table: Table) -> str:
         """Spark SQL from the raw field (a column name) to the value of a physical column.
@@ -80,14 +80,14 @@ class Metadata(Protocol):
     """A source whose rows carry more than the table's stored columns."""
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """The type (nullable) and Spark SQL over the raw frame of what METADATA FROM ``key`` reads; None: not exact."""
+        """Type (nullable) and Spark SQL over the raw frame for METADATA FROM ``key``; None: not exact."""
 
 
 @dataclass(frozen=True)
 class TimeSpan:
-    """Rows whose time, in the physical column ``field``, lies outside of [first, last) may be left out.
+    """Rows with a time outside of [first, last) in the physical column ``field`` may be left out.
 
-    Rows without a time stay. The bounds are in microseconds of the column's own clock, None where open.
+    Rows without a time stay. The bounds are in microseconds of the column's own clock, None if open.
     """
 
     field: int
@@ -113,19 +113,19 @@ class Partitioned(Protocol):
 
 
 class Locations(Protocol):
-    """Where tables lie, as a script and a request say."""
+    """Places of tables, from a script and a request."""
 
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
-        """Raises :class:`BackfillError` for a name that stands for no table read or written, or for several."""
+        """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from. Raises :class:`BackfillError` where that is not known or not read exactly."""
+        """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
 
     def sink(self, table: Table) -> BackfillSink:
-        """Where a sink is published to. Raises :class:`BackfillError` where that is unknown or not written exactly."""
+        """The sink of a table. Raises :class:`BackfillError` if it is unknown or not written exactly."""
 
     def order(self, table: Table) -> tuple[int, ...]:
-        """The positions of the columns that say in which order a table's rows arrived; none where nobody said so."""
+        """Positions of the columns that define the arrival order of a table's rows; none if undeclared."""
 
 
 class SourceReader(Protocol):
@@ -163,9 +163,9 @@ class Versioned(Protocol):
 
 @dataclass(frozen=True)
 class WindowColumns:
-    """The columns of a sink that hold its rows' windows, None where it has none.
+    """Columns of a sink with the windows of its rows, None if it has none.
 
-    ``size`` is their length in microseconds where all are of one, so that either bound says the other.
+    ``size`` is their common length in microseconds, if there is one: either bound then implies the other.
     """
 
     start: str | None = None
@@ -175,7 +175,7 @@ class WindowColumns:
 
 @dataclass(frozen=True)
 class PublishedRows:
-    """What is published: the sink's table, its stored columns (``c0`` … in a frame) and which of them hold windows."""
+    """Published rows: the sink's table, its stored columns (``c0`` … in a frame) and its window columns."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -187,11 +187,11 @@ class PublishedRows:
 
 
 class BackfillSink(Protocol):
-    """Where a sink's rows are published. Two writes to one target are one."""
+    """Place to which a sink's rows are published. Two writes to one target are one."""
 
     @property
     def needs(self) -> Needs:
-        """What Spark must be started with."""
+        """Requirements of the Spark session."""
 
     @property
     def place(self) -> str:
@@ -199,18 +199,18 @@ class BackfillSink(Protocol):
 
     @property
     def exclusive(self) -> bool:
-        """Whether the place was given for this run, and afterwards holds this run's rows and nothing else."""
+        """True if the place was named for this run and afterwards holds only this run's rows."""
 
     @property
     def write_mode(self) -> str:
-        """How rows are put in place, for a person: "replaces …"."""
+        """The way of putting rows in place, for a reader: "replaces …"."""
 
     @property
     def replaces(self) -> bool:
-        """Whether what a live job wrote of the published windows is gone afterwards."""
+        """True if a live job's rows of the published windows are removed."""
 
     def check(self, rows: PublishedRows, bounds: Range) -> None:
-        """Raises :class:`BackfillError` when rows like these cannot be published here, idempotently and as a whole."""
+        """Raise :class:`BackfillError` if such rows cannot be published here, idempotently and as a whole."""
 
 
 class Publication(Protocol):
@@ -224,7 +224,7 @@ class Publication(Protocol):
         """Raises :class:`BackfillError` when the place holds what this run must not touch."""
 
     def stage(self, rows: DataFrame) -> None:
-        """Runs the computation; the rows then lie beside the target, where nobody reads them."""
+        """Run the computation and stage the rows next to the target, where nobody reads them."""
 
     def publish(self) -> tuple[str, ...]:
         """Puts what is staged in place; returns the names of what was written there (files, or none)."""

@@ -1,4 +1,4 @@
-"""What a backfill is asked to do, as a frozen value that travels as JSON."""
+"""Request of a backfill, as a frozen value that travels as JSON."""
 
 from __future__ import annotations
 
@@ -34,26 +34,25 @@ _FIELDS = {
 class BackfillRequest:
     """One backfill of one script.
 
-    ``job`` is the script with all that it is planned with; what it computes depends on no engine.
+    ``job`` is the script with everything that it is planned with; its result depends on no engine.
 
-    ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
-    ``window_end <= to``; None leaves that side open. Times without a zone are those of the windows' clock; those with
-    one are taken to it once the script is known (:mod:`~airflow_flinkcompat.backfill.planning`). ``tables`` and
-    ``sinks`` map table names to places that replace where a table is read from or written to. ``order_by`` maps table
-    names to the columns, ``a,b``, by which rows arrived, "" standing for all other tables. ``master`` is Spark's
-    master, None for what Spark is configured with, or local.
+    ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and ``window_end <=
+    to``; None leaves that side open. Times without a zone are on the windows' clock; those with one are converted once
+    the script is known (:mod:`~airflow_flinkcompat.backfill.planning`). ``tables`` and ``sinks`` map table names to
+    places that replace the declared ones. ``order_by`` maps table names to the columns, ``a,b``, of the arrival order;
+    "" is all other tables. ``master`` is Spark's master; None is Spark's configuration, or local.
 
-    ``late`` says what becomes of rows that a watermark of the table's declared delay would have found too late for
-    their window, had a streaming job read the files one after the other: ``include`` or ``drop``.
+    ``late`` decides about rows that a watermark of the table's declared delay would have found too late for their
+    window, if a streaming job had read the files in sequence: ``include`` or ``drop``.
 
-    ``boundary`` is where the live job's own windows begin, and the ``to`` of a backfill that has none;
-    ``allow_incomplete`` takes it that history has passed it. ``chunk`` is how long the parts are in which a range is
-    computed, ``journal`` the folder where finished ones are kept, None for one beside a sink.
+    ``boundary`` is the start of the live job's own windows, and the default of ``to``; ``allow_incomplete`` assumes
+    that history has passed it. ``chunk`` is the length of the parts in which a range is computed, ``journal`` the
+    folder of finished ones, None for one next to a sink.
 
-    Without ``allow_empty`` a run that reads no row fails, and leaves every sink as it was.
+    Without ``allow_empty`` a run that reads no row fails, and leaves every sink unchanged.
 
-    ``native`` says whether DuckDB may aggregate files inside Spark's tasks: ``auto`` where that is less work and gives
-    the same rows for certain, or ``off``.
+    ``native``: ``auto`` lets DuckDB aggregate files inside Spark's tasks if that is less work and certainly gives the
+    same rows; ``off`` does not.
     """
 
     job: JobSpec
@@ -88,13 +87,13 @@ class BackfillRequest:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What may hold placeholders of secrets."""
+        """Texts that may hold placeholders of secrets."""
         given = (self.job.files, self.job.variables, self.tables, self.sinks)
         return (self.job.script, self.job.catalog, *(text for texts in given for text in texts.values()))
 
     @property
     def placeholders(self) -> tuple[AnyPlaceholder, ...]:
-        """What the driver's environment is asked for; a comment of a script asks for nothing."""
+        """Placeholders that the driver's environment must supply; comments of a script are ignored."""
         job = self.job
         in_sql = (job.script, job.catalog) if job.language == "sql" else (job.catalog,)
         others = [text for text in self.texts if text not in in_sql]
@@ -131,7 +130,7 @@ class BackfillRequest:
 
     @classmethod
     def from_dict(cls, data: object) -> BackfillRequest:
-        """The request that :meth:`to_dict` wrote.
+        """Parse the mapping that :meth:`to_dict` wrote.
 
         Args:
             data: A parsed JSON object; fields that are left out have their default.
@@ -188,7 +187,7 @@ class BackfillRequest:
 
     @classmethod
     def from_json(cls, text: str) -> BackfillRequest:
-        """The request in a JSON text.
+        """Parse a request from a JSON text.
 
         Args:
             text: What :meth:`to_dict` returns, as JSON.
@@ -207,7 +206,7 @@ class BackfillRequest:
 
 
 def _after(first: datetime, second: datetime) -> bool:
-    """Whether the first is the second or later; not said where only one has a zone and the windows' clock decides."""
+    """True if the first is the second or later; False if only one has a zone and the windows' clock decides."""
     return (first.tzinfo is None) == (second.tzinfo is None) and first >= second
 
 

@@ -1,4 +1,4 @@
-"""What a backfill did, as frozen values that travel as JSON."""
+"""Results of a backfill, as frozen values that travel as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA = "flinkcompat-backfill/1"
 
 @dataclass(frozen=True)
 class SourceRows:
-    """What was read from one table.
+    """Rows read from one table.
 
     Attributes:
         table: Its name.
@@ -26,7 +26,7 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """What was published into one sink.
+    """Rows published into one sink.
 
     Attributes:
         table: Its name.
@@ -45,7 +45,7 @@ class SinkRows:
 
 @dataclass(frozen=True)
 class BackfillResult:
-    """What a backfill did.
+    """Result of a backfill.
 
     Attributes:
         sources: What was read; with several chunks, rows count each time they are read.
@@ -80,7 +80,7 @@ class BackfillResult:
 
     @property
     def windows_written(self) -> int | None:
-        """Windows published into all sinks; None where one of them does not tell."""
+        """Windows published into all sinks; None if one of them is unknown."""
         found = [sink.windows for sink in self.sinks]
         return None if None in found else sum(windows or 0 for windows in found)
 

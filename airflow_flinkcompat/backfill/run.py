@@ -48,10 +48,10 @@ def plan_backfill(request: BackfillRequest) -> Work:
 def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lambda line: None) -> BackfillResult:
     """Recompute the script's pipelines over history with Spark and publish the windows wholly inside the range.
 
-    A place given for a sink then holds exactly this run's rows; a declared place gets files named by the range, which a
-    later run over the same range replaces. When anything fails before the first sink is published every place is as it
-    was. Sinks are published one after another: where one fails it is as it was, as are those after it, while those
-    before it hold this run's rows; a repeated run settles all.
+    A place named for a sink then holds exactly this run's rows; a declared place gets files named by the range, which a
+    later run over the same range replaces. If anything fails before the first sink is published, every place is
+    unchanged. Sinks are published one after another. If one fails, it and those after it are unchanged, while those
+    before it hold this run's rows; a repeated run completes all.
 
     Args:
         asked: What is asked for, or its plan where there is one already.
@@ -168,7 +168,7 @@ def _require_rows(planned: BackfillPlan, read: Sequence[SourceRows]) -> None:
 
 
 def _readable(text: str) -> str:
-    """What a user can act on in Spark's long message."""
+    """The actionable part of Spark's long message."""
     raised = _RAISED.search(text)
     if raised:
         return raised.group(1).strip()

@@ -1,4 +1,4 @@
-"""The rows of a plan, staged beside their sinks: all at once, or chunk by chunk, each kept until all are done."""
+"""Rows of a plan, staged next to their sinks: all at once, or chunk by chunk, each kept until all are done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows by table and place; per sink, in order, its rows and its windows (None where its columns do not tell)."""
+    """Rows by table and place; per sink, in order, its rows and its windows (None if its columns do not show them)."""
 
     read: tuple[SourceRows, ...] = ()
     rows: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class Counts:
 
     @classmethod
     def of(cls, execution: Execution, sinks: Sequence[Observation]) -> Counts:
-        """What an execution has counted once its actions have run."""
+        """Counts of an execution once its actions have run."""
         return cls(
             tuple(SourceRows(table, place, rows) for (table, place), rows in execution.rows_read().items()),
             tuple(counted(seen, "rows") for seen in sinks),
@@ -50,10 +50,10 @@ class Counts:
 
     @classmethod
     def together(cls, parts: Iterable[Counts]) -> Counts:
-        """Of several chunks.
+        """Counts of several chunks together.
 
-        Rows read count each time they are read; every chunk meets the same rows without a time, so of those the chunk
-        that met most speaks. A row is late for windows, and each window is of one chunk.
+        Rows read count each time they are read. Every chunk reads the same rows without a time, so the highest of those
+        counts is taken. A row is late for windows, and each window belongs to one chunk.
         """
         found = list(parts)
         if len(found) == 1:
@@ -71,7 +71,7 @@ class Counts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; :meth:`from_dict` reads them back."""
+        """The counts as JSON values; :meth:`from_dict` reads them."""
         return asdict(self)
 
     @classmethod
@@ -80,7 +80,7 @@ class Counts:
         return cls(**{**data, "read": read, "rows": tuple(data["rows"]), "windows": tuple(data["windows"])})
 
     def windows_written(self) -> int | None:
-        """Windows in all sinks together; None where one of them does not tell."""
+        """Windows in all sinks together; None if one of them is unknown."""
         return _sum(self.windows)
 
 

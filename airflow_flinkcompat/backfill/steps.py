@@ -19,14 +19,14 @@ from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, AskedWindows
 class Read:
     """Reads a table.
 
-    Every stored field comes as the source has it, ``f{i}``, then ``columns`` as (position, SQL over the fields), then
+    Every stored field is as in the source, ``f{i}``, then ``columns`` as (position, SQL over the fields), then
     ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns.
 
-    ``condition`` over the columns leaves out rows of folders that nobody asks for, before anything is counted.
+    ``condition`` over the columns leaves out rows of unrequested folders, before anything is counted.
 
-    With a ``watermark``, SQL over the columns, every row carries the highest one that rows before it had (``met``).
-    With an ``arrival`` it carries where it stands among the rows that arrived: by the SQL over the columns given there,
-    or, where that is empty, by its place in the source.
+    With a ``watermark``, SQL over the columns, every row carries the highest one of the rows before it (``met``). With
+    an ``arrival`` it carries its position in the arrival order: by the given SQL over the columns or, if that is empty,
+    by its place in the source.
     """
 
     table: str
@@ -41,7 +41,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Select:
-    """Computes columns: (position, SQL). With ``unordered``, rows no longer say in which order they arrived."""
+    """Computes columns: (position, SQL). With ``unordered``, rows lose their arrival order."""
 
     input: Step
     columns: tuple[tuple[int, str], ...]
@@ -60,9 +60,9 @@ class Where:
 class Assign:
     """Puts each row into its windows: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
 
-    A row comes once per window. ``time`` is the position of the event time; rows where it is NULL are counted and
-    dropped, as are, uncounted, the windows that are not in ``window_range``. ``zone`` is the local time zone in which
-    windows over a TIMESTAMP_LTZ are cut, "" where the event time is a TIMESTAMP.
+    A row appears once per window. ``time`` is the position of the event time. Rows without one are counted and dropped;
+    windows outside of ``window_range`` are dropped uncounted. ``zone`` is the local time zone in which windows over a
+    TIMESTAMP_LTZ are cut, "" for a TIMESTAMP.
     """
 
     input: Step
@@ -72,7 +72,7 @@ class Assign:
     window_range: WindowRange
     zone: str = ""
     asked: AskedWindows | None = field(default=None, repr=False, compare=False)
-    """How ``window_range`` follows from the published windows; None where it does not."""
+    """The rule by which ``window_range`` follows from the published windows; None if it does not."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,17 @@ class AssignSessions:
     zone: str = ""
     counted: WindowRange | None = None
     asked: AskedWindows | None = field(default=None, repr=False, compare=False)
-    """How ``window_range`` follows from the published windows; None where it does not."""
+    """The rule by which ``window_range`` follows from the published windows; None if it does not."""
 
 
 @dataclass(frozen=True)
 class Slices:
-    """How a Group over windowed rows is computed by slices of its windows.
+    """Computes a Group over windowed rows by slices of its windows.
 
     Of the rows for which the ``condition`` is true, ``partials`` (``p0`` …) are computed per slice, ``keys`` and
     ``values``, then the ``aggregates`` over these per window and keys. ``keys``, ``values`` and ``aggregates`` are
-    (position, SQL), ``fields`` (position, 0 for the window's start, 1 for its end, 2 for its time); SQL is over the
-    rows before windows are assigned, that of aggregates over partials and values.
+    (position, SQL), ``fields`` (position, 0 for the window's start, 1 for its end, 2 for its time). SQL is over the
+    rows before windows are assigned; that of aggregates is over partials and values.
     """
 
     condition: str
@@ -120,17 +120,17 @@ class Slices:
 
 @dataclass(frozen=True)
 class DropLate:
-    """Leaves out rows that came too late for their window, and counts them.
+    """Leaves out and counts rows that arrived too late for their window.
 
     ``fires`` (SQL) is the moment at which the window is complete: its rows are late once a watermark has reached it.
-    The watermark a row met is that of :class:`Read`. Rows are counted for windows of which ``counted`` (SQL) is true.
+    The watermark of a row is that of :class:`Read`. Rows are counted for windows for which ``counted`` (SQL) is true.
     """
 
     input: Step
     fires: str
     counted: str
     ends: tuple[Aligned, str] | None = field(default=None, repr=False, compare=False)
-    """The windows, and SQL of their ends, by which ``counted`` follows from the published ones; None: it does not."""
+    """Windows, and SQL of their ends, from which ``counted`` follows; None if it does not."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class DropOverLate:
 
 @dataclass(frozen=True)
 class Merge:
-    """Groups the rows of a :class:`Group` over parts of its input, so that they become those over all of it."""
+    """Merges groups of a :class:`Group` over parts of its input into those over all of it."""
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[int, str], ...]
@@ -181,9 +181,9 @@ class Expand:
 class Rank:
     """Numbers the rows of each partition from 1 on, into all columns of ``numbers``.
 
-    ``order`` is (SQL, ascending, NULLs first); rows equal in it are told apart by all their ``columns``, so that a run
-    gives what the one before gave. Ranks from ``first`` to ``last`` are kept above; ``number_read``: and shown. Windows
-    in which another order of equal rows would show are counted.
+    ``order`` is (SQL, ascending, NULLs first); equal rows are ordered by all their ``columns``, so that every run gives
+    the same result. Ranks from ``first`` to ``last`` are kept above; ``number_read``: the number is shown. Windows
+    whose result depends on the order of equal rows are counted.
     """
 
     input: Step
@@ -198,11 +198,11 @@ class Rank:
 
 @dataclass(frozen=True)
 class OverAggregate:
-    """Computes ``columns`` (position, SQL) along the rows of each ``partition`` (SQL), in their order.
+    """Computes ``columns`` (position, SQL) along the ordered rows of each ``partition`` (SQL).
 
-    That is the event time at position ``time``, in microseconds the column ``micros`` (None: no event time counts),
-    then for ``arrival`` the order of arrival; the SQL says both again in an OVER clause. Rows without an event time are
-    counted and dropped. With ``clashing``, the message of an error, no two rows of a partition may share their place.
+    The order is the event time at position ``time``, in microseconds the column ``micros`` (None: no event time), then
+    for ``arrival`` the arrival order; the SQL repeats both in an OVER clause. Rows without an event time are counted
+    and dropped. With ``clashing``, an error message, no two rows of a partition may share their place.
     """
 
     input: Step
@@ -296,7 +296,7 @@ class Work:
 
     @property
     def needs(self) -> Needs:
-        """What all sources and targets need of the Spark session."""
+        """Requirements of all sources and targets for the Spark session."""
         used = (
             *(source.needs for source in self.sources),
             *(write.target.needs for write in self.writes),

@@ -13,7 +13,7 @@ _GLOB = re.compile(r"[*?\[\]{}]")
 
 
 def normalised(uri: str, what: str) -> str:
-    """The place as Spark takes it: absolute, with a scheme. Raises :class:`BackfillError` for a pattern or nothing."""
+    """The place in Spark's form: absolute, with a scheme. Raises :class:`BackfillError` for a pattern or nothing."""
     if not uri.strip():
         raise BackfillError(f"{what}: the place is empty; write a path or a URI")
     if found := placeholders(uri):
@@ -31,6 +31,6 @@ def normalised(uri: str, what: str) -> str:
 
 
 def nested(first: str, second: str) -> bool:
-    """True when one place is the other or lies inside it."""
+    """True if one place is the other or inside it."""
     a, b = f"{first.rstrip('/')}/", f"{second.rstrip('/')}/"
     return a.startswith(b) or b.startswith(a)

@@ -1,7 +1,7 @@
-"""The order in which rows arrive at an operator, where a source or declared columns tell it.
+"""Arrival order of rows at an operator, from a source or declared columns.
 
-What counts rows, or adds them up one after the other, needs it to be the job's own: rows of one key that could as well
-have come in another order are an error of the run, and a relation whose order nothing tells is refused before.
+Operators that count rows, or add them up one after the other, need the job's own order. Rows of one key that could also
+have arrived in another order are an error of the run, and a relation without any known order is refused beforehand.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TTL = "table.exec.state.ttl"
 
 @dataclass(frozen=True)
 class AskedOrder:
-    """How rows of equal ``keys`` are asked to be ordered: by their event time first (``by_time``), then by arrival."""
+    """Requested order of rows with equal ``keys``: by event time first (``by_time``), then by arrival."""
 
     keys: tuple[Expression, ...]
     by_time: bool
 
 
 def missing_order(locations: Locations, node: Node, order: AskedOrder) -> str:
-    """Why nothing tells the order in which rows of a relation arrive, with the remedy; "" where something does."""
+    """Reason why the arrival order of a relation's rows is unknown, with the remedy; "" if it is known."""
     match node:
         case Scan():
             return _unknown_of_table(locations, node)
@@ -77,7 +77,7 @@ _NAMES = {
 
 
 def check_kept(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -> None:
-    """Raises :class:`Untranslatable` where Flink may forget a key in between, when that is depends on its machine."""
+    """Raise :class:`Untranslatable` if Flink may forget a key in between, depending on its machine."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(
             f"with {TTL} = '{value}' Flink forgets the rows of a key that pauses for so long as the job runs, which no "
@@ -96,7 +96,7 @@ def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
 
 
 def remedy(node: Node) -> str:
-    """How a person says in which order the rows of a relation arrived."""
+    """Remedy: how a person declares the arrival order of a relation's rows."""
     names = dict.fromkeys(scan.table.path[2] for scan in walk_nodes(node) if isinstance(scan, Scan))
     return "say which columns tell it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
 

@@ -1,4 +1,4 @@
-"""From a program's plan to the steps of its backfill; whatever is not exact is refused here, before Spark starts."""
+"""Compilation of a program's plan into the steps of its backfill; inexact parts are refused before Spark starts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OPERATORS: Mapping[type[Node], Compile] = {
     Over: _over,
     Opaque: _opaque,
 }
-"""What is not here is not recomputed."""
+"""Operators that are recomputed; others are not."""
 
 
 # Settings that change values; what they ask for is done by nobody here.
@@ -68,7 +68,7 @@ _SYSTEM_FUNCTION = re.compile(r"CREATE TEMPORARY SYSTEM FUNCTION\b", re.IGNORECA
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """What every sink of a program is written, whichever range is published."""
+    """Rows written to every sink of a program, for any published range."""
 
     writes: tuple[Write, ...]
 
@@ -170,7 +170,7 @@ def _check_program(program: Program) -> None:
 
 
 def _dropped(fact: OtherStatement, queries: int) -> str:
-    """The name that a DROP takes from the queries after it; empty where none follow, or it was not declared before."""
+    """The name that a DROP removes from later queries; "" if none follow, or it was not declared before."""
     before, *declared = map(str, fact.after)
     name = fact.name.replace("`", "").rpartition(".")[2]
     known = {path.removeprefix("temporary ").rpartition(".")[2] for path in declared}

@@ -1,4 +1,4 @@
-"""What the compilation of every operator shares, and the way from an operator to those below it."""
+"""Shared state of compiling operators, and the path from an operator to those below it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class NeededColumns:
         self._shapes: dict[Hashable, int] = {}
         self._needed: dict[Hashable, frozenset[int]] = {}
         self.settled = True
-        """Whether nothing was asked for after it had been answered without it."""
+        """True if no request came after an answer without it."""
 
     def of_all(
         self, node: Node, needed: frozenset[int], asked: Mapping[int, WindowRange] | None, context: Hashable
     ) -> frozenset[int]:
-        """What all readers of a relation need under one range of windows and in one context; ``needed`` is one's."""
+        """Columns that all readers need in one range and context; ``needed`` is one reader's."""
         kind = self._kind(node)
         window_range = None if asked is None else frozenset((self._kinds.get(i, -i), each) for i, each in asked.items())
         key = (kind, window_range, context)
@@ -67,9 +67,9 @@ _CONSTRUCTS = {
 
 @dataclass(frozen=True)
 class FiltersAbove:
-    """What stands above a relation without anything in between that changes rows.
+    """Filters above a relation without anything in between that changes rows.
 
-    It is the conditions of the filters, and the columns read above all of them; both in terms of the relation's
+    It holds the conditions of the filters and the columns read above all of them, both in terms of the relation's
     columns.
     """
 
@@ -78,54 +78,54 @@ class FiltersAbove:
 
     @classmethod
     def under(cls, node: Filter, needed: frozenset[int], above: FiltersAbove | None) -> FiltersAbove:
-        """Of a filter's input."""
+        """Filters above a filter's input."""
         if above is None:
             return cls(conjuncts(node.condition), needed)
         return replace(above, conditions=above.conditions + conjuncts(node.condition))
 
     def through(self, node: Project) -> FiltersAbove:
-        """Of a projection's input."""
+        """Filters above a projection's input."""
         leaf = through(node.expressions)
         conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, leaf)))
         return FiltersAbove(conditions, references([node.expressions[i] for i in self.read]))
 
 
 def is_ranking_input(node: Node) -> bool:
-    """Whether a relation is an OVER under nothing but filters and projections."""
+    """True if a relation is an OVER under nothing but filters and projections."""
     while isinstance(node, Filter | Project):
         node = node.input
     return isinstance(node, Over)
 
 
 Compile = Callable[["CompileContext", Any, frozenset[int], FiltersAbove | None], Step]
-"""Makes steps of a node of one type, from the positions its readers need and what stands above it."""
+"""Compiles a node of one type from the positions that its readers need and the filters above it."""
 
 
 @dataclass(frozen=True)
 class CompileContext:
-    """Compiles the relations of one pipeline: where tables lie, which windows are published, the settings in force."""
+    """Compiles the relations of one pipeline: places of tables, published windows, settings in force."""
 
     operators: Mapping[type[Node], Compile]
-    """What makes steps of a node, by its type or one that it inherits from."""
+    """Compilers of nodes, by type or base type."""
     locations: Locations
     bounds: Range
     settings: Mapping[str, str]
     drop_late: bool = False
     written: bool = False
-    """Whether the pipeline is a program's, which can say what SQL cannot."""
+    """True if the pipeline belongs to a program, which can express more than SQL."""
     columns: NeededColumns = field(default_factory=NeededColumns)
     asked: Mapping[int, AskedWindows] | None = None
-    """Under a window: what it asks of the windows below, by node; those it does not ask of are all computed."""
+    """Under a window: requested windows below, by node; all windows of other nodes are computed."""
     arriving: bool = False
     """Under what goes by the order in which rows arrive."""
 
     @property
     def batch(self) -> bool:
-        """Whether the script runs in batch mode, where there are no time attributes."""
+        """True if the script runs in batch mode, which has no time attributes."""
         return self.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
 
     def asked_of(self, node: WindowAssign | GroupWindowAggregate) -> AskedWindows:
-        """Which windows of a windowing node are computed."""
+        """The windows of a windowing node that are computed."""
         if self.asked is None:
             return AskedWindows()
         asked = self.asked.get(id(node), AskedWindows(every=True))
@@ -138,11 +138,11 @@ class CompileContext:
         return published_windows(self.bounds)
 
     def under(self, asked: Mapping[int, AskedWindows]) -> CompileContext:
-        """For what lies below a window."""
+        """The context below a window."""
         return replace(self, asked=asked)
 
     def following_arrival(self, arriving: bool) -> CompileContext:
-        """For what lies below an operator that goes by the order of arrival, or does not."""
+        """The context below an operator that depends on the arrival order, or does not."""
         return replace(self, arriving=arriving)
 
     def compile(self, node: Node, needed: frozenset[int], above: FiltersAbove | None = None) -> Step:

@@ -70,7 +70,7 @@ def _key(key: str, members: Sequence[int], sets: Sequence[object], width: int) -
 
 
 def _grouping(call: AggregateCall, node: Aggregate, number: str) -> str:
-    """GROUPING and GROUPING_ID: a bit for each argument, the last one lowest, set where the key is not in the set."""
+    """GROUPING and GROUPING_ID: a bit per argument, the last one lowest, set if the key is not in the set."""
     if not call.args or any(arg not in node.keys for arg in call.args):
         raise Untranslatable(f"{call.function} takes keys of the GROUP BY", call.span)
     positions = [node.keys.index(arg) for arg in call.args]

@@ -1,8 +1,8 @@
-"""Late rows: those that a streaming job would have dropped, because a watermark had already completed their window.
+"""Late rows: those that a streaming job drops because a watermark has already completed their window.
 
-A row meets the highest watermark of the rows that arrived before it, as if one was emitted with each row; it is too
-late for a window whose last millisecond that watermark has reached (measured with Flink 2.3). Only what keeps windows
-open drops rows: aggregations and Top-N; windowed rows by themselves are never late.
+A row meets the highest watermark of the rows that arrived before it, as if one was emitted with each row. It is too
+late for a window whose last millisecond that watermark has reached (measured with Flink 2.3). Only operators that keep
+windows open drop rows: aggregations and Top-N. Windowed rows by themselves are never late.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ _LATENESS = "table.exec.emit.allow-lateness"
 
 
 def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str | None:
-    """Spark SQL of the watermark each row of a table gives, None for a table without one.
+    """Spark SQL of the watermark that each row of a table implies; None for a table without one.
 
-    ``declared``: columns of the table say in which order its rows arrived.
-
-    Raises :class:`Untranslatable` where rows are not known to arrive in any order.
+    ``declared``: columns of the table define the arrival order. Raises :class:`Untranslatable` if the arrival order is
+    unknown.
     """
     table = node.table
     if table.watermark is None:
@@ -80,11 +79,11 @@ def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Ov
 
 
 def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggregate) -> bool:
-    """Whether sessions leave out rows that came late, for which rows have to come with their arrival.
+    """True if sessions leave out late rows, so that rows must come with their arrival.
 
-    A row is late that comes after a watermark has reached the last millisecond of the session it would be alone in,
-    unless it touches one still open; what would touch one that was closed begins another (Flink's operators, which cut
-    sessions as rows come; measured). Raises :class:`Untranslatable` where that is not known.
+    A row is late if a watermark has reached the last millisecond of the session that it would be alone in, unless it
+    touches an open one. A row that would touch a closed session begins another: Flink's operators cut sessions as rows
+    arrive (measured). Raises :class:`Untranslatable` if this is unknown.
     """
     if not context.drop_late or context.batch:
         return False
@@ -153,7 +152,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
 
 
 def _check_settings(context: CompileContext, node: Node) -> None:
-    """Raises :class:`Untranslatable` where Flink takes rows into windows that a watermark had already completed."""
+    """Raise :class:`Untranslatable` if Flink accepts rows into windows that a watermark has completed."""
     # Flink's older windows take the latter for the lateness they allow where none is given.
     for key in (_LATENESS, *([arrival.TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := context.settings.get(key, "0")).strip() != "0":
@@ -165,7 +164,7 @@ def _check_settings(context: CompileContext, node: Node) -> None:
 
 
 def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
-    """The window whose rows a node keeps, None where they come out of an operator that has closed the window."""
+    """The window whose rows a node stores; None if an operator below has closed the window."""
     if isinstance(node, GroupWindowAggregate):
         return node
     below = node.inputs[0]
@@ -183,7 +182,7 @@ _UNION = (
 
 
 def _may_be_late(node: Node) -> bool:
-    """Whether rows may come after a watermark that completes a window; what closes windows emits in time."""
+    """True if rows may arrive after a watermark that completes a window; closing operators emit in time."""
     while isinstance(node, Project | Filter | WindowAssign):
         if isinstance(node, WindowAssign) and node.window.kind is WindowKind.SESSION:
             return False

@@ -1,7 +1,7 @@
-"""OVER aggregations as steps: each row with an aggregate of the rows around it, in the order of time or of arrival.
+"""OVER aggregations as steps: each row with an aggregate of the rows around it, by time or arrival.
 
-Rows come in the order of their event time, those of one moment as they arrived; on processing time they come as they
-arrived. A RANGE ends with all rows of the current one's moment, ROWS with the current one.
+Rows are in the order of their event time, and in arrival order within one moment; on processing time they are in
+arrival order. A RANGE ends with all rows of the current one's moment, ROWS with the current one.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS, TimeAttribute
 
 
 def is_over_aggregate(node: Over) -> bool:
-    """Whether an OVER aggregates, rather than rank or look at other rows."""
+    """True if an OVER aggregates instead of ranking or reading other rows."""
     return all(call.call.function in AGGREGATES for call in node.calls)
 
 
 @dataclass(frozen=True)
 class _OverWindow:
-    """In which order the calls of one window take rows: by event ``time`` or, without one, as they arrived.
+    """Order in which the calls of one window read rows: by event ``time`` or, without one, by arrival.
 
-    ``by_rows``: what is measured in rows, or ends with a row rather than with a moment; ``missing`` says why nothing
-    tells the order of arrival.
+    ``by_rows``: the frame is measured in rows, or ends with a row instead of a moment. ``missing``: reason why the
+    arrival order is unknown.
     """
 
     first: OverCall
@@ -112,7 +112,7 @@ def _aggregated(
 
 
 def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
-    """Raises :class:`Untranslatable` for a range of rows, several windows in one SELECT, and orders Flink refuses."""
+    """Raise :class:`Untranslatable` for row ranges, several windows in one SELECT, and refused orders."""
     if context.bounds.bounded and context.asked is None:
         raise Untranslatable(
             "an OVER aggregation carries what it has seen on to every later row of its key, so a backfill of one "
@@ -171,7 +171,7 @@ def _check_frame(context: CompileContext, node: Over, frame: Frame, clock: TimeA
 
 
 def _clash(node: Over, window: _OverWindow) -> str:
-    """The error of rows that could as well stand in another order; "" where their order shows nowhere."""
+    """Error for rows whose order is ambiguous; "" if their order has no effect."""
     if not window.by_rows:
         return ""
     why = window.missing or arrival.remedy(node)

@@ -1,4 +1,4 @@
-"""The steps of a program for any range of published windows: another range, and what its sources can leave out."""
+"""Steps of a program for any range of published windows, and rows that its sources can leave out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def for_range(step: Step, published: WindowRange) -> Step:
 
 
 def late_in(windows: Aligned, end: str, own: WindowRange) -> str:
-    """Spark SQL: the window that ends at ``end`` is one of the range's own, each of which one chunk alone has."""
+    """Spark SQL: the window that ends at ``end`` belongs to this range; exactly one chunk has each."""
     micros = micros_of(end)
     bounds = ((windows.start(micros), ">=", own.starts), (micros, ">=", own.ends), (micros, "<=", own.until))
     return " AND ".join(f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None) or "TRUE"
@@ -72,7 +72,7 @@ def push_down_ranges(step: Step) -> Step:
 
 
 def _chooses_folders(condition: str, read: Read) -> bool:
-    """Whether a condition over a table asks for its folders (a text that looks like a column does no harm)."""
+    """True if a condition over a table selects its folders (a text that looks like a column does no harm)."""
     asked = {int(position) for position in _COLUMN.findall(condition)}
     folders = read.source.folders if isinstance(read.source, Partitioned) else frozenset()
     chosen = any(field in folders for position, field in read.fields if position in asked)

@@ -27,7 +27,7 @@ _BOUNDS = {WindowField.START, WindowField.END}
 
 
 def rank(context: CompileContext, node: Over, needed: frozenset[int], above: FiltersAbove | None) -> Rank:
-    """The numbered rows. Raises :class:`Untranslatable` for what is no window Top-N."""
+    """The numbered rows. Raises :class:`Untranslatable` for anything but a window Top-N."""
     width, call = len(node.input.schema), node.calls[0]
     if not numbers_rows(node):
         raise Untranslatable(
@@ -69,7 +69,7 @@ def _only(node: Over, key: InputRef) -> WindowField | None:
 
 
 def _ordered(key: Expression) -> str:
-    """The key of an order; a number that is none has no place in it, because Flink's comparison gives it none."""
+    """A sort key; NaN is refused, because Flink's comparison does not order it."""
     kind = typed(key).type
     if spark_type(kind) is None:
         raise Untranslatable(f"ORDER BY a {kind} has no exact translation to Spark; {FLINK_BATCH}", key.span)

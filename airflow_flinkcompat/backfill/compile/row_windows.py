@@ -1,7 +1,7 @@
-"""Windows over rows as steps: TUMBLE and HOP of the Table API that are measured in rows of their key, as they arrive.
+"""Row-count windows as steps: TUMBLE and HOP of the Table API, measured in rows of their key by arrival.
 
 Measured with Flink 2.3 as a streaming job: window k of a key, from 0 on, holds its rows k · slide + 1 to k · slide +
-size, whatever their times are, and comes to be when it is full; one that never fills up is never written.
+size, whatever their times are. It is emitted when it is full; one that never fills up is never written.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 
 def counts_rows(node: GroupWindowAggregate) -> bool:
-    """Whether a window is measured in rows."""
+    """True if a window is measured in rows."""
     return node.window.measure is Measure.ROWS
 
 
 def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step:
-    """The aggregates of every full window. Raises :class:`Untranslatable` where the rows of one are not known."""
+    """The aggregates of every full window. Raises :class:`Untranslatable` if the rows of a window are unknown."""
     check_sets(node)
     arrival.check_kept(context.settings, node)
     size, slide = _lengths(context, node)
@@ -55,7 +55,7 @@ def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step
 
 
 def _lengths(context: CompileContext, node: GroupWindowAggregate) -> tuple[int, int]:
-    """Size and slide in rows. Raises :class:`Untranslatable` for a window Flink refuses, in its words, or a range."""
+    """Size and slide in rows. Raises :class:`Untranslatable` for a window that Flink refuses, or a range."""
     window = node.window
     if context.bounds.bounded:
         raise Untranslatable(

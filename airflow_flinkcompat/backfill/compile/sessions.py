@@ -70,7 +70,7 @@ def session_rows(
 
 @dataclass(frozen=True)
 class _Chain:
-    """What stands between an aggregation and the sessions it is over; conditions and keys in terms of its rows."""
+    """Nodes between an aggregation and its sessions; conditions and keys in terms of its rows."""
 
     assign: WindowAssign
     conditions: tuple[Expression, ...]
@@ -158,7 +158,7 @@ def _filtered(node: Node, chain: _Chain) -> Node:
 
 
 def _check(node: WindowAggregate, sink: Sink) -> None:
-    """Raises :class:`Untranslatable` where Flink makes an aggregation without a window of it, or this is not known."""
+    """Raise :class:`Untranslatable` if Flink plans an aggregation without a window, or if this is unknown."""
     chain = _Chain.of(node)
     if chain is None:
         raise Untranslatable(
@@ -200,14 +200,14 @@ def _fixed(condition: Expression) -> Iterator[Expression]:
 
 
 def _reads_window(filter: Filter, below: Node) -> bool:
-    """Whether a filter above an aggregation reads a field of its window."""
+    """True if a filter above an aggregation reads a field of its window."""
     if not any(node is below for node in walk_nodes(filter.input)):
         return False
     return any(window_fields(filter.input, i) - {None} for i in references([filter.condition]))
 
 
 def _check_ranked(node: Over) -> None:
-    """Flink's Top-N tells windows apart by their ends alone, which several sessions may share (measured)."""
+    """Check a Top-N over sessions: Flink separates windows only by their ends, which sessions may share (measured)."""
     sessions = [
         below
         for below in walk_nodes(node.input)
@@ -225,7 +225,7 @@ def _check_ranked(node: Over) -> None:
 
 
 def _places(node: Node, key: Expression, session: Node) -> Iterator[Expression]:
-    """What a column is in terms of the rows that a SESSION reads; nothing where it is no such column."""
+    """A column in terms of the rows that a SESSION reads; nothing if it is no such column."""
     while isinstance(key, InputRef):
         if isinstance(node, Project):
             key, node = node.expressions[key.index], node.input

@@ -1,4 +1,4 @@
-"""What a sink's columns receive: INSERT's column list, implicit casts and NOT NULL, as Flink settles them."""
+"""Values of a sink's columns: INSERT's column list, implicit casts and NOT NULL, as Flink applies them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _value(source: Expression, column: Column, table: Table) -> str:
 
 
 def _implicit(source: DataType, target: DataType) -> bool:
-    """Whether an INSERT converts by itself: the same kind of type, a wider number, a date to a timestamp, or NULL."""
+    """True if an INSERT converts implicitly: the same type family, a wider number, a date to a timestamp, or NULL."""
     if source.name == "NULL" or {source.name, target.name} <= set(CHARACTERS):
         return True
     if source.name in _NUMBERS and target.name in _NUMBERS:

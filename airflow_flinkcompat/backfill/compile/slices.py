@@ -1,8 +1,8 @@
-"""Slices: the pieces that lie wholly inside or outside of every window. Aggregated first, then combined into windows.
+"""Slices: pieces that are wholly inside or outside of every window, aggregated first and combined into windows.
 
-What is decomposable (spark_sql/translations.py, PARTS) is computed once per key and slice instead of once per key
-and window, which is less work where a slice has many rows of a key. Sums of DOUBLE are then added up in another
-order, as they are between Spark's tasks and between Flink's own slices.
+Decomposable calls (spark_sql/translations.py, PARTS) are computed once per key and slice instead of once per key and
+window, which is less work if a slice has many rows of a key. Sums of DOUBLE are then added up in another order, as they
+are between Spark's tasks and between Flink's own slices.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _ADDED = 3  # window_start, window_end, window_time
 
 
 def slices_of(node: Aggregate) -> Slices | None:
-    """How an aggregation over windowed rows is computed by slices; None where it cannot be, or windows are their own.
+    """Plan an aggregation over windowed rows by slices; None if that is impossible or windows are their own.
 
     Filters and projections between window and aggregation are computed on the rows of a slice, so none may read the
-    window's fields; as a key they may stand as they are.
+    window's fields; as a key they may appear unchanged.
     """
     below, keys, calls = node.input, node.keys, node.aggregates
     conditions: tuple[Expression, ...] = ()
@@ -60,7 +60,7 @@ def slices_of(node: Aggregate) -> Slices | None:
 
 
 def legacy_slices_of(node: GroupWindowAggregate) -> Slices | None:
-    """The same for the older syntax, where the window's start, end and time stand after the keys."""
+    """Plan the legacy syntax by slices, in which the window's start, end and time follow the keys."""
     count = len(node.keys)
     if not _covering(node.window):
         return None
@@ -71,7 +71,7 @@ def legacy_slices_of(node: GroupWindowAggregate) -> Slices | None:
 
 
 def _covering(window: Window) -> bool:
-    """Whether slices fill windows, one for each where windows follow one another."""
+    """True if slices fill windows, one for each if windows are consecutive."""
     if window.kind is WindowKind.TUMBLE:
         return True
     hops = window.kind in (WindowKind.HOP, WindowKind.CUMULATE)

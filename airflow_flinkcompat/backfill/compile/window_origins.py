@@ -1,4 +1,4 @@
-"""Where a column comes from: which window a row is published for, and which columns pass that window's fields on."""
+"""Origins of columns: the window for which a row is published, and columns that pass its fields on."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def windows_of(node: Node) -> tuple[Window | None, ...]:
 
 
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
-    """The fields of their outermost windows that a column passes on unchanged, over all branches of unions.
+    """Fields of outermost windows that a column passes on unchanged, over all branches of unions.
 
-    None stands for a branch where the column is anything else.
+    None stands for a branch in which the column is anything else.
     """
     return frozenset(None if found is None else found[1] for found in origins(node, position))
 
@@ -79,9 +79,9 @@ def _origins(node: Node, expression: Expression) -> Iterator[Origin | None]:
 
 
 def window_is_grouped(node: Aggregate) -> bool:
-    """Whether every group of an aggregation lies in one window.
+    """True if every group of an aggregation belongs to one window.
 
-    It does where both bounds of the outermost window of every branch are keys of every grouping set.
+    That holds if both bounds of the outermost window of every branch are keys of every grouping set.
     """
     found: dict[WindowField, list[tuple[int, ...]]] = {WindowField.START: [], WindowField.END: []}
     for position, key in enumerate(node.keys):
@@ -98,9 +98,9 @@ def _in_all_sets(node: Aggregate, position: int) -> bool:
 
 
 def window_columns(sink: Sink) -> WindowColumns:
-    """Which stored columns of a sink hold the bounds of the windows its rows are published for.
+    """Stored columns of a sink that hold the bounds of the windows of its rows.
 
-    A column counts when every row has the bound there as it is: passed on by all branches, in a type that keeps its
+    A column counts if every row has the unchanged bound there: passed on by all branches, in a type that keeps its
     milliseconds.
     """
     table = sink.table
@@ -124,7 +124,7 @@ def window_columns(sink: Sink) -> WindowColumns:
 
 
 def common_window_columns(first: WindowColumns, second: WindowColumns) -> WindowColumns:
-    """What is true of the rows of both INSERTs into one sink."""
+    """Window columns that hold for the rows of both INSERTs into one sink."""
     return replace(
         first,
         start=first.start if first.start == second.start else None,

@@ -63,7 +63,7 @@ def _assign(
 
 
 def windows_asked(node: Node, position: int, asked: AskedWindows) -> dict[int, AskedWindows]:
-    """What a window over windowed rows asks of each window below, by node, where its time is their time."""
+    """Windows below that a window over windowed rows requests, by node, if its time is their time."""
     found = (origin for origin in origins(node, position) if origin is not None)
     return {id(inner): asked for inner, field in found if field is WindowField.TIME}
 
@@ -120,9 +120,9 @@ def _check(
 
 
 def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate | Over, time: InputRef) -> str:
-    """The time zone in which windows are cut, "" where the time is without one.
+    """The time zone in which windows are cut, "" for a time without one.
 
-    Raises :class:`Untranslatable` where nothing says which, and for one that Flink refuses.
+    Raises :class:`Untranslatable` if it is unknown, or if Flink refuses it.
     """
     kind = node.input.schema[time.index].type
     if kind.name == "TIMESTAMP":

@@ -1,1 +1,1 @@
-"""Connectors and formats: what a table's declaration says about where its rows lie and how they are written."""
+"""Connectors and formats: where a table's rows are and how they are written, from its declaration."""

@@ -1,4 +1,4 @@
-"""Where tables lie: declared or given places, checked as far as that goes without touching them."""
+"""Places of tables: declared or requested, checked as far as possible without access to them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class TableLocations:
     tables: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
     orders: Mapping[str, str] = field(default_factory=dict)
-    """The columns, ``a,b``, by which rows arrived, by table name as the user wrote it; "" is every other table."""
+    """The columns, ``a,b``, of the arrival order, by table name as the user wrote it; "" is every other table."""
 
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
-        """Raises :class:`BackfillError` for a name that stands for no table read or written, or for several."""
+        """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""
         read = tuple(sources)
         given_by = (
             ("--table", self.tables, read),
@@ -48,16 +48,16 @@ class TableLocations:
                     raise BackfillError(f"{what} {name} stands for several tables; write the full name ({known})")
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from. Raises :class:`BackfillError` where that is not known or not read exactly."""
+        """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
         if any(name and _names(table.path, name) for name in self.orders):
             self.order(table)
         given, declared = merged(lambda each: each.given_sources), merged(lambda each: each.sources)
         return _source_or_sink(table, "--table", self.tables, given, declared)
 
     def order(self, table: Table) -> tuple[int, ...]:
-        """The positions of the columns that say in which order a table's rows arrived; none where nobody said so.
+        """Positions of the columns that define the arrival order of a table's rows; none if undeclared.
 
-        Raises :class:`BackfillError` for what is no column of it, or has no order that Flink and Spark share.
+        Raises :class:`BackfillError` for a missing column, or one whose order differs between Flink and Spark.
         """
         named = [name for name in self.orders if name and _names(table.path, name)]
         text = self.orders.get(named[0] if named else "", "")
@@ -78,17 +78,17 @@ class TableLocations:
         return tuple(positions)
 
     def sink(self, table: Table) -> BackfillSink:
-        """Where a sink is published to. Raises :class:`BackfillError` where that is unknown or not written exactly."""
+        """The sink of a table. Raises :class:`BackfillError` if it is unknown or not written exactly."""
         given, declared = merged(lambda each: each.given_sinks), merged(lambda each: each.sinks)
         return _source_or_sink(table, "--sink", self.sinks, given, declared)
 
 
 @dataclass(frozen=True)
 class AssumedLocations(TableLocations):
-    """Places before a request names any: a table that cannot be reached as declared is taken to be named a place."""
+    """Places before a request names any: an unreachable declared table is assumed to get one."""
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from. Raises :class:`BackfillError` where no place would do."""
+        """The source of a table. Raises :class:`BackfillError` if no place would do."""
         try:
             return super().source(table)
         except BackfillError:
@@ -97,7 +97,7 @@ class AssumedLocations(TableLocations):
             return make(table, place, "--table")
 
     def sink(self, table: Table) -> BackfillSink:
-        """Where a sink is published to. Raises :class:`BackfillError` where no place would do."""
+        """The sink of a table. Raises :class:`BackfillError` if no place would do."""
         try:
             return super().sink(table)
         except BackfillError:
@@ -113,7 +113,7 @@ def _source_or_sink(
     given: Mapping[str, Callable[[Table, str, str], _Made]],
     declared: Mapping[str, Callable[[Table], _Made]],
 ) -> _Made:
-    """The source or sink of a table: at the place that a request names for it, else as its connector says."""
+    """The source or sink of a table: at the place in a request, else by its connector."""
     for name, uri in places.items():
         if _names(table.path, name):
             make_given, place = _at(uri, given)
@@ -126,7 +126,7 @@ def _source_or_sink(
 
 
 def _at(uri: str, known: Mapping[str, _Made]) -> tuple[_Made, str]:
-    """What makes a source or sink at a place that a request names, and the place as that takes it."""
+    """The maker of a source or sink at a requested place, and the place in its form."""
     prefix, _, place = uri.partition(":")
     return (known[prefix], place) if prefix in known else (known[""], uri)
 

@@ -1,8 +1,8 @@
-"""The connectors, found by their folders: to add one is to add its folder.
+"""The connectors, found by their folders: adding a folder adds a connector.
 
-A folder holds ``spec.py``, which describes the connector in ``CONNECTOR`` and knows no Spark. Where it reads,
-``read.py`` beside it has ``reader(session, source)``; where it writes, ``write.py`` has
-``publication(session, sink, rows, bounds)``. Both are imported when Spark runs.
+A folder holds ``spec.py``, which describes the connector in ``CONNECTOR`` and imports no Spark. A readable connector
+has ``read.py`` with ``reader(session, source)``; a writable one has ``write.py`` with ``publication(session, sink,
+rows, bounds)``. Both are imported when Spark runs.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 MakeSource = Callable[[Table], BackfillSource]
 MakeSink = Callable[[Table], BackfillSink]
 GivenSource = Callable[[Table, str, str], BackfillSource]
-"""From a table, the place that a request names for it, and how a message calls that argument."""
+"""Makes a source from a table, the requested place, and the argument's name for messages."""
 GivenSink = Callable[[Table, str, str], BackfillSink]
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
 class Connector:
-    """What one folder can read and write.
+    """Sources and sinks of one folder.
 
     Attributes:
         sources: How to make a source of a table, by the value of its option ``connector``. A function that raises
@@ -77,13 +77,13 @@ def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]
 
 
 def reader(session: SparkSession, source: BackfillSource) -> SourceReader:
-    """What reads a source."""
+    """The reader of a source."""
     found: SourceReader = _beside(source, "read").reader(session, source)
     return found
 
 
 def publication(session: SparkSession, sink: BackfillSink, rows: PublishedRows, bounds: Range) -> Publication:
-    """What publishes one run's rows into a sink."""
+    """The publication of one run's rows into a sink."""
     found: Publication = _beside(sink, "write").publication(session, sink, rows, bounds)
     return found
 

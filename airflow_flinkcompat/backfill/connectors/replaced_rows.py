@@ -24,9 +24,9 @@ class Comparison(NamedTuple):
 
 
 def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """What is true of exactly the rows whose windows lie in the range; nothing to compare where it is open.
+    """Condition for exactly the rows whose windows are in the range; no comparison if it is open.
 
-    Raises :class:`BackfillError` where no column of the sink tells.
+    Raises :class:`BackfillError` if no column of the sink shows the window.
     """
     windows = rows.windows
     size = None if windows.size is None else timedelta(microseconds=windows.size)
@@ -52,15 +52,15 @@ def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
 
 
 def order_column(rows: PublishedRows) -> str | None:
-    """The column that tells the later of two windows, if one does."""
+    """The column that orders two windows, if there is one."""
     windows = rows.windows
     return windows.end or (windows.start if windows.size is not None else None)
 
 
 def replaced_rows_with_keys(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """As :func:`replaced_rows`, for a table that does not look for other rows of a primary key.
+    """As :func:`replaced_rows`, for a table that does not search for other rows of a primary key.
 
-    Raises :class:`BackfillError` where a row outside of the range may have the key of one within.
+    Raises :class:`BackfillError` if a row outside of the range may have the key of one inside.
     """
     windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)
     if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
@@ -88,5 +88,5 @@ class LakeSink:
         self.replaced(rows, bounds)
 
     def replaced(self, rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-        """What is true of the rows that are replaced. Raises :class:`BackfillError` where that is not to be said."""
+        """Condition for the replaced rows. Raises :class:`BackfillError` if there is none."""
         return () if self.exclusive else replaced_rows_with_keys(rows, bounds)

@@ -1,4 +1,4 @@
-"""What a run reads of a source that others write to meanwhile: fixed at the first look, for all sinks and chunks."""
+"""Snapshot of a source that others write to during a run: fixed at the first look, for all sinks and chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pinned_snapshots(session: SparkSession) -> Iterator[None]:
 
 
 def pin(session: SparkSession, key: Hashable, ask: Callable[[], T]) -> T:
-    """What was found at first in this run; outside of a run it is asked for each time."""
+    """The value found first in this run; outside of a run it is requested each time."""
     found = _PINS.get(session)
     if found is None:
         return ask()

@@ -1,4 +1,4 @@
-"""What DuckDB needs to know of a table's files to read the values that Spark reads."""
+"""Facts about a table's files that DuckDB needs to read the values that Spark reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 class NotEligible(Exception):
-    """Why Spark's own operators compute an aggregation."""
+    """Reason why Spark's own operators compute an aggregation."""
 
 
 class DataFiles(Protocol):
@@ -33,7 +33,7 @@ class DataFiles(Protocol):
 
     @property
     def relation(self) -> str:
-        """Their rows, for a FROM in DuckDB's SQL, with ``{files}`` where the list of their paths stands."""
+        """The rows for a FROM in DuckDB's SQL, with ``{files}`` in place of the list of paths."""
 
     @property
     def forbidden(self) -> tuple[bytes, ...]:
@@ -41,7 +41,7 @@ class DataFiles(Protocol):
 
     @property
     def rows(self) -> float:
-        """How many there are in all files, about."""
+        """Approximate number of rows in all files."""
 
     def check(self, columns: Iterable[Column], time: Column) -> None:
         """Raises :class:`NotEligible` where columns, or the event time, are not held as they have to be."""
@@ -55,7 +55,7 @@ class DataFiles(Protocol):
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files, their columns found by name. ``ids``: the numbers that columns of these names have in them."""
+    """Parquet files, their columns found by name. ``ids``: numbers stored in columns of these names."""
 
     files: tuple[str, ...]
     ids: tuple[tuple[str, int], ...] | None = None
@@ -142,9 +142,9 @@ def path_of(file: str) -> str:
 
 
 def listed(place: str) -> tuple[str, ...]:
-    """The URIs of the files a folder holds, as Spark lists them: at any depth, hidden and empty ones passed over.
+    """URIs of a folder's files as Spark lists them: at any depth, without hidden and empty ones.
 
-    Raises :class:`NotEligible` where there are none, and for links to folders.
+    Raises :class:`NotEligible` if there are none, and for links to folders.
     """
     root = Path(path_of(place))
     found = [root] if root.is_file() else []
@@ -174,7 +174,7 @@ def text(value: str) -> str:
 
 
 def floored(micros: str, length: int, offset: int = 0) -> str:
-    """The last multiple of a length, as counted from the offset; DuckDB's remainder has the sign of what is divided."""
+    """The last multiple of a length, counted from the offset; DuckDB's remainder has the sign of the dividend."""
     return f"{micros} - ((({micros} - {offset}) % {length}) + {length}) % {length}"
 
 
@@ -196,10 +196,10 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """Csv files with these ``columns``, in order, that DuckDB splits and reads as Spark does: every field is plain.
+    """Csv files with these ``columns`` in order, which DuckDB splits and reads as Spark does: every field is plain.
 
-    A field that either might read in a way of its own is an error, after which Spark reads all: spaces around a number,
-    seven digits of a second's fraction, a line with a field too many.
+    A field that the two might read differently is an error, after which Spark reads all: spaces around a number, seven
+    digits of a second's fraction, a line with a field too many.
     """
 
     files: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which aggregations DuckDB computes: those that are the same for certain, over dense data."""
+"""Aggregations that DuckDB computes: those with certainly equal results, over dense data."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DENSE = 4.0
-"""Rows per key and slice from which on native partials are worth it: with fewer they are nearly as many as the rows."""
+"""Rows per key and slice from which native partials pay off: with fewer they are nearly as many as the rows."""
 ROWS = 1_000_000
-"""Rows in all files from which on they win back what starting Python beside the tasks costs."""
+"""Rows in all files from which native partials pay for starting Python next to the tasks."""
 SAMPLE = 20_000
 
 
@@ -49,9 +49,9 @@ class DuckDbAccelerator:
         self._failed: set[str] = set()
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> Partials | None:
-        """How an aggregation is computed natively, None if not; the reason is told.
+        """Plan an aggregation natively; None if impossible, with the reason as progress.
 
-        Without a session only what lies in plain files can be looked at; with one, they are listed once more.
+        Without a session only plain files can be inspected; with one, they are listed once more.
         """
         if group.slices is None:
             return None
@@ -63,7 +63,7 @@ class DuckDbAccelerator:
         return self._found[group]
 
     def covers(self, work: Work) -> bool:
-        """Whether nothing but native aggregations reads rows, so that little is left to Spark's own operators.
+        """True if only native aggregations read rows, so that little is left to Spark's own operators.
 
         Args:
             work: The steps of a backfill, by the sinks they end in.
@@ -154,7 +154,7 @@ def _dense(partials: Partials, slice_: int) -> float:
 
 
 def _held(source: BackfillSource, session: SparkSession | None) -> DataFiles:
-    """The files a source stands for. Raises :class:`NotEligible` where DuckDB would not read its rows from them."""
+    """The files of a source. Raises :class:`NotEligible` if DuckDB would not read its rows from them."""
     match source:
         case FileSource(format=CsvFormat() as format):
             return CsvFiles.of(source, format)

@@ -75,7 +75,7 @@ def _iceberg(session: SparkSession, source: IcebergSource) -> ParquetFiles:
 
 
 def _uri(path: str) -> str:
-    """Of what Iceberg keeps as it stands: a path, or one after ``file:``."""
+    """A path as Iceberg stores it: plain, or with ``file:`` in front."""
     plain = path.removeprefix("file:")
     if ":" in plain or "%" in plain:
         raise NotEligible("its files lie elsewhere, or have names that are written in two ways")

@@ -1,4 +1,4 @@
-"""An aggregation's partials in DuckDB's SQL, where they are Spark's for certain, and how its tasks compute them."""
+"""Partials of an aggregation in DuckDB's SQL, if certainly equal to Spark's, and their computation in tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LITERALS = {"C": _WHOLE, "D": {"DATE"}, "'": {"VARCHAR"}}  # by their first let
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """What is read below an aggregation: columns of a table by position, and its event time."""
+    """Columns read below an aggregation: of a table by position, and its event time."""
 
     read: Read
     columns: dict[int, Column]
@@ -62,7 +62,7 @@ class Partials:
 
 
 def windows_of(group: Group) -> Assign:
-    """The windows of an aggregation. Raises :class:`NotEligible` where it is not over windows right above rows."""
+    """The windows of an aggregation. Raises :class:`NotEligible` unless they are directly above rows."""
     below = group.input
     while isinstance(below, Select | Where):
         below = below.input
@@ -181,7 +181,7 @@ def _column(sql: str) -> int:
 
 
 def _tests(condition: str) -> list[tuple[int, str]]:
-    """The positions a condition tests, and with which literals, "" for NULL; the words of both engines for it are one.
+    """Positions that a condition tests and their literals, "" for NULL; both engines spell it the same.
 
     Raises :class:`NotEligible` for any other condition.
     """
@@ -219,14 +219,14 @@ def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
 
 
 def _spanned(assign: Assign) -> str:
-    """Whether some window asked for may hold the row; not so without a time."""
+    """True in SQL if some requested window may hold the row; False without a time."""
     first, last = assign.windows.span(assign.window_range)
     bounds = [f"micros {sign} {micros}" for sign, micros in ((">=", first), ("<", last)) if micros is not None]
     return " AND ".join(bounds) or "micros IS NOT NULL"
 
 
 def pieces(session: SparkSession, partials: Partials) -> DataFrame:
-    """The partials as Spark's rows: one task for each share of the files. Code of ours runs there, as a value."""
+    """The partials as Spark's rows: one task for each share of the files, in which our own code runs."""
     slots = session.sparkContext.defaultParallelism
     shares = _shares(partials.held.files, slots)
     queries = [filled_in(partials.query, share) for share in shares]
@@ -270,7 +270,7 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
 
 
 def reason(error: Exception) -> str:
-    """Why a task failed, in a line; that of a process that ended is Spark's."""
+    """Reason of a task's failure in a line; that of an ended process is Spark's."""
     found = _REASON.search(str(error))
     return found[1].strip() if found else next(iter(str(error).splitlines()), type(error).__name__)
 

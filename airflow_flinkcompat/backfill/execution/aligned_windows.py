@@ -68,7 +68,7 @@ def by_slices(pieces: DataFrame, step: Assign, slices: Slices) -> DataFrame:
 
 
 def keys_and_times(rows: DataFrame, step: Assign, slices: Slices) -> DataFrame:
-    """Of every row, whatever is asked for: a hash of what slices are aggregated by, the slice, and the time."""
+    """A hash of the slice's key, the slice and the time of every row, independent of the requested range."""
     rows = _timed(rows, replace(step, window_range=WindowRange()), None).where(slices.condition)
     columns = [sql for _, sql in (*slices.keys, *slices.values)]
     key = f"xxhash64({', '.join(columns)})" if columns else "0L"
@@ -99,7 +99,7 @@ def _asked(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFram
 
 
 def nulls_of(step: Assign) -> Column:
-    """How many rows have no time, as the count ``nulls``."""
+    """Number of rows without a time, as the count ``nulls``."""
     return F.count_if(F.expr(f"c{step.time} IS NULL")).alias("nulls")
 
 
@@ -109,7 +109,7 @@ def _timed(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFram
 
 
 def _local(step: Assign) -> str:
-    """Local time as a TIMESTAMP_LTZ: in a session in UTC both kinds stand for the same count of microseconds."""
+    """Local time as a TIMESTAMP_LTZ: in a UTC session both types have the same count of microseconds."""
     column = f"c{step.time}"
     return f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"
 
@@ -146,7 +146,7 @@ def _widened(micros: int | None, by: int) -> int | None:
 
 
 def _between(rows: DataFrame, time: str, first: int | None, last: int | None, kind: str = "TIMESTAMP_NTZ") -> DataFrame:
-    """Rows with ``first <= time < last``; None where open. A bare column is something a reader can skip data by."""
+    """Rows with ``first <= time < last``; None is open. A reader can skip data by a bare column."""
     if first is not None:
         rows = rows.where(f"{time} >= {timestamp(from_micros(first), kind)}")
     return rows if last is None else rows.where(f"{time} < {timestamp(from_micros(last), kind)}")

@@ -1,4 +1,4 @@
-"""How many rows there are per key and slice, estimated from the first rows of the data."""
+"""Number of rows per key and slice, estimated from the first rows of the data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def density(sample: Sequence[tuple[int, int, int]], piece: int, total: float = m
 
 
 def _distinct(draws: float, population: float) -> float:
-    """How many different ones so many draws show, of so many."""
+    """Expected number of distinct values in so many draws from a population."""
     if math.isinf(draws):
         return population
     return max(population * -math.expm1(-draws / population), min(1.0, draws))

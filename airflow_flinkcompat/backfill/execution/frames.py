@@ -1,4 +1,4 @@
-"""Steps as Spark DataFrames: built-in functions only, no code of ours on the executors but an accelerator's."""
+"""Steps as Spark DataFrames: only built-in functions; code of ours runs on executors in an accelerator only."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Accelerator(Protocol[_Partials]):
     """Decides for each aggregation, and computes the partial aggregates of its slices."""
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> _Partials | None:
-        """How an aggregation is computed; None where Spark's operators have to."""
+        """Compute an aggregation; None leaves it to Spark's operators."""
 
     def pieces(self, session: SparkSession, partials: _Partials) -> DataFrame:
         """Keys, slice and partials as :class:`~airflow_flinkcompat.backfill.steps.Slices` names them.
@@ -95,7 +95,7 @@ class Execution:
         by_slices: bool | None = None,
         accelerator: Accelerator[Any] | None = None,
     ) -> None:
-        """``progress`` gets a line for every choice; ``by_slices`` takes one of them: None leaves it to a sample.
+        """``progress`` gets a line for every choice; ``by_slices`` forces one of them, None decides by a sample.
 
         ``accelerator`` may compute the partial aggregates of some aggregations.
         """
@@ -131,7 +131,7 @@ class Execution:
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
         """The columns ``c0`` … of a write in the sink's types, and the counts of its ``rows`` and ``windows``.
 
-        The latter is -1 where the sink does not hold what tells them apart.
+        The latter is -1 if the sink's columns do not identify windows.
         """
         rows = reduce(DataFrame.union, (self.frame(step).drop(*HIDDEN) for step in write.inputs))
         bounds = _window_columns(write.rows)
@@ -181,7 +181,7 @@ class Execution:
                 return self._counted(step)
 
     def _counted(self, step: Assign | AssignSessions | DropLate | DropOverLate | Rank | OverAggregate) -> DataFrame:
-        """The rows of a step that goes by times or an order, and counts what it leaves out or cannot tell apart."""
+        """The rows of a step that depends on times or an order; counts rows left out and ambiguous rows."""
         match step:
             case Assign():
                 return in_windows(*self._to_windows(step))
@@ -253,14 +253,14 @@ class Execution:
         return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
     def _windows(self, step: Group) -> Assign | None:
-        """The windows of an aggregation that slices may compute; rows in windows that others read are there anyway."""
+        """The windows of an aggregation that slices may compute, unless other readers need the rows in windows."""
         below = step.input
         while isinstance(below, Select | Where) and below not in self._shared:
             below = below.input
         return below if isinstance(below, Assign) and below not in self._shared else None
 
     def _sliced(self, assign: Assign, slices: Slices) -> bool:
-        """Whether slices are less work than rows put into windows."""
+        """True if slices are less work than rows put into windows."""
         if self._by_slices is not None or not assign.windows.overlapping:
             return bool(self._by_slices) and assign.windows.overlapping
         sample = Sample(self.session)
@@ -273,9 +273,9 @@ class Execution:
         return pays
 
     def _accelerated(self, step: Group) -> DataFrame | None:
-        """The partials of an accelerator, counted as rows read by Spark are; None where Spark's operators have to.
+        """The partials of an accelerator, counted like rows that Spark reads; None leaves them to Spark's operators.
 
-        It is computed here and kept, so that a failure costs this and nothing else.
+        They are computed and kept here, so that a failure costs nothing else.
         """
         accelerator = self._accelerator
         partials = None if accelerator is None else accelerator(step, self.session)
@@ -318,7 +318,7 @@ def _seen(counts: list[Observation]) -> Observation:
 
 
 def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
-    """The columns of a frame that tell windows apart: an end does, a start only where all windows are of one length."""
+    """Columns of a frame that identify windows: an end does, a start only if all windows have one length."""
     windows = rows.windows
     if windows.end is None and windows.size is None:
         return ()
@@ -328,7 +328,7 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
 def _apart(rows: DataFrame) -> DataFrame:
     """The same rows in columns of their own.
 
-    Where two inputs read one table Spark 4.1 takes aliases away that say nothing, and cannot resolve what is left.
+    If two inputs read one table, Spark 4.1 removes redundant aliases, and cannot resolve the rest.
     """
     return rows.select(*(F.col(name).alias(name, metadata={"apart": True}) for name in rows.columns))
 
@@ -354,7 +354,7 @@ def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
 
 
 def _spread(step: Step) -> bool:
-    """Whether rows come several times, as projected or filtered after that."""
+    """True if rows appear several times, including projected and filtered ones."""
     while isinstance(step, Select | Where | DropLate):
         step = step.input
     return isinstance(step, Expand) or (isinstance(step, Assign) and step.windows.overlapping)

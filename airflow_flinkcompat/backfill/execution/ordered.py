@@ -77,7 +77,7 @@ def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message:
 
 
 def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
-    """The rows with their place among those that arrived, the one for a watermark as well where that asks for it."""
+    """Add the arrival position to rows, and the one for a watermark if requested."""
     if not step.arrival:
         return rows.withColumn(ARRIVAL, F.struct(PART, PLACE, STREAM))
     message = f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which say when it arrived"
@@ -116,10 +116,10 @@ def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
 
 
 def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> DataFrame:
-    """The rows that are later than what was emitted of their partition when they came; ``seen`` counts the others.
+    """Rows later than what their partition had emitted when they arrived; ``seen`` counts the others.
 
-    A row is emitted once a watermark has reached its time; one that came after that watermark, with the next. So each
-    row stands for two moments on the clock of watermarks: when it came, and when it is emitted.
+    A row is emitted once a watermark has reached its time; one that arrived after that watermark, with the next. So
+    each row has two moments on the clock of watermarks: its arrival and its emission.
     """
     time = micros_of(f"c{step.time}")
     begun = F.expr(f"c{step.time} IS NULL OR {time} > 0")

@@ -20,7 +20,7 @@ _BYTES = 8  # of a field as it is stored, about
 def rows_per_slice(
     frame: Callable[[Step], DataFrame], read: Sequence[DataFrame], step: Assign, slices: Slices
 ) -> float:
-    """Estimated rows per key and slice; 0 where the rows cannot be read, which the work itself will say."""
+    """Estimated rows per key and slice; 0 if the rows cannot be read, which the work itself will report."""
     try:
         rows = keys_and_times(frame(step.input), step, slices)
         total = sum(_total(raw) for raw in read)
@@ -32,7 +32,7 @@ def rows_per_slice(
 
 
 def _total(raw: DataFrame) -> float:
-    """How many rows a source has, about, by what Spark knows of it without reading; infinite where it knows nothing."""
+    """Approximate number of rows of a source, as Spark knows it without reading; infinite if unknown."""
     plan = raw._jdf.queryExecution().optimizedPlan()
     leaves = plan.collectLeaves()
     total = 0.0

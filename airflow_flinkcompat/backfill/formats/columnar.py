@@ -1,7 +1,7 @@
-"""Flink's parquet and orc formats: their options, and which columns hold the same values for Flink and for Spark.
+"""Flink's parquet and orc formats: their options, and columns with equal values in Flink and Spark.
 
-Measured with Flink 2.3. Its parquet times go through the time zone of the TaskManager's JVM unless
-``parquet.utc-timezone`` is true, and through Java's old calendar as well; only with that option are they exact.
+Measured with Flink 2.3: its parquet times pass through the time zone of the TaskManager's JVM unless
+``parquet.utc-timezone`` is true, and through Java's old calendar as well. Only with that option are they exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAYOUT = {
 
 @dataclass(frozen=True)
 class ColumnarFormat:
-    """A format with types of its own. ``utc``: its times are UTC's; ``int64``: written as 64-bit microseconds."""
+    """A format with types of its own. ``utc``: its times are in UTC; ``int64``: written as 64-bit microseconds."""
 
     name: str
     utc: bool = True
@@ -37,7 +37,7 @@ class ColumnarFormat:
 
     @property
     def prunes(self) -> bool:
-        """Whether the reader leaves out what lies outside of a range of times."""
+        """True if the reader leaves out rows outside of a range of times."""
         return self.name == "parquet"
 
     def read(self, column: Column, field: str, table: Table) -> str:
@@ -50,7 +50,7 @@ class ColumnarFormat:
         return text
 
     def write(self, column: Column, value: str) -> str:
-        """Spark SQL of what Spark writes as Flink does: INT96 comes of TIMESTAMP_LTZ, 64-bit microseconds of _NTZ."""
+        """Spark SQL that makes Spark write as Flink does: INT96 from TIMESTAMP_LTZ, 64-bit microseconds from _NTZ."""
         if column.type.name not in TIMESTAMPS:
             return value
         return f"CAST({value} AS {'TIMESTAMP_NTZ' if self.int64 else 'TIMESTAMP_LTZ'})"

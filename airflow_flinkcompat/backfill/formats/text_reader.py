@@ -1,4 +1,4 @@
-"""Text as Spark reads it, from files and from records of a topic: every field as the text Flink would see."""
+"""Text as Spark reads it, from files and topic records: every field as the text that Flink would see."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def csv(
 
 
 def ordered_rows(rows: DataFrame, ordered: bool) -> DataFrame:
-    """With the columns of :class:`Arrival`, if they are asked for."""
+    """Add the columns of :class:`Arrival` on request."""
     return rows.select("*", *(F.expr(sql).alias(name) for name, sql in ORDER.items())) if ordered else rows
 
 
@@ -63,9 +63,9 @@ def json(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """All fields ``f0`` … as text; what is no text in json keeps the words it is written with.
+    """All fields ``f0`` … as text; values that are no text in json keep their spelling.
 
-    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered``: with the columns of
+    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered`` adds the columns of
     :class:`Arrival`.
     """
     mode = "DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST"
@@ -78,9 +78,9 @@ def json(
 def messages(
     rows: DataFrame, binary: str, table: str, format: Format, fields: tuple[str, ...], prefix: str = "f"
 ) -> DataFrame:
-    """Fields ``f0`` … (or by another prefix) of the texts in a binary column beside all other columns, as in files.
+    """Fields ``f0`` … (or another prefix) of the texts in a binary column, with all other columns, as from files.
 
-    NULL and what is no row (with parse errors ignored) drop out; a json array gives a row for every element.
+    NULL and ignored parse errors drop out; a json array gives a row for every element.
     """
     text = f"{'try_validate_utf8' if format.ignore_parse_errors else 'validate_utf8'}(CAST({binary} AS STRING))"
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
@@ -109,10 +109,10 @@ def _json_rows(table: str, format: JsonFormat) -> Column:
 
 
 def _json_parsed(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Column:
-    """The objects of a text: one, or those of an array; NULL when the text is no such thing and that is ignored.
+    """The objects of a text: one, or those of an array; NULL for an ignored parse error.
 
-    Spark's parser takes numbers that become text through a double, so they are put in quotes beforehand; but not those
-    inside of nested values, which Flink writes anew as well (fractions there in a way of its own).
+    Spark's parser passes numbers that become text through a double, so they are quoted beforehand. Numbers inside
+    nested values are not, because Flink rewrites them as well (with its own form of fractions).
     """
     options = {"mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST", **_JSON_OPTIONS}
     schema = ArrayType(_json_schema(fields))
@@ -133,7 +133,7 @@ def _json_parsed(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Col
 
 
 def _csv_line(table: str, format: CsvFormat) -> str:
-    """Spark SQL of a record's first line, all that Flink reads of it; NULL for an empty one where that is ignored."""
+    """Spark SQL of a record's first line, all that Flink reads of it; NULL for an ignored empty one."""
     quote, delimiter = (f"\\x{{{ord(character):x}}}" for character in (format.quote or ",", format.delimiter))
     ending, line = r"[\r\n]", r"^[^\r\n]*"
     first = f"regexp_extract({_TEXT}, {quoted(line)}, 0)"

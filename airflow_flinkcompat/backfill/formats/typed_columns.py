@@ -1,4 +1,4 @@
-"""Stored columns with types of their own, in parquet, orc and the tables of lakes, compared with the declared ones."""
+"""Typed columns in parquet, orc and lake tables, compared with the declared ones."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ MICROSECONDS = 6
 
 
 def column_type(kind: DataType) -> str:
-    """The type a column of these tables has for a Flink type, as Spark writes it (``timestamp_ntz``, ``bigint`` …)."""
+    """The column type of these tables for a Flink type, in Spark's spelling (``timestamp_ntz``, ``bigint`` …)."""
     text = (spark_type(kind) or "").lower().replace(" ", "")
     return {"timestamp_ltz": "timestamp"}.get(text, text)
 
 
 def cast_type(stored: str) -> str:
-    """What a cast to a stored type is written with: a bare ``timestamp`` is what the session takes for one."""
+    """The spelling of a cast to a stored type: a bare ``timestamp`` is the session's."""
     return {"timestamp": "timestamp_ltz"}.get(stored, stored)
 
 
 def checked_value(column: Column, field: str, table: Table, what: str) -> str:
-    """Spark SQL of a column's value. Raises :class:`Untranslatable` for a type these tables do not hold exactly.
+    """Spark SQL of a column's value. Raises :class:`Untranslatable` for a type without an exact equivalent.
 
-    A time finer than declared is an error while Spark runs, as is NULL where it is not allowed.
+    A time finer than declared is an error while Spark runs, and so is a NULL that is not allowed.
     """
     kind = column.type
     if spark_type(kind) is None or kind.name == "NULL":
@@ -55,7 +55,7 @@ def checked_value(column: Column, field: str, table: Table, what: str) -> str:
 
 
 def finer_time_message(table: str, column: Column) -> str:
-    """What is said of a stored time that is finer than its column's type."""
+    """Error for a stored time that is finer than its column's type."""
     return (
         f"{ERROR}table {table}: column {column.name} holds a time finer than {column.type}; "
         f"declare it as {column.type.name}({MICROSECONDS})"
@@ -65,10 +65,10 @@ def finer_time_message(table: str, column: Column) -> str:
 def stored_types(
     table: str, columns: Iterable[Column], stored: StructType, place: str, also: Mapping[str, str], *, all: bool = False
 ) -> dict[str, str]:
-    """The stored type of every column by name; declared ones that Spark cannot hold are passed over, nobody reads them.
+    """The stored type of every column by name; declared ones that Spark cannot represent are skipped.
 
-    ``also`` names stored types that stand for a declared one; with ``all`` the table must hold no other column.
-    Raises :class:`BackfillError` where a column is missing or of another type.
+    ``also`` lists stored types that are accepted for a declared one; with ``all`` the table must have no other column.
+    Raises :class:`BackfillError` if a column is missing or of another type.
     """
     real = {field.name: field.dataType.simpleString() for field in stored.fields}
     problems = []

@@ -1,1 +1,1 @@
-"""What runs in Spark's driver for every backfill: the session, how it starts, files."""
+"""Code in Spark's driver for every backfill: the session, its start, files."""

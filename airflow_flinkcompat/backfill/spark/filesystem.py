@@ -23,14 +23,14 @@ class FileSystem:
         return bool(self._system.exists(self._path(place)))
 
     def is_bare(self, place: str) -> bool:
-        """Whether no file lies at a place that is there, nor anywhere below; looks no further than to the first."""
+        """True if an existing place holds no file at any depth; stops at the first file."""
         return not self._system.listFiles(self._path(place), True).hasNext()
 
     def is_file(self, place: str) -> bool:
         return bool(self._system.exists(self._path(place)) and self._system.getFileStatus(self._path(place)).isFile())
 
     def entries(self, place: str) -> list[tuple[str, bool, int]]:
-        """(name, whether a folder, bytes) of what lies in a folder, by name."""
+        """(name, is a folder, bytes) of the entries of a folder, by name."""
         found = self._system.listStatus(self._path(place))
         return sorted(
             (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen())) for status in found
@@ -47,7 +47,7 @@ class FileSystem:
         return found
 
     def read(self, place: str) -> bytes | None:
-        """What a file holds, None where there is none."""
+        """Content of a file, None if there is none."""
         if not self.exists(place):
             return None
         stream = self._system.open(self._path(place))
@@ -69,7 +69,7 @@ class FileSystem:
         self._system.createNonRecursive(self._path(place), True, 1024, 1, 1 << 20, None).close()
 
     def changed(self, place: str) -> int | None:
-        """When a file was last written, as its file system says; None where there is none."""
+        """Modification time of a file from its file system; None if there is none."""
         from py4j.protocol import Py4JJavaError
 
         try:

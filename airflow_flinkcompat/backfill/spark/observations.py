@@ -1,4 +1,4 @@
-"""What Spark counts on the way."""
+"""Counts by Spark during a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.sql import Observation
 
 
 def counted(seen: Observation, name: str) -> int:
-    """A count once its action has run; 0 when Spark saw beforehand that there is nothing to do, and counted nothing."""
+    """A count once its action has run; 0 if Spark saw beforehand that there is nothing to do."""
     try:
         return int(seen.get[name])
     except Py4JJavaError:

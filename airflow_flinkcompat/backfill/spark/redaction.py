@@ -1,4 +1,4 @@
-"""What Spark itself leaves out of what it shows."""
+"""Values that Spark itself redacts."""
 
 from airflow_flinkcompat.secrets.keys import java_pattern
 

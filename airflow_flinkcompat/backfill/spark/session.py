@@ -63,7 +63,7 @@ _IVY = ".ivy2.5.2"
 
 
 class Effort(IntEnum):
-    """How much work Spark's own operators will have; local sessions are tuned for it."""
+    """Expected work of Spark's own operators; local sessions are tuned for it."""
 
     TINY = 0  # takes less time than compiling the query
     LITTLE = 1  # too little for the JVM's second compiler
@@ -95,12 +95,12 @@ def _within(places: Iterable[str], most: int) -> bool:
 
 
 def submit_configuration(master: str) -> dict[str, str]:
-    """What ``spark-submit --conf`` should be given for a master, because it counts before the driver's JVM starts."""
+    """Values of ``spark-submit --conf`` for a master, needed before the driver's JVM starts."""
     return dict(_LOCAL) if is_local(master) else {}
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs in one process of this machine."""
+    """True if Spark runs in one process of this machine."""
     return master == "local" or master.startswith("local[")
 
 
@@ -116,11 +116,11 @@ def spark_session(
     effort: Effort = Effort.MUCH,
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
-    """A session set up for a backfill: the one that is active, or a new one, stopped at the end.
+    """A session set up for a backfill: the active one, or a new one that is stopped at the end.
 
-    ``needs`` is what the connectors want of a new session; an active one must have been started with it. ``effort``
-    says how much Spark's own operators will have to do where it is local. ``say`` gets a line if this is the first
-    start of Spark on this machine.
+    ``needs`` are the connectors' requirements of a new session; an active one must have been started with them.
+    ``effort`` is the expected work of Spark's own operators, for a local session. ``say`` gets a line if this is the
+    first start of Spark on this machine.
 
     An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
     """

@@ -118,7 +118,7 @@ def scalar(expression: Expression) -> str:
 
 
 def grouped(expression: Expression) -> str:
-    """The same of an expression that rows are grouped by, told apart by, or partitioned by."""
+    """The Spark SQL text of an expression for grouping, distinguishing or partitioning rows."""
     return _grouped(typed(expression))
 
 
@@ -222,7 +222,7 @@ def _branches(call: FunctionCall, shape: str) -> str:
 
 
 def converted(expression: Expression, target: DataType) -> str:
-    """The expression brought to a type, as Flink does where a wider one is asked for; texts keep their length."""
+    """The expression converted to a type as Flink widens it; texts keep their length."""
     expression = typed(expression)
     if not target.is_known:
         raise Untranslatable(f"the type of this expression is not known; {_REMEDY}", expression.span)
@@ -264,14 +264,14 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
 
 
 EXACT_SUM = 28
-"""The greatest precision of a DECIMAL of which no sum overflows: a sum has 38 digits, ten more."""
+"""The greatest precision of a DECIMAL whose sum never overflows: a sum has 38 digits, ten more."""
 
 
 def _without_overflow(call: AggregateCall, text: str, part: Part) -> str:
-    """A sum that is an error where it may leave its type on the way: Spark makes it NULL, Flink starts anew.
+    """A sum that fails if an intermediate value may leave its type: Spark makes it NULL, Flink starts again.
 
-    Values are added up without their signs, so that the order of rows does not matter, and with a digit in reserve for
-    what is merged later.
+    Values are added without their signs, so that the order of rows has no effect, and with a digit in reserve for later
+    merges.
     """
     kind = typed(call.args[0]).type if len(call.args) == 1 else UNKNOWN
     if call.function not in ("SUM", "AVG") or kind.name != "DECIMAL" or kind.parameters[0] <= EXACT_SUM:
@@ -398,18 +398,18 @@ def _as_decimal(arg: Expression, text: str) -> str:
 
 
 def _regex(pattern: Expression) -> str:
-    """A LIKE pattern as Flink's regular expression, in which ``_`` stands for anything but the end of a line."""
+    """A LIKE pattern as Flink's regular expression, in which ``_`` matches anything but the end of a line."""
     return quoted(f"\\A{_escaped(pattern, {'_': '.', '%': '(?s:.*)'})}\\z")
 
 
 def _escaped(constant: Expression, parts: Mapping[str, str]) -> str:
-    """A constant text as a regular expression for itself, but for the characters that have a part of their own."""
+    """A constant text as a regular expression for itself, except for characters with a part of their own."""
     text = str(constant.value) if isinstance(constant, Literal) else ""
     return "".join(parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
 
 
 def _end(data_type: DataType) -> int:
-    """How long ``yyyy-MM-dd HH:mm:ss[.fraction]`` is at the type's precision."""
+    """Length of ``yyyy-MM-dd HH:mm:ss[.fraction]`` at the type's precision."""
     precision = data_type.parameters[0] if data_type.name == "TIMESTAMP" and data_type.parameters else 0
     return 20 + precision if precision else 19
 

@@ -19,7 +19,7 @@ from airflow_flinkcompat.plan.nodes import Node, Sink, Table
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataType, timestamp
 
 LOCAL = "LOCAL TIME"
-"""The call that stands for the TIMESTAMP or DATE a clock in a zone (its second argument) shows at an instant."""
+"""The call for the TIMESTAMP or DATE that a clock in a zone (its second argument) shows at an instant."""
 OF_SECONDS = "LOCAL TIME OF SECONDS"
 """The same of a number of seconds since 1970."""
 SECONDS = "SECONDS OF LOCAL TIME"
@@ -101,7 +101,7 @@ class _Rewriting:
 
 
 def _zone(call: FunctionCall) -> str:
-    """The zone of a call that depends on it. Raises :class:`Untranslatable` where nothing says which."""
+    """The zone of a call that depends on it. Raises :class:`Untranslatable` if it is unknown."""
     zone = call.args[1]
     name = str(zone.value) if isinstance(zone, Literal) else ""
     if name == "default":

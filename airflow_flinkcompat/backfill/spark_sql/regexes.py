@@ -1,7 +1,7 @@
-r"""Which regular expressions mean the same in Flink and Spark, whatever text they are applied to.
+r"""Regular expressions with the same meaning in Flink and Spark for any text.
 
-Both hand them to Java's ``java.util.regex``. Left out is what depends on the version of Java (``\b``, ``\X``,
-``\p``), what could match half of a character beyond U+FFFF, and what is no plain regular expression (looking around,
+Both pass them to Java's ``java.util.regex``. Excluded are parts that depend on the version of Java (``\b``, ``\X``,
+``\p``), that could match half of a character beyond U+FFFF, and that are no plain regular expression (look-around,
 references, classes of classes).
 """
 
@@ -24,10 +24,7 @@ class RegexRefused(ValueError):
 
 @dataclass(frozen=True)
 class Regex:
-    """What is known of a pattern.
-
-    It is the number of its groups, those that take part in every match, and whether it may match nothing at all.
-    """
+    """Facts about a pattern: the number of its groups, those in every match, and whether it may match nothing."""
 
     groups: int
     certain: frozenset[int]
@@ -112,7 +109,7 @@ class _PatternParser:
         return inner if number is None else _Part(inner.empty, inner.certain | {number})
 
     def escaped(self) -> str:
-        r"""What a backslash makes of the next character: the one it stands for, ``\d`` of a class, ``A`` of an end."""
+        r"""Read an escape: a literal character, a class such as ``\d``, or an anchor such as ``\A``."""
         character = self.take()
         if character in _PLAIN_CLASSES:
             return f"\\{character}"
@@ -164,7 +161,7 @@ def _within_one_unit(character: str) -> str:
 
 
 def read(pattern: str) -> Regex:
-    """What is known of a pattern. Raises :class:`RegexRefused` for one that is not known to mean the same."""
+    """Facts about a pattern. Raises :class:`RegexRefused` for one that is not known to mean the same."""
     reader = _PatternParser(pattern)
     part = reader.branches()
     if reader.at < len(pattern):
@@ -176,10 +173,10 @@ _FUNCTIONS = ("REGEXP", "REGEXP_EXTRACT", "REGEXP_REPLACE")
 
 
 def reason_against(call: FunctionCall) -> str | None:
-    """Why a call with a pattern (its second argument) has no exact translation; None where nothing speaks against it.
+    """Reason why a call with a pattern (its second argument) has no exact translation; None if it has one.
 
-    Measured: of a group that took no part in the match REGEXP_EXTRACT makes NULL in Flink and '' in Spark, of a group
-    there is not NULL and an error; between the halves of a character Flink replaces nothing that could be written.
+    Measured: for a group outside the match REGEXP_EXTRACT returns NULL in Flink and '' in Spark; for a missing group,
+    NULL and an error. Between the halves of a character Flink replaces nothing that could be written.
     """
     if call.function not in _FUNCTIONS or len(call.args) < 2:
         return None

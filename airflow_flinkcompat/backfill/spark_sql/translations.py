@@ -1,7 +1,7 @@
-"""How Flink's operators and functions are said in Spark SQL, for the argument types where both give equal results.
+"""Flink's operators and functions in Spark SQL, for argument types for which both give equal results.
 
-Every line was compared with Flink 2.3 in batch mode, value by value. A function, or a combination of argument types,
-that is not here has no exact translation. The templates assume a Spark session without ANSI mode (so that integers wrap
+Every line was compared with Flink 2.3 in batch mode, value by value. A function or combination of argument types that
+is missing here has no exact translation. The templates assume a Spark session without ANSI mode (so that integers wrap
 as in Flink), in time zone UTC, with TIMESTAMP_NTZ for TIMESTAMP and TIMESTAMP_LTZ for TIMESTAMP_LTZ.
 """
 
@@ -71,14 +71,14 @@ def _no_nan(what: str) -> str:
 
 
 def ordered(number: str) -> str:
-    """A FLOAT or DOUBLE in Spark SQL whose place among others decides: NaN has none, which Flink's comparisons show."""
+    """A FLOAT or DOUBLE in Spark SQL for ordering: NaN is an error, because Flink's comparisons do not order it."""
     return f"IF(isnan({number}), {_no_nan('has no place in an order')}, {number})"
 
 
 def distinguished(number: str) -> str:
-    """A FLOAT or DOUBLE in Spark SQL that is grouped by.
+    """A FLOAT or DOUBLE in Spark SQL for grouping.
 
-    Flink tells -0.0 from 0.0 and NaN from NaN by their bits, Spark does not.
+    Flink distinguishes -0.0 from 0.0 and NaN from NaN by their bits, Spark does not.
     """
     message = f"{ERROR}Flink groups by the bits of -0.0 and NaN, Spark does not; compute these rows with Flink"
     odd = f"isnan({number}) OR ({number} = 0 AND CAST({number} AS STRING) = '-0.0')"
@@ -118,13 +118,13 @@ _FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY", "DAYOFWEEK": "DOW"} 
 
 
 def _after_1970(template: str, argument: str) -> str:
-    """Parts of earlier times come out of Flink rounded towards 1970, hours even negative: no one relies on that."""
+    """Parts of times before 1970: Flink rounds them towards 1970, even to negative hours, so they are refused."""
     message = f"{ERROR}before 1970 Flink computes parts of a time in a way of its own"
     return f"IF({argument} < TIMESTAMP_NTZ '1970-01-01 00:00:00', raise_error('{message}'), {template})"
 
 
 def _parts(unit: str, position: int, takes: tuple[str, ...]) -> tuple[Translation, ...]:
-    """A part of a date or time; ``takes`` has ``@`` where the time stands."""
+    """A part of a date or time; ``takes`` has ``@`` in place of the time."""
     argument = f"{{{position}}}"
     part = f"CAST({_UNITS[unit]}({argument}) AS BIGINT)"
     of_time = tuple(kind.replace("@", "timestamp") for kind in takes)
@@ -173,7 +173,7 @@ _ADDED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
 def _ceil(unit: str) -> str:
-    """The next whole unit; Flink looks at milliseconds only, and for months and years at days only (measured)."""
+    """The next whole unit; Flink considers milliseconds only, and days only for months and years (measured)."""
     smallest = "DAY" if unit in ("YEAR", "MONTH") else "MILLISECOND"
     time = f"CAST(date_trunc('{smallest}', {{0}}) AS TIMESTAMP_NTZ)"
     text = f"IF({_floor(unit)} = {time}, {_floor(unit)}, {_floor(unit)} + INTERVAL '1' {unit})"
@@ -284,7 +284,7 @@ _TRUE_OR_FALSE = (
 
 
 def _tried(kind: str, shape: str, value: str, no_value: str) -> str:
-    """TRY_CAST of a text: of the plain shape its value, NULL where that is sure, else no answer rather than a guess."""
+    """TRY_CAST of a text: the value of a plain shape, NULL if certain, else an error instead of a guess."""
     fits = f"{{0}} RLIKE '{shape}'" + (f" AND {value} IS NOT NULL" if kind == "DECIMAL" else "")
     return (
         f"CASE WHEN {fits} THEN {value} WHEN {{0}} = '' OR {no_value} THEN NULL "
@@ -342,7 +342,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "min": ("min({0}){filter}", "min"),
     "max": ("max({0}){filter}", "max"),
 }
-"""What aggregates are put together of: over rows, and the function that combines its values over pieces of them."""
+"""Parts of decomposable aggregates: an aggregate over rows, and the function that combines its values."""
 
 SCALARS: dict[str, tuple[Translation, ...]] = {
     "+": (
@@ -514,7 +514,7 @@ SCALARS["MOD"] = SCALARS["%"]
 SCALARS["CEILING"] = SCALARS["CEIL"]
 
 BRANCHES: dict[str, str] = {"CASE": "case", "IF": "if", "COALESCE": "coalesce", "IFNULL": "coalesce"}
-"""Calls that pass one of several values on, each brought to the result type by the rules of CAST first."""
+"""Calls that return one of several values, each cast to the result type first."""
 
 AGGREGATES: dict[str, tuple[Translation, ...]] = {
     "COUNT": (_t("{rows}"), _t("{count}", "integer|decimal|double|text|boolean|date|timestamp|ltz")),

@@ -1,7 +1,7 @@
-"""Arithmetic of aligned windows: which windows a time belongs to, and which rows a range of windows needs.
+"""Arithmetic of aligned windows: the windows of a time, and the rows that a range of windows needs.
 
 All times are microseconds since 1970-01-01 on the clock of the time attribute, in local time; negative before. Windows
-are half open. The functions are the reference that :meth:`Aligned.ends` says in Spark SQL.
+are half open. The functions are the reference for :meth:`Aligned.ends` in Spark SQL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIRST, _LAST = to_micros(datetime.min), to_micros(datetime.max)
 
 
 def from_micros(micros: int) -> datetime:
-    """The time without zone of microseconds since the epoch; what lies before the year 1 or after 9999 is cut there."""
+    """The time without zone of microseconds since the epoch, clamped to the years 1 to 9999."""
     return EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
 
 
@@ -43,10 +43,10 @@ def micros_of(time: str) -> str:
 
 @dataclass(frozen=True)
 class WindowRange:
-    """Which windows are asked for: those that start at ``starts`` or later and end from ``ends`` to ``until``.
+    """Requested windows: those that start at ``starts`` or later and end from ``ends`` to ``until``.
 
-    None where open. What is published asks for ``starts`` and ``until``, a window over windows for ``ends`` and
-    ``until``, because a window's time is its last millisecond.
+    None is open. Publishing requests ``starts`` and ``until``, a window over windows ``ends`` and ``until``, because a
+    window's time is its last millisecond.
     """
 
     starts: int | None = None
@@ -64,7 +64,7 @@ class WindowRange:
 
     @classmethod
     def at(cls, first: int | None, last: int | None, slack: int = 0) -> WindowRange:
-        """The windows whose time lies in [first, last), and perhaps some up to ``slack`` away."""
+        """The windows whose time is in [first, last), and perhaps some up to ``slack`` away."""
         return cls(
             ends=None if first is None else first + MILLISECOND - slack,
             until=None if last is None else last + slack,
@@ -81,10 +81,10 @@ class WindowRange:
 
 @dataclass(frozen=True)
 class Aligned:
-    """Windows that lie at the same places for all keys: TUMBLE, HOP and CUMULATE.
+    """Windows at the same positions for all keys: TUMBLE, HOP and CUMULATE.
 
-    ``size`` is the length (the longest for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, the size
-    itself for TUMBLE, which is a HOP from one window to the next; ``offset`` is the assignment it stands for.
+    ``size`` is the length (the longest for CUMULATE). ``slide`` is the slide of HOP, the step of CUMULATE, or the size
+    of TUMBLE, which is a HOP from one window to the next. ``offset`` is that of the assignment.
     """
 
     kind: WindowKind
@@ -102,17 +102,17 @@ class Aligned:
 
     @property
     def period(self) -> int:
-        """From one start to the next."""
+        """Distance from one start to the next."""
         return self.size if self.kind is WindowKind.CUMULATE else self.slide
 
     @property
     def slice(self) -> int:
-        """The length of the pieces, aligned as the windows are, that lie wholly inside or outside of every window."""
+        """Length of the aligned pieces that are wholly inside or outside of every window."""
         return gcd(self.size, self.slide)
 
     @property
     def overlapping(self) -> bool:
-        """Whether a time can belong to several windows."""
+        """True if a time can belong to several windows."""
         return self.slide < self.size
 
     def _floor(self, micros: int, step: int) -> int:
@@ -132,7 +132,7 @@ class Aligned:
         return tuple((start, start + self.size) for start in starts)
 
     def wanted(self, start: int, end: int, window_range: WindowRange) -> bool:
-        """Whether a window is asked for."""
+        """True if a window is requested."""
         return (
             (window_range.starts is None or start >= window_range.starts)
             and (window_range.ends is None or end >= window_range.ends)
@@ -140,10 +140,10 @@ class Aligned:
         )
 
     def span(self, window_range: WindowRange) -> tuple[int | None, int | None]:
-        """Start of the first and end of the last window asked for; None where the range is open.
+        """Start of the first and end of the last requested window; None if the range is open.
 
-        A row of such a window has ``first <= time < last``. Where windows do not overlap, these are the rows of
-        exactly these windows; when there is no window, first >= last or every row's windows are others.
+        A row of such a window has ``first <= time < last``. If windows do not overlap, these are the rows of exactly
+        these windows. If there is no window, first >= last, or every row belongs to other windows.
         """
         starts = [window_range.starts, None if window_range.ends is None else window_range.ends - self.size]
         given = [start for start in starts if start is not None]
@@ -155,7 +155,7 @@ class Aligned:
         return first, self._floor(window_range.until - self.size, self.slide) + self.size
 
     def ends(self, micros: str) -> str:
-        """Spark SQL of the ends of all windows a time belongs to, one a row: ``micros`` is an expression's text.
+        """Spark SQL of the ends of all windows of a time, one a row: ``micros`` is an expression's text.
 
         A time in a gap of HOP gets an end that is not after it.
         """
@@ -178,13 +178,13 @@ class Aligned:
         return f"{end} - {self.size}"
 
     def slice_of(self, micros: str) -> str:
-        """Spark SQL of the start of the slice a time lies in; its windows are those of all its times."""
+        """Spark SQL of the start of a time's slice; all times of a slice have the same windows."""
         return f"{micros} - pmod({micros} - {self.offset}, {self.slice})"
 
 
 @dataclass(frozen=True)
 class AskedWindows:
-    """Which windows of one windowing are computed, as a function of those that are published.
+    """Computed windows of one windowing, as a function of the published ones.
 
     Attributes:
         above: The windows over these rows, which windows are asked of them, and how far in microseconds their time may

@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats.typed_columns import stored_types
 
 ALSO = {"timestamp_ntz": "timestamp"}
-"""Stored types that stand for a declared one."""
+"""Stored types that are accepted for a declared one."""
 
 
 class DeltaReader:

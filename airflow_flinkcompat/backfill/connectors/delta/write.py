@@ -20,7 +20,7 @@ from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
 
 
 def publication(session: SparkSession, sink: DeltaSink, rows: PublishedRows, bounds: Range) -> DeltaPublication:
-    """What publishes rows into a table of Delta Lake."""
+    """Open a publication into a table of Delta Lake."""
     return DeltaPublication(session, sink.place, rows, sink.replaced(rows, bounds))
 
 

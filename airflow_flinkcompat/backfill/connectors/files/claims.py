@@ -1,8 +1,8 @@
-"""Who is publishing to a folder: a staging folder beside it, named after its owner, that its owner keeps writing to.
+"""Claims on a folder: a staging folder next to it, named after its owner, that its owner keeps writing to.
 
 Of two runs that would change the same files at least one sees the other's staging folder, since each makes its own
-before it looks. What a killed run left is told by its process, which is gone, or, from another machine, by its silence;
-it is removed.
+before it looks. A killed run is recognised by its process, which is gone, or, from another machine, by its silence. Its
+folder is removed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Claim:
         self.folder = f"{self._parent}/{self._name}"
 
     def take(self, conflicts: Callable[[str], bool], sink: str) -> None:
-        """Makes the folder and removes those of dead runs.
+        """Make the folder and remove those of dead runs.
 
-        Raises :class:`BackfillError` where a run over a label that ``conflicts`` is alive.
+        Raises :class:`BackfillError` if a run over a label that ``conflicts`` is alive.
         """
         _LIVE.add(self._token)
         self._files.make_folder(self.folder)
@@ -91,7 +91,7 @@ class Claim:
                 self._files.touch(f"{self.folder}/alive")
 
     def _silent(self, other: str) -> bool:
-        """Whether the owner of a folder does not write to it for a while; clocks are not compared."""
+        """True if the owner of a folder has not written to it for a while; clocks are not compared."""
         seen, until = self._files.changed(f"{other}/alive"), time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < until:
             time.sleep(_BEAT_SECONDS / 5)
@@ -102,7 +102,7 @@ class Claim:
 
 
 def _machine() -> str:
-    """Where a process number means something: the host, and the container on it."""
+    """Scope of a process number: the host, and the container on it."""
     space = ""
     with suppress(OSError):
         space = f".{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -110,7 +110,7 @@ def _machine() -> str:
 
 
 def _gone(pid: int, token: str) -> bool:
-    """Whether a run of this machine has surely ended; a number may have been given to another process since."""
+    """True if a run of this machine has certainly ended; its number may belong to another process by now."""
     if pid == os.getpid():
         return token not in _LIVE
     try:

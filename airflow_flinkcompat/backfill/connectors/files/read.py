@@ -68,7 +68,7 @@ def _found(loading: DataFrameReader, place: str) -> dict[str, str]:
 
 
 def _alike(kind: str) -> tuple[str, ...]:
-    """Times are kept in either way, and stand for those of UTC."""
+    """Types of timestamps that are accepted for each other; without a zone they are in UTC."""
     return ("timestamp_ntz", "timestamp") if kind.startswith("timestamp") else (kind,)
 
 
@@ -84,7 +84,7 @@ class FileReader:
             raise BackfillError(f"table {source.table}: there is nothing at {source.place}")
 
     def version(self) -> str:
-        """Of the names, sizes and modification times of all files; no file is opened."""
+        """Digest of the names, sizes and modification times of all files; no file is opened."""
         (row,) = self._listed().selectExpr("count(1)", "bit_xor(xxhash64(path, length, modificationTime))").collect()
         return f"{row[0]} files {row[1] or 0:x}"
 
@@ -104,7 +104,7 @@ class FileReader:
         return self.ordered_rows().drop(*text_reader.ORDER)
 
     def ordered_rows(self) -> DataFrame:
-        """Files arrive in the order of their modification, those of one millisecond by path; rows as they stand."""
+        """Rows in the order of their files' modification, those of one millisecond by path, and within a file."""
         rows, read = self._rows(ordered=True), self._source.read
         if read is None:
             return rows

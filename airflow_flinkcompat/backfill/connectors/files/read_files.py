@@ -1,4 +1,4 @@
-"""Of the rows of a folder those that a job had read of its files when it took a savepoint."""
+"""Rows of a folder that a job had read from its files when it took a savepoint."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def normal(path: str) -> str:
 
 
 def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileSplit]:
-    """Whole files by their names. Raises BackfillError for parts of one, of which rows do not say where they begin."""
+    """Whole files by their names. Raises BackfillError for a part of a file, whose rows have no known start."""
     found = defaultdict(list)
     for split in splits:
         found[normal(split.path)].append(split)

@@ -31,9 +31,9 @@ _SHAPES = {**dict.fromkeys(INTEGERS, "^[+-]?[0-9]+$"), "BOOLEAN": "^(?i)(true|fa
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How a table's rows lie in folders.
+    """Layout of a table's rows in folders.
 
-    ``columns`` are the partition columns, outermost first; ``default_name`` stands for NULL and the empty text;
+    ``columns`` are the partition columns, outermost first; ``default_name`` replaces NULL and the empty text;
     ``success_file`` marks a folder that is complete.
     """
 
@@ -128,7 +128,7 @@ def file_format(table: Table, name: str | None = None) -> Format | ColumnarForma
 
 
 MODIFIED = "m_modified"
-"""When a row's file was changed last."""
+"""The modification time of a row's file."""
 
 
 @dataclass(frozen=True)
@@ -180,13 +180,13 @@ class FileSource:
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """When a file was changed last, of files of which it is known what a job had read."""
+        """The modification time of a file, for files of which the rows read by a job are known."""
         return (timestamp_ltz(3), MODIFIED) if key == "file.modification-time" and self.read is not None else None
 
     def within(self, span: TimeSpan) -> FileSource:
-        """The same files; where they hold types of their own, rows outside of the span are left to their reader.
+        """Restrict the files to a span; in typed files, rows outside of it are left to their reader.
 
-        Not where a job was reading one of them, of which rows are counted.
+        This does not apply to a file that a job was reading, since its rows are counted.
         """
         column = self.columns[span.field]
         counted = self.read is not None and bool(self.read.begun)

@@ -1,8 +1,8 @@
-"""Files put in place: staged beside the folder, moved in once all is written, else gone without a trace.
+"""Files put in place: staged next to the folder, moved in once all are written, else removed without a trace.
 
-In a folder of its own (``exclusive``) a run then has these rows and nothing else; otherwise its files, named by the
-range, replace those of an earlier run over the same range, next to whatever else lies there. Names of files begin with
-the folders of their partition, where the sink has partitions.
+In a folder of its own (``exclusive``) a run then has these rows and nothing else. Otherwise its files, named by the
+range, replace those of an earlier run over the same range, next to any other files. Names of files begin with the
+folders of their partition, if the sink has partitions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0
 
 
 def range_name(from_: datetime | None, to: datetime | None) -> str:
-    """The range as part of a file name: sorts as text, says ``begin`` or ``end`` where it is open."""
+    """The range as part of a file name: sorts as text, with ``begin`` or ``end`` if it is open."""
     return "-".join(
         text if moment is None else moment.strftime("%Y%m%dT%H%M%S%f")
         for moment, text in zip((from_, to), _OPEN, strict=True)
@@ -46,7 +46,7 @@ def range_name(from_: datetime | None, to: datetime | None) -> str:
 
 
 def overlaps(name: str, other: str) -> bool:
-    """Whether two ranges, as :func:`range_name` writes them, share a moment."""
+    """True if two ranges, as :func:`range_name` writes them, overlap."""
 
     def bounds(text: str) -> tuple[str, str]:
         first, _, last = text.partition("-")
@@ -57,7 +57,7 @@ def overlaps(name: str, other: str) -> bool:
 
 
 def publication(session: SparkSession, sink: FileSink, rows: PublishedRows, bounds: Range) -> FilePublication:
-    """What publishes rows into a folder."""
+    """Open a publication into a folder."""
     return FilePublication(session, sink, rows, bounds)
 
 
@@ -148,7 +148,7 @@ class FilePublication:
         return names
 
     def _mark(self, place: str, folders: list[str], success: str) -> None:
-        """As Flink's policy success-file does when a partition is complete."""
+        """Mark a complete partition as Flink's policy success-file does."""
         for folder in folders:
             self.files.write(f"{place}/{folder}{success}")
 
@@ -168,7 +168,7 @@ class FilePublication:
             files.delete(self._previous)
 
     def _add(self, ready: str, names: tuple[str, ...]) -> None:
-        """In under hidden names; once all are, a mark with their number says so, and the next run would finish this."""
+        """Move files in under hidden names; a mark with their number then allows the next run to finish."""
         place, files = self.target.place, self.files
         files.make_folder(place)
         for folder in sorted({_folder(name) for name in names} - {""}):
@@ -194,7 +194,7 @@ class FilePublication:
             self._forget(self.label, mark)
 
     def _settle(self) -> None:
-        """Finishes what runs over this range, or an overlapping one, had begun to put in place when they ended."""
+        """Finish interrupted moves of runs over this range, or an overlapping one."""
         for name, folder, _ in self.files.entries(self.target.place):
             pending = None if folder else _PENDING.match(name)
             if pending and overlaps(pending["label"], self.label):
@@ -207,9 +207,9 @@ class FilePublication:
         return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
 
     def _put(self, label: str, count: int) -> None:
-        """Sets the old files aside and moves the ``count`` new ones in, from wherever an earlier attempt had come to.
+        """Set the old files aside and move the ``count`` new ones in, resuming an earlier attempt at any point.
 
-        As long as all new ones are hidden the others are old, later on there are no old ones any more.
+        As long as all new files are hidden the others are old; later there are no old ones left.
         """
         place, files, hidden = self.target.place, self.files, self._named(label, ".")
         if len(hidden) == count:
@@ -221,7 +221,7 @@ class FilePublication:
             self._mark(place, sorted({_folder(name) for name in self._named(label)}), success)
 
     def _take_back(self, label: str, count: int) -> None:
-        """The way back from wherever :meth:`_put` had come to; it may follow again wherever this ends."""
+        """Undo :meth:`_put` from any point; it may follow again wherever this ends."""
         place, files = self.target.place, self.files
         if len(self._named(label, ".")) < count:
             for name in self._named(label):
@@ -252,5 +252,5 @@ def _hidden(name: str) -> str:
 
 
 def _shown(name: str, before: str) -> str:
-    """``dt=1/.part-0`` → ``dt=1/part-0``, with what stands before its name."""
+    """Turn ``dt=1/.part-0`` into ``dt=1/part-0``, with the prefix of its name."""
     return f"{_folder(name)}{_base(name).removeprefix(before)}"

@@ -1,4 +1,4 @@
-"""Iceberg tables at run time: catalog, schema, the snapshot a run reads, and its rows. Secrets are filled in here."""
+"""Iceberg tables at run time: catalog, schema, the snapshot of a run, and its rows. Secrets are filled in here."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ reader = IcebergReader
 
 
 def configure(session: SparkSession, table: IcebergTable) -> None:
-    """Makes the table's catalog known to the session; its secrets are filled in here."""
+    """Make the table's catalog known to the session, with its secrets filled in."""
     if not table.properties:
         if session.conf.get(f"spark.sql.catalog.{table.catalog}", None) is None:
             raise BackfillError(

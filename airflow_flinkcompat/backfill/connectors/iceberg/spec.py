@@ -34,10 +34,10 @@ _NEUTRAL = re.compile(
 
 @dataclass(frozen=True)
 class IcebergTable:
-    """Which table of which catalog.
+    """A table of a catalog.
 
-    ``catalog`` is Spark's name for it, ``properties`` are set for it before the first use, their placeholders filled in
-    only then; none for a catalog Spark is configured with.
+    ``catalog`` is Spark's name for it. ``properties`` are set for it before the first use, with placeholders filled in
+    only then; none for a catalog that Spark is configured with.
     """
 
     catalog: str
@@ -54,7 +54,7 @@ class IcebergTable:
 
     @property
     def place(self) -> str:
-        """As a user may see it."""
+        """The place in a form that a user may see."""
         return f"iceberg:{self.label or self.catalog}.{self.database}.{self.name}"
 
     @classmethod

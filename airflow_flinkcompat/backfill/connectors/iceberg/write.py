@@ -20,14 +20,14 @@ _WEEK = 7 * 24 * 3600 * 1000
 
 
 def publication(session: SparkSession, sink: IcebergSink, rows: PublishedRows, bounds: Range) -> IcebergPublication:
-    """What publishes rows into a table of Iceberg."""
+    """Open a publication into a table of Iceberg."""
     return IcebergPublication(session, sink.location, rows, sink.replaced(rows, bounds))
 
 
 class IcebergPublication:
     """Rows staged on a branch of their own, whose files become the table's in one commit; see :class:`Publication`.
 
-    A branch that a killed run leaves goes with the table's own expiry of snapshots, after a week.
+    A branch that a killed run leaves expires with the table's own expiry of snapshots, after a week.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class Connection:
 
 @contextmanager
 def connected(session: SparkSession, database: Database) -> Iterator[Connection]:
-    """A connection for as long as the block lasts. Raises :class:`BackfillError` where PostgreSQL does not answer."""
+    """A connection for the duration of the block. Raises :class:`BackfillError` if PostgreSQL does not answer."""
     connection = connect(session, database)
     try:
         yield connection

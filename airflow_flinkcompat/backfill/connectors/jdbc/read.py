@@ -84,7 +84,7 @@ def within(name: str, span: TimeSpan) -> list[str]:
 
 
 def _sent(kind: DataType, name: str) -> str:
-    """Dates and times travel as texts (ISO 8601, as the driver asks for): Java's own would be bent by its time zone."""
+    """Read dates and times as ISO 8601 texts: Java's own would be shifted by its time zone."""
     return f"{name}::text" if kind.name in CLOCKS else name
 
 
@@ -109,7 +109,7 @@ def _value(table: str, column: Column, field: str) -> str:
 
 
 def _problem(table: str, column: Column, stored: Mapping[str, str]) -> str:
-    """Why a column cannot be read, "" where it can."""
+    """Reason why a column cannot be read, "" if it can."""
     declared = stored.get(identifier(column.name))
     if declared is None:
         return f"table {table}: PostgreSQL has no column {identifier(column.name)}"

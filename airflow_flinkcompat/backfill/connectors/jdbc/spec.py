@@ -51,7 +51,7 @@ _WRITTEN |= dict.fromkeys(("FLOAT", "DOUBLE"), ("real", "double precision"))
 
 @dataclass(frozen=True)
 class Database:
-    """How to reach a table; placeholders of secrets are still in place."""
+    """Address of a table; placeholders of secrets are still in place."""
 
     url: str
     table: str
@@ -151,7 +151,7 @@ class JdbcSink:
 
 
 def identifier(name: str) -> str:
-    """A name as PostgreSQL takes it from Flink, in quotes: folded to lower case unless it brings its own quotes."""
+    """A quoted name as PostgreSQL receives it from Flink: folded to lower case unless it is quoted already."""
     if len(name) > 2 and name[0] == name[-1] == '"' and '"' not in name[1:-1]:
         return name
     if not _PLAIN.fullmatch(name):
@@ -167,12 +167,12 @@ def qualified(table: str) -> str:
 
 
 def is_read_as(kind: DataType, declared: str) -> bool:
-    """Whether PostgreSQL's type (as ``format_type`` writes it) is read with the values Flink sees in ``kind``."""
+    """True if PostgreSQL's type (as ``format_type`` writes it) is read with the values that Flink sees in ``kind``."""
     return base_type(declared) in _EXACT.get(kind.name, ())
 
 
 def is_written_as(kind: DataType, declared: str) -> bool:
-    """Whether values of ``kind`` go into a column of PostgreSQL's type as Flink's connector puts them there."""
+    """True if values of ``kind`` are stored in a column of PostgreSQL's type as Flink's connector stores them."""
     return base_type(declared) in _WRITTEN.get(kind.name, ())
 
 

@@ -1,8 +1,8 @@
-"""Rows published to PostgreSQL: staged in a table beside the sink, then put in place by one transaction.
+"""Rows published to PostgreSQL: staged in a table next to the sink, then put in place by one transaction.
 
-That transaction deletes the rows of the published windows and adds the staged ones; with a primary key a staged row
-also takes the place of the row of its key, unless that one is of a later window. The staging table goes with the same
-transaction. Whoever publishes holds a lock named after the sink, so a staging table found there is one of a killed run.
+That transaction deletes the rows of the published windows and adds the staged ones. With a primary key a staged row
+also replaces the row of its key, unless that one is of a later window. The staging table is dropped by the same
+transaction. A publishing run holds a lock named after the sink, so a staging table found there belongs to a killed run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 def publication(session: SparkSession, sink: JdbcSink, rows: PublishedRows, bounds: Range) -> JdbcPublication:
-    """What publishes rows into a table of PostgreSQL."""
+    """Open a publication into a table of PostgreSQL."""
     return JdbcPublication(session, sink.database, rows, replaced_rows(rows, bounds))
 
 
@@ -72,7 +72,7 @@ class JdbcPublication:
 
     @cached_property
     def _prefix(self) -> str:
-        """What the names of all staging tables of this sink begin with."""
+        """Prefix of the names of this sink's staging tables."""
         return f"flinkcompat_staged_{hashlib.sha256(self.table.encode()).hexdigest()[:12]}_"
 
     @cached_property
@@ -95,7 +95,7 @@ class JdbcPublication:
             self.connection.run(f"DROP TABLE {left}")
 
     def _lock(self) -> None:
-        """Until the connection closes no other backfill publishes here. What a killed run still does ends in time."""
+        """Lock out other backfills of this sink until the connection closes. A killed run's work ends."""
         name = "client_connection_check_interval"  # PostgreSQL 14 on: a statement ends with the client that sent it
         self.connection.run(f"SELECT set_config(name, '1s', false) FROM pg_settings WHERE name = '{name}'")
         self.connection.run(f"SET lock_timeout = '{_PATIENCE_SECONDS}s'")
@@ -170,7 +170,7 @@ class JdbcPublication:
 
     @property
     def _order(self) -> list[str]:
-        """What tells the later of two windows, if anything does."""
+        """Columns that order two windows, if any do."""
         column = order_column(self.rows)
         return [self.columns[column]] if column else []
 
@@ -181,9 +181,9 @@ class JdbcPublication:
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")
 
     def _check_keys(self, keys: list[str]) -> None:
-        """Of rows with one key Flink keeps the one it writes last: that of the latest window.
+        """Check that rows with one key have an order: Flink keeps the one that it writes last, of the latest window.
 
-        Raises :class:`BackfillError` where two are of one window, because their order is not to be known.
+        Raises :class:`BackfillError` if two are of one window, because their order is unknowable.
         """
         by = ", ".join([*keys, *(column for column in self._order if column not in keys)])
         found = self.connection.run(f"SELECT {by} FROM {self._staged} GROUP BY {by} HAVING count(*) > 1 LIMIT 1")

@@ -24,7 +24,7 @@ from airflow_flinkcompat.backfill.placeholder_values import fill_in
 Partition = tuple[str, int]
 _TIMEOUT_MS = "30000"
 _NOT_SAID = ("AuthorizationException", "UnsupportedVersionException", "InvalidRequestException")
-"""Of users who may not ask how a topic is kept, and of brokers that do not answer that."""
+"""Errors for users without the right to describe a topic, and for brokers that do not answer."""
 
 
 class KafkaReader:
@@ -45,11 +45,11 @@ class KafkaReader:
         return _rows(self._session, self._source)
 
     def ordered_rows(self) -> DataFrame:
-        """In the order of offsets, partition by partition."""
+        """Rows in the order of offsets, partition by partition."""
         return in_order(self.rows())
 
     def check_sequence(self) -> None:
-        """How a job mixes several partitions is nowhere written down."""
+        """Refuse several partitions: the order in which a job mixes them is recorded nowhere."""
         source = self._source
         if len(reach(self._session, source)[1]) > 1:
             raise BackfillError(
@@ -63,7 +63,7 @@ reader = KafkaReader
 
 
 def in_order(rows: DataFrame) -> DataFrame:
-    """Rows of topics with the columns that tell their order: partition by partition that of the offsets."""
+    """Rows of topics with columns for their order: partition by partition that of the offsets."""
     part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
     return rows.selectExpr("*", part, "m_offset AS place", stream)
 
@@ -93,7 +93,7 @@ def offsets(
 
 
 def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
-    """Whether records are deleted between others, which no offset tells; None where brokers do not say."""
+    """True if records between others are deleted, which no offset shows; None if brokers do not report it."""
     config = _jvm(session).org.apache.kafka.common.config
     resources = _jvm(session).java.util.ArrayList()
     for name in topics.names:

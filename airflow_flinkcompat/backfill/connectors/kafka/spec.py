@@ -1,9 +1,10 @@
-"""The kafka connector: topics read as history, and upsert-kafka topics kept by key.
+"""The kafka connector: topics read as history, and upsert-kafka topics read by key.
 
-A backfill reads from the earliest record, or from where ``scan.startup.mode`` timestamp or specific-offsets says, to an
-end that is fixed when the run starts: the topics' end then, or an earlier one by ``scan.bounded.mode``. Where a job's
-group stands is no property of the history, so group-offsets and latest-offset start at the earliest record as well.
-Record timestamps never stand in for the event time: a range of windows cuts by the event time of the rows alone.
+A backfill reads from the earliest record, or from the start that ``scan.startup.mode`` timestamp or specific-offsets
+defines. It ends at a position that is fixed when the run starts: the topics' end then, or an earlier one by
+``scan.bounded.mode``. The position of a job's consumer group is no property of the history, so group-offsets and
+latest-offset start at the earliest record as well. Record timestamps never replace the event time: a range of windows
+is cut by the event time of the rows alone.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ _METADATA = {
 
 @dataclass(frozen=True)
 class Position:
-    """A place in every partition: ``mode`` is earliest, latest, timestamp (``millis``) or specific (``offsets``).
+    """A position in every partition: ``mode`` is earliest, latest, timestamp (``millis``) or specific (``offsets``).
 
-    ``read`` is how far a job has read: by ``offsets`` too, and nothing of a partition that is not among them or stands
-    below 0. ``behind`` is where the rows begin that one has not read which has read to these ``offsets``.
+    Mode ``read`` is the end of what a job has read: by ``offsets`` too, and nothing of a partition that is missing
+    there or below 0. Mode ``behind`` is the start of the rows that a job with these ``offsets`` has not read.
     """
 
     mode: str
@@ -61,7 +62,7 @@ class Position:
 
 @dataclass(frozen=True)
 class RecordPart:
-    """The key or value of a record: its format, and per field its name there and its place among the columns."""
+    """The key or value of a record: its format, and per field its name there and its column position."""
 
     format: Format
     fields: tuple[tuple[str, int], ...]
@@ -220,7 +221,7 @@ def _check_options(table: Table, known: tuple[str, ...]) -> None:
 
 
 def _parts(table: Table, key_fields: tuple[str, ...]) -> tuple[RecordPart | None, RecordPart]:
-    """Which columns stand in the key and which in the value."""
+    """Assign columns to the key and the value."""
     prefix = table.option("key.fields-prefix", "") or ""
     include = table.option("value.fields-include", "ALL") or "ALL"
     if include not in ("ALL", "EXCEPT_KEY"):

@@ -1,10 +1,9 @@
-"""Upserts into a Kafka topic: for every key that differs one record, a tombstone for keys the range has lost.
+"""Upserts into a Kafka topic: one record per changed key, and a tombstone for keys that the range has lost.
 
-What a run publishes is the difference between its rows and what the topic holds for the range, key by key: a repeated
-run writes nothing new, and a run after a killed one, whatever that one left, ends at its own rows. Each key changes at
-once, the keys one after another: a reader in between sees old and new windows side by side. A key that holds the row of
-a later window than the range's keeps it. The topic is compared as it was when the run started; keys a job adds later
-stay.
+A run publishes the difference between its rows and those of the topic in the range, key by key. A repeated run writes
+nothing new, and a run after a killed one ends at its own rows, whatever that one left. Each key changes at once, the
+keys one after another: a reader in between sees old and new windows together. A key that holds the row of a window
+after the range keeps it. The topic is compared as of the start of the run; keys that a job adds later stay.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from airflow_flinkcompat.plan.types import Column
 
 
 def publication(session: SparkSession, sink: KafkaSink, rows: PublishedRows, bounds: Range) -> KafkaPublication:
-    """What publishes rows into a topic."""
+    """Open a publication into a topic."""
     return KafkaPublication(session, sink, rows, replaced_rows(rows, bounds))
 
 
@@ -83,7 +82,7 @@ class KafkaPublication:
             self._staged.unpersist()
 
     def _window(self) -> str:
-        """Spark SQL of what tells the later of two rows' windows; NULL where nothing has to."""
+        """Spark SQL that orders the windows of two rows; NULL if no order is needed."""
         column = order_column(self.rows) if self.replaced else None
         names = [held.name for held in self.rows.columns]
         return "NULL" if column is None else f"c{names.index(column)}"
@@ -97,12 +96,12 @@ class KafkaPublication:
         return self.rows.columns[self._place(position)]
 
     def _place(self, position: int) -> int:
-        """Where a stored column stands among those that are published."""
+        """Position of a stored column among the published ones."""
         name = self.rows.table.physical[position]
         return next(i for i, column in enumerate(self.rows.columns) if column.name == name)
 
     def _held(self) -> DataFrame:
-        """The topic's last record per key, where it is no tombstone; ``replaced``: its window lies in the range."""
+        """The topic's last record per key, unless it is a tombstone; ``replaced``: its window is in the range."""
         start = offsets(self.session, self._topics, Position("earliest"))
         topic = records(self.session, self._topics, start, self._end).where("key IS NOT NULL")
         last = topic.groupBy("key").agg(
