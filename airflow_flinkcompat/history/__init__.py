@@ -1,6 +1,6 @@
-"""State computed from history: the accumulators that a job would hold, had it read all rows up to its savepoint.
+"""State computed from history: the accumulators that a job would hold after reading all rows up to its savepoint.
 
-A :class:`KnownHistory` says without Spark what can be computed, and computes it beside a migration; a
+A :class:`KnownHistory` decides without Spark which state it can supply, and computes it next to a migration; a
 :class:`WarmStart` does so for a job that has never run.
 """
 

@@ -1,7 +1,7 @@
-"""What computes the state of an aggregation from the rows of its table.
+"""State of an aggregation, computed from the rows of its table.
 
-Accumulators are computed by the translations with which a backfill computes results, each part of a call by itself: of
-an average the sum and the count. Rows of windows are put into the slices in which Flink keeps them.
+Accumulators are computed with a backfill's translations of results, each part of a call separately: for an average the
+sum and the count. Rows of windows are put into the slices in which Flink stores them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of an aggregation."""
+    """The query that computes an aggregation's state."""
     if operator.kind is AggregateKind.GROUP_WINDOW:
         return _group_windows(rows, operator, layout)
     of = _Aggregation(rows, operator, layout)
@@ -62,7 +62,7 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
 
 
 def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """The older group windows, each of which has an accumulator of its own."""
+    """The query for legacy group windows, each of which has an accumulator of its own."""
     of = _Aggregation(rows, operator, layout)
     if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
         raise NotComputable("of the older group windows only TUMBLE is computed from history yet")
@@ -78,7 +78,7 @@ def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLa
 
 @dataclass(frozen=True)
 class _Aggregation:
-    """One aggregation with the rows that come to it."""
+    """One aggregation with its input rows."""
 
     rows: TableRows
     operator: AggregateOperator
@@ -128,7 +128,7 @@ class _Aggregation:
 
     @property
     def bounds(self) -> tuple[WindowField, ...]:
-        """What of a window follows the key."""
+        """Window fields that follow the key."""
         if self.sessions is not None or self.operator.kind is AggregateKind.GROUP_WINDOW:
             return (WindowField.START, WindowField.END)
         return () if self.windows is None else (WindowField.END,)
@@ -159,7 +159,7 @@ class _Aggregation:
         raise NotComputable(f"what {field.words} keeps beside its accumulator is not computed from history yet")
 
     def _accumulators(self, state: NamedState) -> StateRows:
-        """The row of accumulators; a map that one keeps beside itself has nothing to compute in it."""
+        """The row of accumulators; the map that an accumulator keeps separately is not computed here."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
         calls = [self._calls(field) for field in computed]
         flat = [call for of_field in calls for call in of_field]
@@ -182,7 +182,7 @@ class _Aggregation:
         return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
 
     def _calls(self, field: StateField) -> list[AggregateCall]:
-        """What computes a field of the accumulators: of MIN and MAX of what is taken back also how many values came."""
+        """Calls that compute a field of the accumulators; retractable MIN and MAX also count their values."""
         if not is_retractable_extreme(field.type):
             return [self._call(field)]
         assert isinstance(field.meaning, CallPart)
@@ -193,7 +193,7 @@ class _Aggregation:
         ]
 
     def _call(self, field: StateField) -> AggregateCall:
-        """What computes a field of the accumulators."""
+        """The call that computes a field of the accumulators."""
         part = field.meaning
         if not isinstance(part, CallPart):
             raise NotComputable(f"{field.words} is not computed from history yet")
@@ -212,7 +212,7 @@ class _Aggregation:
         raise NotComputable(f"{field.words} is not computed from history yet")
 
     def _over(self, over: Hashable) -> tuple[tuple[Expression, ...], bool, Expression | None]:
-        """What a call is over: arguments, DISTINCT and filter."""
+        """Inputs of a call: arguments, DISTINCT and filter."""
         values, distinct, condition = call_parts(over)
         wanted = None if condition is None else self.rows.over_table(condition)
         return tuple(self.rows.of_type(value, self._types[value]) for value in values), distinct, wanted
@@ -224,9 +224,9 @@ class _Aggregation:
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Each value with a bit for each call over it that has counted it; NULL stands in a state of its own.
+        """Each distinct value with a bit for each call that has counted it; NULL has a state of its own.
 
-        Where rows are taken back it is with how often its one call has counted it.
+        If rows are retracted, it stores how often its one call has counted it.
         """
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
@@ -244,7 +244,7 @@ class _Aggregation:
         return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
 
     def plain(self, zone: str) -> tuple[PlainRows, ...]:
-        """What Python computes; nothing of sessions, which end by the rows of others, nor of extremes of what goes."""
+        """Definitions for the Python recomputation; none for sessions, and for retractable extremes."""
         if self.sessions is not None or any(
             is_retractable_extreme(each.type) for each in self.layout.states[0].value.fields
         ):
@@ -273,7 +273,7 @@ class _Aggregation:
 
 @dataclass
 class _Columns:
-    """Columns of rows, each expression once, behind those of a key."""
+    """Columns of rows, each expression once, after those of a key."""
 
     held: list[Expression]
 
@@ -289,7 +289,7 @@ class _Columns:
 
 
 def _distinct_users(meaning: Hashable) -> Sequence[Hashable]:
-    """What the calls are over that share the distinct values which a state holds, in the order of their bits."""
+    """Inputs of the calls that share a state of distinct values, in the order of their bits."""
     match meaning:
         case (("distinct", tuple(users)), "values"):
             return [over for _, over in users]

@@ -1,4 +1,4 @@
-"""Computes the state of a job's operators with Spark, beside what a savepoint holds of them."""
+"""Computes the state of a job's operators with Spark, in addition to the state in a savepoint."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class HistoryComputer:
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Content scattered by the number of a key group, the computed entries beside it, gathered by it."""
+        """Scatter content by key group, add the computed entries, and gather it by key group."""
         spec = wanted.made.new
         assert spec is not None
         watermark = self.reached.get(spec.id, wanted.watermark)
@@ -98,13 +98,13 @@ class HistoryComputer:
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
-        """A source of which the old savepoint holds nothing, after the rows that state is computed of."""
+        """The state of a source that the old savepoint lacks, positioned after the rows used for computed state."""
         if source.id not in self.new_sources:
             raise NotMigratable(f"how far the table of {source.name or source.id} is read is not known")
         return self.new_sources[source.id].behind(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
-        """What history says otherwise than the savepoint."""
+        """Report differences between history and the savepoint."""
         if found and not self.accepts:
             raise found.to_error(operator)
         if found:
@@ -148,7 +148,7 @@ class HistoryComputer:
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
-        """Says of what goes wrong in the block whose history it was, without secrets."""
+        """Add the table to errors inside the block, without secrets."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -164,7 +164,7 @@ class HistoryComputer:
             raise NotMigratable(f"the history of {what} cannot be read: {told}") from None
 
     def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
-        """What computes the state of an operator, once it is sure that history tells it."""
+        """The query for an operator's state, once history certainly supplies it."""
         from pyspark.sql import functions as F
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
@@ -185,7 +185,7 @@ class HistoryComputer:
         return query
 
     def told(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
-        """Of which rows the state of an operator is computed, without secrets."""
+        """Rows from which an operator's state is computed, without secrets."""
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations)
         if not query.states:
@@ -227,7 +227,7 @@ class HistoryComputer:
 
 
 def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:
-    """Holds what a savepoint keeps of an operator against what history says of it."""
+    """Compare an operator's state in a savepoint with its history."""
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")

@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.types import APPROXIMATE, DataType, TimeAttribute
 
 
 class NotComputable(Exception):
-    """A state cannot be computed from history; says why, as the end of a sentence."""
+    """A state cannot be computed from history; the message is the reason, as the end of a sentence."""
 
 
 def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
@@ -54,7 +54,7 @@ _TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def is_made(segment: StatelessSegment) -> bool:
-    """Whether the rows that leave a segment follow from those of the tables below."""
+    """True if the rows that leave a segment follow from those of the tables below."""
     if segment.functions:
         return False
     match segment.origin:
@@ -79,7 +79,7 @@ def is_made(segment: StatelessSegment) -> bool:
 
 
 def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
-    """The type of what a call comes to."""
+    """Result type of a call."""
     spec = functions.lookup(call.function)
     assert spec is not None
     return spec.result_type(types)
@@ -87,7 +87,7 @@ def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
 
 @dataclass(frozen=True)
 class Computed(Values):
-    """Rows of which it is settled how they are computed.
+    """Rows with settled steps for their computation.
 
     Attributes:
         steps: Their columns are those of the schema.
@@ -102,7 +102,7 @@ ROW_OPERATORS: Mapping[type[Node], Compile] = {
     Aggregate: _groups,
     Computed: lambda context, node, needed, above: node.steps,
 }
-"""What makes steps of the rows that operators below hand on."""
+"""Compilers of the rows that operators below pass on."""
 
 
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
@@ -112,17 +112,17 @@ _UNORDERED = "rows of one key share their place in the order, and nothing tells 
 
 
 def refused_as(type: str) -> str:
-    """What ends a run where nothing tells which of two rows came first."""
+    """SQL that ends a run if the arrival order of two rows is unknown."""
     return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
 
 
 def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
-    """What rows are ordered by before their arrival, which is the order of processing time."""
+    """Sort keys that precede the arrival order, which is the order of processing time."""
     return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
 
 
 def require_exact(operator: RankOperator) -> None:
-    """Sees that Spark orders and parts rows as Flink does."""
+    """Check that Spark orders and partitions rows as Flink does."""
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
         raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
 

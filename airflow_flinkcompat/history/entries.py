@@ -39,7 +39,7 @@ _HOUR = 3_600_000
 
 
 _FAR, _NEAR = 2090, 2037
-"""Years that only rules tell that never end, and that tables of Java's tell too."""
+"""Years with endless clock rules, and years that Java's tables cover too."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class LocalClock:
     zone: str = "UTC"
 
     def fires(self, end: int) -> int:
-        """When the timer of a window fires."""
+        """Time at which a window's timer fires."""
         return self._moment(end - 1)
 
     def reached(self, watermark: int) -> int:
-        """How far the clock has come: what ends by the millisecond after has fired, and nothing else."""
+        """Progress of the clock: windows that end by the next millisecond have fired, and no others."""
         if self.zone == "UTC" or abs(watermark) > _FURTHEST:
             return watermark
         before, after = (self._offset(watermark + days * 24 * _HOUR) for days in (-2, 2))
@@ -72,7 +72,7 @@ class LocalClock:
 
     @cached_property
     def _by_season(self) -> bool:
-        """Whether clocks change each year from now on, by which Flink decides how timers are set."""
+        """True if clocks change each year from now on, which decides how Flink sets timers."""
         near, far = (len({_offset(self.zone, datetime(year, month, 1, tzinfo=UTC)) for month in range(1, 13)}) > 1
                      for year in (_NEAR, _FAR))  # fmt: skip
         if near is not far:
@@ -80,9 +80,9 @@ class LocalClock:
         return near
 
     def is_punctual(self, step: int) -> bool:
-        """Whether an aggregation fires its windows as soon as they end.
+        """True if an aggregation fires its windows as soon as they end.
 
-        It looks after its rows where slices end, and in a zone whose clocks do not change where they would by UTC.
+        It checks its rows where slices end, and, in a zone without clock changes, where they would end in UTC.
         """
         if self.zone == "UTC" or self._by_season:
             return True
@@ -93,7 +93,7 @@ class LocalClock:
         return _offset(self.zone, (_EPOCH + moment * _MILLISECOND).replace(tzinfo=UTC))
 
     def _plain(self, local: int) -> int:
-        """The first moment at which a clock shows a time; of one that it leaves out as though it had not changed."""
+        """First moment at which a clock shows a time; for a skipped time, as though the clock had not changed."""
         shown = (_EPOCH + local * _MILLISECOND).replace(tzinfo=zones.zone(self.zone))
         return local - _millis(shown)
 
@@ -125,11 +125,11 @@ def _millis(time: datetime) -> int:
 
 
 _VOID = b"\0"
-"""The namespace of a state that is not told apart by windows."""
+"""Namespace of a state without windows."""
 
 
 _THERE = b"\0"
-"""What says of a map's value that it is not missing."""
+"""Flag of a map value that is present."""
 
 
 Columns = Sequence[Any]
@@ -139,7 +139,7 @@ Content = Callable[[Columns], bytes]
 
 
 _EXTREME = re.compile(r"[\w.$]+WithRetractAccumulator<`(?:min|max)` (?P<value>.+?), `mapSize` BIGINT, `map` .+>")
-"""What MIN and MAX keep of which rows are taken back: the value, how many others there are, and a map beside."""
+"""Parts of a retractable MIN or MAX: the value, the number of others, and a separate map."""
 
 
 _NO_CONTENT: Content = lambda columns: b""  # noqa: E731
@@ -147,7 +147,7 @@ _NO_CONTENT: Content = lambda columns: b""  # noqa: E731
 
 @dataclass(frozen=True)
 class EntryWriter:
-    """Makes entries of one state of rows.
+    """Makes entries of one state from rows.
 
     Attributes:
         key: The fields of the key.
@@ -216,7 +216,7 @@ class EntryWriter:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
 
     def _place(self, bounds: Sequence[int], reached: int) -> tuple[bytes, int, bytes] | None:
-        """The namespace of a slice or window, and the end of what fires next and its own; None where all has fired."""
+        """Namespace of a slice or window, with the end of the next firing and its own; None if all have fired."""
         end = bounds[-1]
         if self.windows is not None:
             place = self.windows.place(end, reached)
@@ -226,7 +226,7 @@ class EntryWriter:
 
 
 def check_writable(key: Sequence[StateField], state: NamedState) -> None:
-    """Sees that entries of a state can be written."""
+    """Check that entries of a state can be written."""
     row_writer(key)
     value_content(state)
     if state.map_key is not None:
@@ -234,7 +234,7 @@ def check_writable(key: Sequence[StateField], state: NamedState) -> None:
 
 
 def row_writer(fields: Sequence[StateField]) -> Content:
-    """How rows are stored."""
+    """Serializer of rows."""
     view = [field.begins is Begins.EMPTY_VIEW for field in fields]
     begins = [begin(field) if field.begins is not None else None for field in fields]
     writers = [None if no_column else _writer(field.type) for field, no_column in zip(fields, view, strict=True)]
@@ -255,7 +255,7 @@ def row_writer(fields: Sequence[StateField]) -> Content:
 
 
 def _writer(type: str) -> Callable[[Any], Field]:
-    """How values of a type are stored: also what MIN and MAX keep where rows are taken back, a value and a number."""
+    """Serializer of a type, including the (value, count) pairs of retractable MIN and MAX."""
     extreme = _EXTREME.fullmatch(type)
     if extreme is None:
         return field_writer(type)
@@ -270,7 +270,7 @@ def _writer(type: str) -> Callable[[Any], Field]:
 
 
 def map_key_content(state: NamedState) -> Content:
-    """How the key of a map is stored, behind the namespace."""
+    """Serializer of a map's key after the namespace."""
     assert state.map_key is not None
     if state.map_key.form == "TimeWindow":
         return _window
@@ -285,7 +285,7 @@ def map_key_content(state: NamedState) -> Content:
 
 
 def value_content(state: NamedState) -> Content:
-    """How the value of a state is stored."""
+    """Serializer of a state's value."""
     of = _CONTENTS.get(state.value.form)
     if of is None:
         raise SavepointUnreadable(f"how values of the form {state.value.form} are computed is not known here")
@@ -324,7 +324,7 @@ def _value(state: NamedState) -> Content:
 
 
 def _rows(state: NamedState) -> Content:
-    """A list whose one column holds its rows in their order; of what is said beside them nothing is true yet."""
+    """A list whose one column holds its rows in order; its further flags are all false so far."""
     of_row, beside = row_writer(state.value.fields), bytes(ROWS[state.value.form])
     return lambda columns: write_rows([StoredRow(of_row(row), beside) for row in columns[0]], state)
 

@@ -30,7 +30,7 @@ from airflow_flinkcompat.plan.types import BIGINT
 
 
 def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of a regular join: how often each row came, of an outer side with how many matches."""
+    """The query for a regular join's state: the count of each row and, on an outer side, of its matches."""
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
@@ -57,13 +57,13 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
 
 
 def _has_a_key(segment: StatelessSegment) -> bool:
-    """Whether the rows of a side have a key by what makes them, and not by what their table declares."""
+    """True if the rows of a side have a key by their origin, not only by their table's declaration."""
     origin = segment.origin
     return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
 
 
 def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> bool:
-    """Return whether a side counts matches with rows that are replaced by key: each counts again (measured)."""
+    """True if a side counts matches with rows that are replaced by key: each counts again (measured)."""
     other = layout.states[1 - side]
     by_key = not other.counts_rows and other.map_key is None
     return layout.states[side].counts_matches and by_key and not appends(operator.segments[1 - side])
@@ -104,13 +104,13 @@ class JoinSide:
 
     @property
     def _outputs(self) -> list[Any]:
-        """The key, over what comes to the side."""
+        """The key, over the columns of the side's input."""
         keys = (pair[self.side] for pair in self.operator.keys)
         return [key.output for key in keys if isinstance(key, OperatorColumn)]
 
     @property
     def row(self) -> list[Expression]:
-        """What is stored of a row, over the columns of the table."""
+        """Stored columns of a row, over the columns of the table."""
         columns = zip(self.operator.rows[self.side], self.operator.row_types[self.side], strict=True)
         return [self.rows.of_type(column, type) for column, type in columns]
 
@@ -119,7 +119,7 @@ class JoinSide:
         return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
 
     def stored(self, other: JoinSide) -> Step:
-        """What is stored of the side, which is joined with another one."""
+        """Stored rows of the side, which is joined with another one."""
         state, width = self.layout.states[self.side], len(self.types)
         found = self.with_matches(other) if state.counts_matches else self.counted()
         if state.counts_rows:
@@ -164,7 +164,7 @@ class JoinSide:
         return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
 
     def _with_pairs(self) -> Step:
-        """The same where conditions say beside the key which rows are joined: the pairs are counted."""
+        """The stored rows if further conditions decide about matches: pairs are counted."""
         joined = replace(self.rows, segment=StatelessSegment(replace(self.operator, join="INNER")))
         columns = [joined.passed(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])]
         pairs = joined.grouped(joined.node, columns, [AggregateCall("COUNT", (), BIGINT)])
@@ -180,7 +180,7 @@ class JoinSide:
 
 
 def _place(state: NamedState, field: StateField) -> int:
-    """Where a field of a map's key stands in the rows."""
+    """Position of a map key's field in the rows."""
     return [each.meaning for each in state.value.fields].index(field.meaning)
 
 
@@ -188,11 +188,11 @@ _NONE = "CAST(0 AS BIGINT)"
 
 
 _EPOCH = 1
-"""As long as no watermark has come Flink takes time to stand at 1970, up to which no row is stored."""
+"""Flink's clock before any watermark is at 1970, up to which no row is stored."""
 
 
 def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of an interval join by event time."""
+    """The query for the state of an interval join by event time."""
     if operator.join != "INNER":
         raise NotComputable(
             "which rows an outer interval join had sent without a match follows from its watermark, which it does not "
@@ -243,7 +243,7 @@ class _TimedSide:
 
     @property
     def _time(self) -> int:
-        """The place of the time, behind the key and the row."""
+        """Position of the time, after the key and the row."""
         return len(self._keys) + len(self.state.value.fields)
 
     def _still_joined(self) -> Step:
@@ -274,7 +274,7 @@ class _TimedSide:
         return exact(Select(grouped, (*enumerate(columns),)), [*self._keys, "BIGINT", "ARRAY"])
 
     def timers(self) -> Step:
-        """When rows of a key are taken away next."""
+        """Times at which rows of a key are removed next."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         grouped = Group(self._still_joined(), tuple(keys), ((len(keys), f"min(c{self._time})"),))
         fires = f"c{len(keys)} + {(self.reach + 1) * 1000}"

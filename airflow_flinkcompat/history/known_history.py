@@ -67,7 +67,7 @@ _NEVER_SENT = "rows that still wait for the watermark would never be sent by an 
 
 @dataclass(frozen=True)
 class _Job:
-    """Whose rows are read.
+    """The job whose rows are read.
 
     Attributes:
         side: The script.
@@ -82,7 +82,7 @@ class _Job:
 
 @dataclass(frozen=True)
 class KnownHistory:
-    """The tables of which history is known.
+    """Tables with known history.
 
     Attributes:
         tables: By the name of each the place of its rows, "" for where the script says it lies.
@@ -104,7 +104,7 @@ class KnownHistory:
     def extend(
         self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
     ) -> tuple[Migration, Mapping[str, str]]:
-        """What another job could keep, where the rows are known that the old one had read.
+        """Add computable state to a migration, if the rows that the old job had read are known.
 
         Args:
             found: What it could keep without.
@@ -184,7 +184,7 @@ class KnownHistory:
             refused |= {name: why for name, why in told.items() if why}
 
     def applied(self, found: Migration, old: Side, new: Side) -> Migration:
-        """What another job could keep, as :meth:`extend` says it, with why a state is not computed.
+        """Apply :meth:`extend`, with the reason for each state that is not computed.
 
         Args:
             found: What it could keep without.
@@ -219,10 +219,10 @@ class KnownHistory:
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> Iterator[HistoryComputer]:
-        """Who computes what a migration takes from history, on a Spark of its own or the one that is active.
+        """Context that computes the history of a migration, on a Spark of its own or the active one.
 
-        Where the whole state of an operator is computed, what the savepoint holds in its place is first held against
-        what history says of that.
+        If the whole state of an operator is computed, the savepoint's state in its place is compared with its history
+        first.
 
         Args:
             old: The script of the savepoint's job.
@@ -261,7 +261,7 @@ class KnownHistory:
     def prepare(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
     ) -> None:
-        """Aggregate while the old job still runs what :meth:`computing` goes on from once it has stopped.
+        """Aggregate history while the old job still runs; :meth:`computing` resumes from it after the stop.
 
         Args:
             old: The script of the savepoint's job.
@@ -285,7 +285,7 @@ class KnownHistory:
             prepare(asked, savepoint, folder, say)
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """Up to where windows were sent already that lack what is computed: a backfill makes them whole.
+        """End of the windows that were emitted without computed state; a backfill completes them.
 
         Args:
             new: The new script.
@@ -303,7 +303,7 @@ class KnownHistory:
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
 
     def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
-        """Which windows were sent already that lack what is computed.
+        """Sentences about windows that were emitted without computed state.
 
         Args:
             new: The new script.
@@ -326,7 +326,7 @@ class KnownHistory:
                 yield f"{whose}windows that end by {until} count as sent: a backfill computes what they lack"
 
     def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
-        """How far each operator of windows had sent them, in milliseconds of their clock."""
+        """The watermark of each window operator in milliseconds of its clock."""
         held = {each.id: each for each in read_metadata(savepoint).operators}
         found: dict[StateSpec, int] = {}
 
@@ -349,7 +349,7 @@ class KnownHistory:
         return found
 
     def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
-        """What :meth:`computing` would read, and what of it is not exact, told without Spark.
+        """Sentences about what :meth:`computing` would read and which parts are inexact, without Spark.
 
         Args:
             old: The script of the job.
@@ -387,7 +387,7 @@ class KnownHistory:
         say: Callable[[str], None],
         keeps: Callable[[Exception], bool],
     ) -> Iterator[None]:
-        """What :meth:`prepare` and :meth:`compare` do, with a Spark that stays for what goes on from it.
+        """Context that runs :meth:`prepare` and :meth:`compare`, and keeps their Spark for later steps.
 
         Args:
             old: The script of the savepoint's job.
@@ -414,7 +414,7 @@ class KnownHistory:
             yield
 
     def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
-        """Holds what a savepoint keeps of the operators of which something is computed against what history says.
+        """Compare the savepoint's state of computed operators with their history.
 
         Args:
             old: The script of the savepoint's job.
@@ -436,7 +436,7 @@ class KnownHistory:
             _say_compared(computer, specs, savepoint)
 
     def going_on(self, folder: str) -> KnownHistory:
-        """The same, which goes on from what :meth:`preparing` wrote, if it did.
+        """The same history, resumed from the output of :meth:`preparing` if it exists.
 
         Args:
             folder: Path or URI of where.
@@ -482,7 +482,7 @@ class KnownHistory:
     def audit(
         self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None] = lambda line: None
     ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
-        """Holds what a savepoint keeps of each operator against what history says.
+        """Compare the savepoint's state of each operator with its history.
 
         Args:
             old: The script of the savepoint's job.
@@ -519,7 +519,7 @@ class KnownHistory:
         savepoint: str,
         say: Callable[[str], None] = lambda line: None,
     ) -> Iterator[tuple[HistoryComputer, ...]]:
-        """Of each script one."""
+        """One computer for each script."""
         # What is told without Spark is told without its packages.
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.history.prepared import NOTHING, PreparedHistory
@@ -563,7 +563,7 @@ class KnownHistory:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """The places of tables whose rows lie elsewhere than their script says."""
+        """Places of tables whose rows are not where their script states."""
         return {table: place for table, place in self.tables.items() if place}
 
 
@@ -573,17 +573,17 @@ def _moment(reached: int) -> datetime | None:
 
 
 def _by_timers(line: OperatorMigration) -> bool:
-    """Whether the timers of the old operator tell which of its rows were not sent."""
+    """True if timers of the old operator show which of its rows were not emitted."""
     return line.old is not None and timers_tell(line.old)
 
 
 def _require_told(
     query: StateQuery, spec: StateSpec, beside: bool, waits: OperatorMigration | None, old: Side | None
 ) -> None:
-    """Sees that a savepoint tells which rows or windows an operator had sent.
+    """Check that a savepoint shows which rows or windows an operator had emitted.
 
-    ``beside``: whether stored windows are made whole. ``waits``: its line, where timers of the old operator tell which
-    of its rows were not sent.
+    ``beside``: stored windows are completed. ``waits``: its line, if timers of the old operator show which rows were
+    not emitted.
     """
     if spec.name == OVER and waits is not None and not query.timers_tell:
         raise NotComputable(_NEVER_SENT)
@@ -594,7 +594,7 @@ def _require_told(
 
 
 def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
-    """Whether the rows that come to the new operator are those of the old one, and go by the same clock."""
+    """True if the new operator receives the old one's rows on the same clock."""
     before, after = line.old, line.new
     if before is None or after is None or before.rows is None or before.rows != after.rows:
         return False
@@ -603,7 +603,7 @@ def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> boo
 
 
 def _clock(table: Table) -> Hashable:
-    """What the event time of a table is made of, and how far its watermark stays behind."""
+    """Definition of a table's event time, and the delay of its watermark."""
     if table.watermark is None:
         return None
     computed = dict(table.computed)
@@ -616,7 +616,7 @@ def _clock(table: Table) -> Hashable:
 
 
 def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
-    """What is computed, called as the script writes it: a plan has names of its own for what is an expression."""
+    """The computed parts in the script's own words: a plan has names of its own for expressions."""
     if not line.from_history or line.new is None:
         return line
     written = {each.state.name: each.state for each in queries[line.new.id].states}

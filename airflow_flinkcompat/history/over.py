@@ -1,10 +1,10 @@
-"""What computes the state of an OVER aggregation: accumulators, and by event time the rows that are still to be sent.
+"""State of an OVER aggregation: accumulators and, by event time, rows that are not yet emitted.
 
-Read in Flink 2.3, and held against savepoints: by event time rows wait until a watermark has come to them, each with a
-timer. From the beginning on a row that was sent stands in the accumulators alone, and one is dropped to which the
-watermark had come before it. A frame keeps its rows too, to take them back when they leave it, and drops a row where a
-later one of its key was sent. A frame of time takes away all that it keeps of a key one and a half of its length behind
-the key's last row, or earlier, by how rows came; what is written of such keys here goes with the first watermark.
+Read in Flink 2.3 and compared with savepoints: by event time rows wait for their watermark, each with a timer. With an
+unbounded frame an emitted row is only in the accumulators, and a row behind the watermark is dropped. A bounded frame
+also keeps its rows, to retract them when they leave it, and drops a row if a later one of its key was emitted. A time
+frame removes all state of a key once one and a half of its length has passed since the key's last row, or earlier,
+depending on arrivals. Keys written here are removed with the first watermark.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
 
 
 _ALWAYS = (1 << 63) - 1
-"""The end of a window that no watermark comes to."""
+"""End of a window that no watermark reaches."""
 
 
 def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of an OVER aggregation."""
+    """The query for the state of an OVER aggregation."""
     frame = operator.frame
     if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
         raise NotComputable("of OVER only what goes by ascending time, up to the current row, is computed from history")
@@ -65,7 +65,7 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
 
 @dataclass(frozen=True)
 class FramedRows(TableRows):
-    """The rows of a table of which an OVER by event time holds accumulators: those sent that have not left its frame.
+    """Rows whose accumulators an event-time OVER holds: emitted rows that have not left its frame.
 
     Attributes:
         over: The OVER.
@@ -75,7 +75,7 @@ class FramedRows(TableRows):
 
     @property
     def _in_parts(self) -> bool:
-        """What is in a frame only all rows tell, and what was sent at one moment is not what was at the next."""
+        """True if the frame's content depends on all rows, and differs between moments."""
         return False
 
     @property
@@ -90,12 +90,12 @@ class FramedRows(TableRows):
 
     @property
     def reach(self) -> int:
-        """How long a frame of time is, in milliseconds; 0 of one of rows, and from the beginning."""
+        """Length of a time frame in milliseconds; 0 for a row frame and an unbounded one."""
         return (self.over.frame.preceding or 0) if self.over.frame.unit == "RANGE" else 0
 
     @property
     def _taken_away(self) -> int:
-        """How long behind the last row of a key all of it is taken away that a frame of time holds."""
+        """Time after the last row of a key at which a time frame removes all its state."""
         return self.reach * 3 // 2 + 1
 
     @property
@@ -104,7 +104,7 @@ class FramedRows(TableRows):
 
     @property
     def _sent_until(self) -> int | None:
-        """The rows of this moment and before were sent, in microseconds. The watermark need not have come so far."""
+        """Time up to which rows were emitted, in microseconds. The watermark may be behind it."""
         return None if self.watermark is None else max(self.watermark, LONG_AGO) * 1000
 
     @property
@@ -155,7 +155,7 @@ class FramedRows(TableRows):
         )
 
     def beside(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:
-        """What computes a state beside the accumulators."""
+        """States other than the accumulators."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         time = f"c{len(keys)}"
         if state.name == OVER_ROWS:

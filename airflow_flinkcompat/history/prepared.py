@@ -1,10 +1,9 @@
 """History that was aggregated while the old job still ran, up to an earlier savepoint of it.
 
-At the switch only the rows behind that savepoint are read then, and what they come to is merged with what was prepared.
-A folder holds for each aggregation its rows as Parquet, under a digest of what computes them, beside that what Python
-computes of some keys, and how far each table was read for both. What is not found there, as it is computed otherwise by
-now, is computed of all rows; so is what was prepared of rows that the savepoint has not read, as the job went back to a
-checkpoint since.
+At the switch only rows after that savepoint are read, and their result is merged with the prepared one. A folder holds
+the rows of each aggregation as Parquet, under a digest of their computation, with the sampled results of Python, and
+how far each table was read for both. Parts that are missing, because their computation has changed, are computed from
+all rows. So are parts prepared from rows that the savepoint has not read because the job went back to a checkpoint.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ _MANIFEST = "prepared.json"
 
 
 _VARYING = ("input", "inputs", "window_range")
-"""What of a step differs from one savepoint to the next, or is told by itself."""
+"""Fields of a step that differ between savepoints, or are compared separately."""
 
 
 _HOW_FAR = ("end", "read", "span")
-"""What of a source says how far it is read, or which of its rows are not asked for."""
+"""Fields of a source that limit how far it is read or which rows are requested."""
 
 
 Reads = Mapping[str, Mapping[str, Any]]
@@ -49,7 +48,7 @@ Reads = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class PreparedPart:
-    """What was computed of the rows up to a savepoint: one aggregation, or what Python computes of some keys.
+    """Result over the rows up to a savepoint: one aggregation, or Python's results for some keys.
 
     Attributes:
         reads: By the name of a table how far it was read: ``offsets`` by partition, or the ``files``.
@@ -62,7 +61,7 @@ class PreparedPart:
 
 @dataclass(frozen=True)
 class PreparedHistory:
-    """What was aggregated of a history, and what Python computed of some keys; nothing by default.
+    """Prepared aggregates of a history, and Python's results for some keys; empty by default.
 
     Attributes:
         folder: Path or URI, for Spark.
@@ -74,7 +73,7 @@ class PreparedHistory:
 
     @classmethod
     def read(cls, session: SparkSession, folder: str) -> PreparedHistory:
-        """What a folder holds."""
+        """Content of a folder."""
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
@@ -87,15 +86,15 @@ class PreparedHistory:
             ) from None
 
     def covers(self, step: Step, watermark: int | None) -> bool:
-        """Whether all rows of a step go on from what was prepared."""
+        """True if all rows of a step resume from the prepared ones."""
         return goes_on(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
 
     def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
-        """What was prepared for an aggregation."""
+        """The prepared part of an aggregation."""
         return self.part(digest_of(step), step, watermark) if isinstance(step, Group) and step.merge else None
 
     def part(self, digest: str, step: Step, watermark: int | None) -> PreparedPart | None:
-        """What was prepared under a name."""
+        """The prepared part of a digest."""
         found = self.parts.get(digest)
         if found is None or not all(_has_read(each, found.reads) for each in reads_of(step)):
             return None
@@ -111,7 +110,7 @@ _SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst
 
 
 class PreparedExecution(Execution):
-    """Computes steps, of which some go on from what was prepared.
+    """Computes steps, some of which resume from prepared results.
 
     Args:
         session: Of Spark.
@@ -124,7 +123,7 @@ class PreparedExecution(Execution):
         self._prepared, self._watermark = prepared, watermark
 
     def sources(self, step: Step) -> Iterator[BackfillSource]:
-        """What is read for a step."""
+        """Sources that a step reads."""
         if isinstance(step, Read):
             yield step.source
         elif (found := self._prepared.of(step, self._watermark)) is not None:
@@ -134,7 +133,7 @@ class PreparedExecution(Execution):
                 yield from self.sources(inner)
 
     def planning(self) -> AbstractContextManager[None]:
-        """For as long as rows are planned."""
+        """Context in which rows are planned."""
         return configured(self.session, _SETTINGS) if self._prepared.parts else nullcontext()
 
     def _group(self, step: Group) -> DataFrame:
@@ -155,7 +154,7 @@ class PreparedExecution(Execution):
 
 
 class PreparedFolder:
-    """A folder that is written; it says last what it holds.
+    """A folder that is being written; its list of contents is written last.
 
     Args:
         session: Of Spark.
@@ -175,7 +174,7 @@ class PreparedFolder:
 
     @property
     def written(self) -> PreparedHistory:
-        """What it holds by now."""
+        """The parts written so far."""
         return PreparedHistory(self._place, self._parts)
 
     def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
@@ -209,7 +208,7 @@ def delete_prepared(session: SparkSession, folder: str) -> None:
 
 
 def goes_on(step: Step) -> bool:
-    """Whether all that is read for a step can be prepared."""
+    """True if everything that a step reads can be prepared."""
     groups = [group for group in _groups_of(step) if positions(group) is not None]
     return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
 
@@ -230,7 +229,7 @@ def _told(step: Step) -> Iterator[str]:
 
 
 def by_value(part: Any, without: Collection[str] = ()) -> Any:
-    """What a value is made of, in words that are the same in each process."""
+    """A value's content in a form that is equal in each process."""
     if is_dataclass(part):
         own = [each.name for each in fields(part) if each.compare and each.name not in without]
         return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]
@@ -253,7 +252,7 @@ def _groups_of(step: Step) -> Iterator[Group]:
 
 
 def positions(step: Step) -> Reads | None:
-    """How far the tables of a step are read."""
+    """Positions up to which the tables of a step are read."""
     found: dict[str, Mapping[str, Any]] = {}
     for read in reads_of(step):
         source, topic = read.source, topic_of(read.source)
@@ -267,7 +266,7 @@ def positions(step: Step) -> Reads | None:
 
 
 def settled(read: Read) -> BackfillSource:
-    """What is read of a source of which positions are told."""
+    """A source with settled positions."""
     source = read.source
     if not isinstance(source, FileSource) or source.read is None:
         return source
@@ -280,7 +279,7 @@ def _done(read: FilesRead) -> frozenset[str]:
 
 
 def _has_read(read: Read, reads: Reads) -> bool:
-    """Whether a savepoint has read what was prepared of a table."""
+    """True if a savepoint has read everything that was prepared from a table."""
     told, topic = reads.get(read.table, {}), topic_of(read.source)
     if topic is not None and "offsets" in told:
         by_now = dict(topic.end.offsets)
@@ -291,7 +290,7 @@ def _has_read(read: Read, reads: Reads) -> bool:
 
 
 def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
-    """The rows behind what was prepared."""
+    """The rows after the prepared ones."""
 
     def source_of(read: Read) -> BackfillSource:
         source, told = read.source, reads[read.table]

@@ -84,7 +84,7 @@ _STORED_OTHERWISE = "the script's own plan has no operator that stores it"
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
-    """What computes the state of an operator of a script."""
+    """The query that computes a script operator's state."""
     try:
         pipeline, operator = _of_script(side, spec)
         if (between_windows := _between_windows(side, pipeline, operator, spec, locations)) is not None:
@@ -114,14 +114,14 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
 
 
 def _require_as_written(pipeline: Pipeline, operator: Operator) -> None:
-    """Sees that joins stand in the order of the script."""
+    """Check that joins are in the order of the script."""
     reordered = value(_REORDERED, dict(pipeline.settings).get(_REORDERED, "false")) != "false"
     if reordered and isinstance(operator, JoinOperator):
         raise NotComputable(f"with {_REORDERED} the planner may join tables in another order than the script")
 
 
 def _require_added_to(tables: Iterable[Table]) -> None:
-    """Sees that rows are only added to tables: of a changelog some say that others are gone."""
+    """Check that rows are only added to tables: a changelog also removes rows."""
     for table in tables:
         connector = table.option("connector", "") or ""
         formats = [text for key, text in table.options if key.endswith("format")]
@@ -132,10 +132,10 @@ def _require_added_to(tables: Iterable[Table]) -> None:
 def _between_windows(
     side: Side, pipeline: Pipeline, operator: Operator, spec: StateSpec, locations: Locations
 ) -> StateQuery | None:
-    """What computes the state of a ranking that gets the rows of a window when this has ended, and sends its own then.
+    """The query of a ranking that receives the rows of an ended window and emits its own at once.
 
-    The watermark that ends a window goes through the aggregation below and the ranking before any savepoint is taken:
-    the query has no rows. None of any other operator.
+    The watermark that ends a window passes the aggregation below and the ranking before any savepoint is taken: the
+    query has no rows. None for any other operator.
     """
     below = _windows_below(operator) if isinstance(operator, RankOperator) else None
     if below is None:
@@ -147,7 +147,7 @@ def _between_windows(
 
 
 def _windows_below(rank: RankOperator) -> tuple[StatelessSegment, SlicedWindow] | None:
-    """What the aggregation straight below puts into the windows of a ranking, and these, if their ends are told."""
+    """The aggregation below a ranking and its windows, if their ends are known."""
     below, assigned = rank.segment.origin, rank.window
     if assigned is None or assigned.time_attribute is not TimeAttribute.ROWTIME or rank.segment.windows:
         return None
@@ -158,7 +158,7 @@ def _windows_below(rank: RankOperator) -> tuple[StatelessSegment, SlicedWindow] 
 
 
 def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
-    """How long a value of an operator lives that is not written any more, in milliseconds."""
+    """Time to live of an operator's value in milliseconds."""
     deduplicated = isinstance(operator, RankOperator) and operator.kind is RankKind.DEDUPLICATION
     if not deduplicated and not isinstance(operator, AggregateOperator | JoinOperator):
         raise NotComputable("a time to live is followed of GROUP BY, joins and deduplications alone")
@@ -173,7 +173,7 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
 
 
 def require_plain(operator: Operator) -> None:
-    """Sees that nothing stands between an operator and its tables but conditions, and the one window it is over."""
+    """Check that only conditions, and the operator's window, are between an operator and its tables."""
     window = getattr(operator, "window", None)
     for segment in operator.segments:
         if isinstance(segment.origin, Operator):
@@ -187,7 +187,7 @@ def require_plain(operator: Operator) -> None:
 
 
 def require_punctual(side: Side, query: StateQuery) -> None:
-    """Sees that an aggregation fires its windows as soon as they end, so that its watermark tells which have fired."""
+    """Check that an aggregation fires its windows as soon as they end, so that its watermark shows which fired."""
     windows = query.windows
     if windows is None:
         return
@@ -266,14 +266,14 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
 
 
 def _ranks_what_is_read(operator: RankOperator) -> bool:
-    """Whether the rows that it ranks are those of a table, or of a Top-N made of such, by what they hold."""
+    """True if it ranks rows of a table, or of a Top-N over such rows, by their content."""
     if isinstance(operator.segment.origin, Source):
         return not operator.segment.functions
     return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_made(operator.segment)
 
 
 def _is_read(operator: AggregateOperator) -> bool:
-    """Whether the rows that it aggregates are those of tables, or are made of them: in windows, of several."""
+    """True if it aggregates rows of tables, or rows derived from them; in windows, from several."""
     origin = operator.segment.origin
     if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):
         return is_made(operator.segment)
@@ -283,12 +283,12 @@ def _is_read(operator: AggregateOperator) -> bool:
 
 
 def _words(layout: StateLayout) -> list[str]:
-    """What the fields are of. Of a condition compiled plans know the column alone that it was computed into."""
+    """Names of the fields. Compiled plans name a condition only by the column that computes it."""
     return [field.words for state in layout.states for field in state.row]
 
 
 def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwise: str) -> Iterator[str]:
-    """What a run would read, and what of it is not exact."""
+    """Sentences about the rows that a run reads, and inexact parts."""
     queries = [(spec, state_query(new, spec, locations)) for spec in specs]
     for read in {read.table: read for _, query in queries for read in query.reads}.values():
         yield f"{read.table} is read from {read.source.place}, {_how_far(read.source, otherwise)}"

@@ -1,6 +1,6 @@
-"""What computes the state of Top-N and deduplication: the rows of the ranks that are kept.
+"""State of Top-N and deduplication: the rows of the stored ranks.
 
-Where rows share their place in the order, that is the order of their arrival, if the table tells it.
+Rows with equal sort keys are in arrival order, if the table defines it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of a Top-N or a deduplication: the rows of the first ranks, or the keys that came."""
+    """The query for a Top-N or a deduplication: the rows of the first ranks, or the keys seen."""
     (state, *more) = layout.states
     if more and rows.time_to_live:
         raise NotComputable("first rows by event time that live for a while only are not computed from history yet")
@@ -60,7 +60,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
 
 
 def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """A Top-N of what operators below hand on, as it is by now: when each row came about nothing tells."""
+    """A Top-N over rows of operators below in their present state: the arrival of each row is unknown."""
     require_exact(operator)
     kept = {state.name for state in layout.states}
     if not appends(operator.segment) and "data-state" not in kept:
@@ -110,7 +110,7 @@ def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout)
 
 
 def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
-    """The keys of which a row may have come too late to be the first; where none did, a row that did not decides."""
+    """Keys with a row that may have been too late to be the first; without any, a punctual row decides."""
     width = len(keys)
     time, watermark, unordered = (f"c{width + i}" for i in range(3))
     on_time = f"min(IF(NOT {unordered} AND ({watermark} IS NULL OR {time} > {watermark}), {time}, NULL))"
@@ -143,7 +143,7 @@ class _Ranking:
 
     @property
     def windows(self) -> SlicedWindow | None:
-        """Windows that are told apart by their ends, whether or not they overlap."""
+        """Windows that are identified by their ends, overlapping or not."""
         found = self.defined
         return found and SlicedWindow(
             WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step
@@ -163,11 +163,11 @@ class _Ranking:
 
     @property
     def row(self) -> list[Expression]:
-        """What is stored of a row."""
+        """Stored columns of a row."""
         return self.rows.stored(self.operator.row, self.operator.row_types)
 
     def keys_met(self) -> Step:
-        """Each key of which a row came, whatever else it held: of a deduplication that keeps the first row to come."""
+        """Each key of which any row arrived, for a deduplication that keeps the first arrival."""
         columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
         if self.rows.time_to_live:
             # It is written when the first row comes, and not any more until it has expired.
@@ -183,7 +183,7 @@ class _Ranking:
         return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
 
     def living(self) -> Step:
-        """The last row of each key with when it was written; one that expired before gives way to any that follows."""
+        """The last row of each key with its write time; an expired row yields to any later one."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.came])
         by_key, by_order, of_row = self._width
@@ -220,12 +220,12 @@ class _Ranking:
 
     @property
     def _width(self) -> tuple[range, range, range]:
-        """Where the columns of the key, of the order and of the row stand."""
+        """Column positions of the key, of the order and of the row."""
         key, order = len(self.keys), len(ordered_by(self.operator))
         return range(key), range(key, key + order), range(key + order, key + order + len(self.operator.row))
 
     def _ranked(self, every: bool) -> Step:
-        """The rows that are kept, each with its rank behind its columns."""
+        """The stored rows, each with its rank after its columns."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         columns, arriving = [*self.keys, *order, *self.row], isinstance(self.operator.segment.origin, Source)
         read = self.rows.selected(self.node, columns, in_order=arriving)
@@ -264,7 +264,7 @@ class _Ranking:
         return exact(Select(found, tuple(enumerate([*(f"c{i}" for i in columns), "1"]))), types)
 
     def sort_keys(self) -> Step:
-        """What rows are ordered by, in order, each with how many rows have it."""
+        """Sort keys in order, each with its number of rows."""
         found, (by_key, by_order, of_row) = self._ranked(every=True), self._width
         types = [field.type for field in self.state.value.fields]
         by, number = [f"c{i}" for i in (*by_key, *by_order)], by_order.stop

@@ -1,7 +1,7 @@
-"""The state of some keys, computed of their rows in plain Python: neither by Spark's aggregation nor by our SQL for it.
+"""State of some keys recomputed from their rows in plain Python: without Spark's aggregation or our SQL.
 
-What is taken from Spark are the rows that conditions let through, and of each the key, the event time and what calls
-are over. Slices, conditions of calls, DISTINCT, sums and their overflow are worked out here once more.
+Spark supplies the rows that pass the conditions, with the key, the event time and the inputs of calls. Slices,
+conditions of calls, DISTINCT, sums and their overflow are recomputed here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Place = tuple[int, tuple[int, ...], Identity]
 
 
 Partial = Any
-"""What some rows come to: of DISTINCT the values by identity, of a SUM also the sum of what it adds without signs."""
+"""Partial result of some rows: for DISTINCT the values by identity, for a SUM also the sum of absolute values."""
 
 
 def identity(values: Iterable[Any]) -> Identity:
@@ -74,7 +74,7 @@ class PlainCall:
     type: str = "BIGINT"
 
     def of_row(self, row: Sequence[Any]) -> Partial:
-        """What one row comes to."""
+        """Partial result of one row."""
         if self.condition is not None and row[self.condition] is not True:
             return None
         value = 1 if self.argument is None else row[self.argument]
@@ -91,7 +91,7 @@ class PlainCall:
         return value
 
     def together(self, one: Partial, other: Partial) -> Partial:
-        """What two sets of rows come to."""
+        """Partial result of two sets of rows."""
         if one is None or other is None:
             return other if one is None else one
         if self.distinct:
@@ -110,7 +110,7 @@ class PlainCall:
         return max(one, other)
 
     def result(self, partial: Partial) -> tuple[Any, Any]:
-        """What the call gives."""
+        """Result of the call."""
         if self.distinct and partial is not None:
             partial = reduce(self._together, map(self._of_value, partial.values()))
         if self.function == "COUNT":
@@ -126,7 +126,7 @@ class PlainCall:
 
 @dataclass(frozen=True)
 class PlainState:
-    """What Python computes of one state.
+    """Definition of one state for the Python recomputation.
 
     Attributes:
         state: The state.
@@ -145,7 +145,7 @@ class PlainState:
     there: bool = True
 
     def results(self, partials: Sequence[Partial]) -> Sequence[tuple[Any, Any]] | None:
-        """What stands in an entry."""
+        """Content of an entry."""
         found = [call.result(partial) for call, partial in zip(self.calls, partials, strict=True)]
         if self.mask:
             found = [(sum(1 << bit for bit, (count, _) in enumerate(found) if count), 0)]
@@ -154,7 +154,7 @@ class PlainState:
 
 @dataclass(frozen=True)
 class PlainAggregation:
-    """What Python computes of rows, in whose columns the key stands in front; it goes to where they are.
+    """Definition of an aggregation for the Python recomputation, shipped to the rows; the key's columns are first.
 
     Attributes:
         key: The number of the columns of the key.
@@ -206,7 +206,7 @@ class PlainAggregation:
 
 @dataclass
 class PlainKey:
-    """What the rows of one key come to.
+    """Partial results of the rows of one key.
 
     Attributes:
         key: Its columns.
@@ -227,20 +227,20 @@ class PlainKey:
                 self.merge_at(made, place, [call.of_row(row) for call in state.calls])
 
     def merge(self, made: PlainAggregation, other: PlainKey) -> None:
-        """Add what more rows come to."""
+        """Add the partial results of more rows."""
         self.rows += other.rows
         for place, partials in other.found.items():
             self.merge_at(made, place, partials)
 
     def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
-        """Add what more rows of one entry come to."""
+        """Add the partial results of more rows of one entry."""
         calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
         self.found[place] = [
             call.together(one, other) for call, one, other in zip(calls, former, partials, strict=True)
         ]
 
     def results(self, made: PlainAggregation) -> Mapping[Place, Sequence[tuple[Any, Any]]]:
-        """What stands in its entries."""
+        """Content of its entries."""
         with localcontext(prec=_DIGITS):
             found = {place: made.states[place[0]].results(partials) for place, partials in self.found.items()}
         return {place: values for place, values in found.items() if values is not None}
@@ -279,7 +279,7 @@ class KeySample:
 
 @dataclass(frozen=True)
 class KeySampling:
-    """How a sample is drawn; it goes to where the rows are.
+    """Definition of a sample, shipped to the rows.
 
     Attributes:
         made: What is computed.

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 5
-"""Of how many keys a message shows what differs."""
+"""Maximum number of differing keys shown in an error."""
 
 
 _WORD = 8
@@ -71,12 +71,12 @@ _LEAST_HASH, _HASHES = -(1 << 63), 1 << 64
 
 
 _DRAWN = 2
-"""How many times as many keys are drawn as are wanted, as their number is estimated."""
+"""Factor by which more keys are drawn than wanted, since their number is an estimate."""
 
 
 @dataclass(frozen=True)
 class WrittenKeys:
-    """Keyed state of one operator as it was written.
+    """Keyed state of one operator as written.
 
     Attributes:
         name: Of the operator.
@@ -93,7 +93,7 @@ class WrittenKeys:
     groups: int
 
     def keys(self, states: Sequence[PlainState], least: int) -> tuple[int, bool]:
-        """How many keys there are."""
+        """Estimated number of keys."""
         found: set[bytes] = set()
         looked = 0
         for file in self.files:
@@ -107,7 +107,7 @@ class WrittenKeys:
     def of_keys(
         self, states: Sequence[PlainState], keys: Sequence[bytes], workers: Workers
     ) -> Mapping[bytes, Mapping[Place, Sequence[PlainValue]]]:
-        """What stands in the entries of some keys, in the key groups where Flink looks for them."""
+        """Content of the entries of some keys, in the key groups where Flink looks for them."""
         wanted = frozenset(keys)
         groups = sorted({key_group(key, self.groups) for key in wanted})
         parts = [
@@ -134,7 +134,7 @@ class WrittenKeys:
     def _entries(
         self, states: Sequence[PlainState], keys: frozenset[bytes] | None, part: tuple[KeyGroups, range]
     ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-        """Of each entry of these states the number of the state, the key, what follows it, and the value."""
+        """Number of the state, key, suffix and value of each entry of these states."""
         file, groups = part
         prefix = prefix_length(self.groups)
         with open_keyed(file, self.folder) as content:
@@ -164,7 +164,7 @@ def _read(number: int, state: PlainState, rest: bytes, value: bytes) -> tuple[Pl
 
 
 def _stored(stored: Stored, content: bytes) -> Sequence[PlainValue]:
-    """Values as they are stored; nothing of maps that accumulators keep beside themselves."""
+    """Values as stored, without maps that accumulators keep separately."""
     if stored.form == "Int":
         return [int.from_bytes(content, "big", signed=True)]
     if stored.form == "value":
@@ -186,7 +186,7 @@ def check_sample(
     count: int,
     before: KeySample | None = None,
 ) -> int:
-    """Sees that some keys are written as Python computes them of their rows."""
+    """Check that some keys are written with the values that Python recomputes from their rows."""
     keys, exact = written.keys(rows.made.states, count)
     sample = drawn(session, rows, watermark, count, keys, before)
     of_row = row_writer(written.key)
@@ -243,7 +243,7 @@ def drawn(
 def differing(
     made: PlainAggregation, key: PlainKey, words: str, written: Mapping[Place, Sequence[PlainValue]]
 ) -> Iterator[str]:
-    """What of a key is written otherwise."""
+    """Differences between the written and the recomputed entries of a key."""
     expected = key.results(made)
     for place in [*expected, *(each for each in written if each not in expected)]:
         state = made.states[place[0]]
@@ -306,7 +306,7 @@ def write_sample(
 def sample_of(
     session: SparkSession, prepared: PreparedHistory, rows: PlainRows, watermark: int | None
 ) -> tuple[PlainRows, KeySample] | None:
-    """What was computed of some keys before."""
+    """Earlier results of Python for some keys."""
     digest = _digest(rows)
     found = prepared.part(digest, rows.steps, watermark)
     if found is None:

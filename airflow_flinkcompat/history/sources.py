@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HistoryLocations(TableLocations):
-    """Places of which ``URI#…`` names an archive of a topic.
+    """Places, of which ``URI#…`` names an archive of a topic.
 
-    Behind ``#`` stand its columns that tell partition and offset, ``PARTITION,OFFSET``, or the event time from which on
-    rows come from the topic.
+    The part after ``#`` names its columns of partition and offset, ``PARTITION,OFFSET``, or the event time from which
+    on rows come from the topic.
     """
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from."""
+        """The source of a table."""
         name = table.path[2]
         uri, mark, joined = self.tables.get(name, "").partition("#")
         if not mark:
@@ -68,7 +68,7 @@ class AssumedHistory(HistoryLocations):
     """The same before it is known what a job had read."""
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from."""
+        """The source of a table."""
         found = super().source(table)
         if not isinstance(found, FileSource):
             return found
@@ -78,7 +78,7 @@ class AssumedHistory(HistoryLocations):
 
 
 def require_looks(table: Table) -> None:
-    """Sees that a source of files keeps which ones it has found."""
+    """Check that a file source stores which files it has found."""
     if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
         raise Untranslatable(
             f"table {table.name} is read once, by a job that ends: with source.monitor-interval it goes on, and its "
@@ -88,7 +88,7 @@ def require_looks(table: Table) -> None:
 
 
 def no_positions(table: Table, found: BackfillSource) -> str:
-    """Why rows of a place are not told by the positions of the source of its table."""
+    """Reason why the positions of a table's source do not identify rows of a place."""
     name = table.path[2]
     columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
     time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
@@ -107,7 +107,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Until:
-    """How far one table is read; with neither of both all that lies there when it is looked at.
+    """End of one table's rows; without both fields everything that exists at the time.
 
     Attributes:
         offsets: Of a topic by the number of a partition the offset of the first record that is not read.
@@ -120,7 +120,7 @@ class Until:
 
     @classmethod
     def of(cls, table: str, text: str) -> Until:
-        """What was written for a table."""
+        """Parse the option for a table."""
         if _OFFSETS.fullmatch(text):
             pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
             if twice := sorted({pair[0] for pair in pairs if sum(pair[0] == other[0] for other in pairs) > 1}):
@@ -145,25 +145,25 @@ class Until:
 
 
 ALL = Until()
-"""All that lies there."""
+"""Everything that exists."""
 
 
 class SourceEnd(Protocol):
-    """How far one table is read."""
+    """End of one table's rows, as found."""
 
     @property
     def source(self) -> BackfillSource:
         """The rows that are read."""
 
     def behind(self, operator: OperatorState, path: str) -> OperatorState:
-        """A source of the job that goes on behind these rows."""
+        """A source of the job, positioned after these rows."""
 
     def __str__(self) -> str:
-        """What is read, in words."""
+        """Description of the rows."""
 
 
 Resumable = KafkaSource | TopicWithArchive | FileSource
-"""What a source goes on behind."""
+"""Sources that can resume after rows."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class FolderEnd:
         return with_files(operator, path, self.files)
 
     def __str__(self) -> str:
-        """How many files there are."""
+        """Description of the number of files."""
         return f"{self.source.place}, files there: {len(self.files)}"
 
 
@@ -208,7 +208,7 @@ class SourceEnds(TableLocations):
     ends: tuple[tuple[str, SourceEnd], ...] = ()
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from, and how far."""
+        """The source of a table, and its end."""
         found = dict(self.ends).get(table.path[2])
         if found is None:
             raise Untranslatable(f"the history of table {table.name} is not named", table.span)
@@ -216,7 +216,7 @@ class SourceEnds(TableLocations):
 
 
 def resumable(table: Table, locations: TableLocations) -> Resumable:
-    """A table whose source can be told to go on behind rows that it has not read."""
+    """A table whose source can resume after rows that it has not read."""
     found, connector = locations.source(table), table.option("connector")
     topic = topic_of(found)
     if topic is not None and connector == "kafka":
@@ -248,7 +248,7 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
 
 
 def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
-    """How far a source is read."""
+    """Find the end of a source."""
     return _folder_end(session, source, until) if isinstance(source, FileSource) else _topic_end(session, source, until)
 
 
@@ -306,7 +306,7 @@ def _folder_end(session: SparkSession, source: FileSource, until: Until) -> Fold
 
 @dataclass(frozen=True)
 class RowsRead(HistoryLocations):
-    """Places of tables of which only what a job had read is read.
+    """Places of tables, restricted to the rows that a job had read.
 
     Attributes:
         savepoint: Path or URI of the job's savepoint.
@@ -321,7 +321,7 @@ class RowsRead(HistoryLocations):
     ends: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from, and how far."""
+        """The source of a table, and its end."""
         found, name = super().source(table), table.path[2]
         if name in self.new_tables:
             return self.ends[name].source if name in self.ends else found
@@ -347,7 +347,7 @@ class RowsRead(HistoryLocations):
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
-    """Where the rows lie that the job of a savepoint had read."""
+    """Places of the rows that the job of a savepoint had read."""
     held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
     readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
     return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
@@ -371,7 +371,7 @@ def new_sources(found: Migration) -> Mapping[str, StateSpec]:
 
 
 def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
-    """The same migration, of which some sources go on after the rows that state is computed of."""
+    """The migration with some sources resumed after the rows used for computed state."""
     wanted = {spec.id for name, spec in new_sources(found).items() if name in names}
 
     def line(each: OperatorMigration) -> OperatorMigration:
@@ -382,7 +382,7 @@ def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
 
 
 def not_told(query: StateQuery, names: Collection[str]) -> str:
-    """Why the state of an operator is not computed of rows of new tables."""
+    """Reason why an operator's state is not computed from rows of new tables."""
     new = [table.name for table in query.tables if table.path[2] in names]
     if new and (query.in_windows or query.doubts or query.clocks):
         return f"how far time has come in table {new[0]} the savepoint does not tell, as the old job does not read it"
@@ -390,7 +390,7 @@ def not_told(query: StateQuery, names: Collection[str]) -> str:
 
 
 def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
-    """Why the source of a new table cannot go on behind rows of which some states are computed."""
+    """Reason why the source of a new table cannot resume after rows used for computed state."""
     if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
         return f"the script declares {alike} tables {table.path[2]}, and which of them is read anew is not told apart"
     try:
@@ -416,7 +416,7 @@ def _is_union(operator: Operator) -> bool:
 
 
 def _reaches(segment: StatelessSegment, table: str) -> bool:
-    """Whether rows of a table come through a segment with nothing but unions in between."""
+    """True if rows of a table pass a segment with only unions in between."""
     origin = segment.origin
     if isinstance(origin, Source):
         return origin.table == table

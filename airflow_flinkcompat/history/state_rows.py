@@ -1,4 +1,4 @@
-"""What computes the states of an operator: for each named state steps whose rows say what its entries hold."""
+"""The query for an operator's states: for each named state, steps whose rows become entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOUND_TYPE = "TIMESTAMP(3)"
 
 
 class Moment(StrEnum):
-    """Which entries are stored by the time that each has."""
+    """Rule by which a time decides whether an entry is stored."""
 
     WAITING = "those to which the watermark has not come, each with a timer"
     PASSED = "those to which it has come"
@@ -26,7 +26,7 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True)
 class StateRows:
-    """What computes the entries of one named state.
+    """The query for the entries of one named state.
 
     Attributes:
         state: The state.
@@ -43,7 +43,7 @@ class StateRows:
 
 @dataclass(frozen=True)
 class PlainRows:
-    """Rows of which Python computes what is stored of some keys.
+    """Rows from which Python recomputes the state of some keys.
 
     Attributes:
         steps: Their columns are ``c0`` …, in values that Python reads exactly.
@@ -56,7 +56,7 @@ class PlainRows:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Rows of which history does not tell what a job made of them.
+    """Rows whose treatment by the job history does not show.
 
     Attributes:
         steps: Their one column is the end of the window in which they matter, in microseconds.
@@ -69,7 +69,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class StateQuery:
-    """What computes the state of one operator.
+    """The query for one operator's state.
 
     Attributes:
         tables: The tables that it reads.
@@ -103,17 +103,17 @@ class StateQuery:
 
     @property
     def in_windows(self) -> bool:
-        """Whether its states are told apart by windows, so that how far time has come decides what is stored."""
+        """True if its states have windows, so that the watermark decides what is stored."""
         return self.windows is not None or self.spans
 
     @property
     def reads(self) -> Sequence[Read]:
-        """What is read, each table once."""
+        """Sources that it reads, each table once."""
         return list({read.table: read for each in self.states for read in reads_of(each.steps)}.values())
 
 
 def of_life(state: NamedState) -> tuple[str, ...]:
-    """The types of the columns behind the values of a state: with a time to live when each was last written."""
+    """Types of the columns after a state's values: with a time to live, the time of the last write."""
     return ("BIGINT",) if state.time_to_live else ()
 
 

@@ -1,4 +1,4 @@
-"""The rows that come to an operator of a script, from tables and through the operators below it, as steps of Spark."""
+"""Input rows of a script's operator, from tables and through the operators below, as Spark steps."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from airflow_flinkcompat.plan.types import (
 )
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
-"""What a row says of its window, in the order of the columns behind its own."""
+"""Window fields of a row, in the order of the columns after its own."""
 
 
 EVERY_WINDOW = Range()
@@ -81,12 +81,12 @@ LONG_AGO = -(1 << 50)
 
 
 _CAME = ("timestamp", "file.modification-time")
-"""Metadata that say when a row came: of a record, and of a file."""
+"""Metadata with the time of a record or a file."""
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows that come to an operator from a table, or from several that are joined or follow one another.
+    """Input rows of an operator from a table, or from several that are joined or combined by UNION ALL.
 
     Attributes:
         pipeline: In which the operator stands.
@@ -126,7 +126,7 @@ class TableRows:
 
     @property
     def _inputs(self) -> Sequence[TableRows]:
-        """What comes to the join or union that rows come from."""
+        """Inputs of the join or union that supplies the rows."""
         assert isinstance(self.segment.origin, Operator)
         return [replace(self, segment=each) for each in self.segment.origin.segments]
 
@@ -171,13 +171,13 @@ class TableRows:
         return InputRef(before + place, type.with_nullability(True) if without_match else type)
 
     def _side(self, join: JoinOperator, side: int) -> Project:
-        """What is read of a side of the join that rows come from: computed before a row without a match is NULL."""
+        """Columns of a join's side: computed before a row without a match becomes NULL."""
         rows = self._inputs[side]
         columns = tuple(map(rows.of_type, join.rows[side], join.row_types[side]))
         return Project(rows.node, columns, tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns)))
 
     def _aggregated(self, below: AggregateOperator) -> Aggregate:
-        """A row for each key, with what its calls come to by the rows that are read."""
+        """A row for each key, with the results of its calls over the rows read."""
         (rows,) = self._inputs
         keys = tuple(map(rows.of_type, below.keys, below.key_types))
         calls = tuple(
@@ -243,7 +243,7 @@ class TableRows:
         )
 
     def _arriving(self) -> Table:
-        """The table, with when each row came behind its columns."""
+        """The table with an arrival column at the end."""
         table, source = self.table, self.locations.source(self.table)
         for key in _CAME:
             if isinstance(source, Metadata) and source.metadata(key) is not None:
@@ -321,18 +321,18 @@ class TableRows:
         return InputRef(place, table.columns[place].type)
 
     def in_windows(self, window: Window, partition_by: tuple[Expression, ...] = ()) -> WindowAssign:
-        """The rows, each once for each of its windows, with the bounds of the window behind its columns."""
+        """The rows, once for each of their windows, with the window's bounds at the end."""
         bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
         return WindowAssign(self.node, window, self.time, (*self.columns, *bounds), partition_by)
 
     @property
     def zone(self) -> str:
-        """The time zone by whose clock windows over the event time of the table are cut; UTC of times without one."""
+        """Time zone of the windows over the table's event time; UTC for times without one."""
         rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
         return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
     def still_to_fire(self, windows: SlicedWindow) -> TableRows:
-        """The same without rows of which all windows have fired."""
+        """The rows without those of which all windows have fired."""
         if self.watermark is None or self.watermark < LONG_AGO:
             return self
         begins = (self.watermark + 2 - windows.size) * 1000
@@ -387,18 +387,18 @@ class TableRows:
         return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
 
     def told(self, came: str) -> str:
-        """When a row came, or several."""
+        """Arrival time of a row, or of several."""
         refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
         return f"IF({came} >= 0, {came}, raise_error({refused}))"
 
     @property
     def came(self) -> InputRef:
-        """Of rows with a time to live the column that says when each came."""
+        """Column of each row's arrival, for rows with a time to live."""
         return InputRef(len(self.table.columns), timestamp_ltz(3))
 
     @property
     def _in_parts(self) -> bool:
-        """Whether rows of parts of the tables are all rows, as they are not of a join."""
+        """True if the rows of parts of the tables make up all rows, unlike those of a join."""
         if isinstance(self.segment.origin, Source):
             return True
         return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)
@@ -406,7 +406,7 @@ class TableRows:
     def _since_they_expired(
         self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
     ) -> Step:
-        """Rows without those that an expired value was of: one begins anew where none came for the time to live."""
+        """Rows without those of an expired value: after a gap of the time to live a value begins anew."""
         came = len(self.table.columns)
         of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
         columns = tuple((i, f"c{i}") for i in sorted(read | {came}))
@@ -423,11 +423,11 @@ class TableRows:
 
     @property
     def ordered(self) -> bool:
-        """Whether the table tells in which order its rows arrived."""
+        """True if the table defines the arrival order of its rows."""
         return self.locations.source(self.table).ordered
 
     def selected(self, node: Node, columns: Sequence[Expression], in_order: bool = True) -> Select:
-        """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived."""
+        """Some columns of rows, with the column ``arrival`` if the table defines the arrival order."""
         settings = dict(self.pipeline.settings)
         named = tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns))
         rows = Project(node, tuple(columns), named)
@@ -449,5 +449,5 @@ _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
 
 
 def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
-    """What makes one value of those that a call has for several parts of its rows, in a column."""
+    """The call that merges its values of several parts of its rows, in a column."""
     return AggregateCall(_MERGED_BY[call.function], (column,), call.type)

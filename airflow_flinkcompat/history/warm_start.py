@@ -1,7 +1,7 @@
-"""The warm start of a job that has never run: the savepoint that it would have left, had it read its tables so far.
+"""The warm start of a new job: the savepoint that it would have left after reading its tables so far.
 
-It is written as a migration is. In the place of the old savepoint stands one of the new job that has read all rows and
-kept nothing of them: the template with the positions behind these rows and with the watermark to which they lead.
+It is written as a migration is. The old savepoint is replaced by one of the new job that has read all rows and kept
+nothing of them: the template with the positions after these rows and their watermark.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOT_WARM = "NO WARM START: one state is not computed from history, so that no s
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What a job that has never run begins with.
+    """Initial state of a job that has never run.
 
     Attributes:
         side: Its script.
@@ -78,7 +78,7 @@ class WarmStart:
     def of(
         cls, own: Migration, side: Side, plan: CompiledPlan, history: KnownHistory, until: Mapping[str, Until]
     ) -> WarmStart:
-        """What a job would begin with, told without Spark.
+        """Determine the initial state of a job without Spark.
 
         Args:
             own: The migration of the job to itself, which has a line for each of its states.
@@ -127,7 +127,7 @@ class WarmStart:
 
     @property
     def report(self) -> MigrationReport:
-        """What the job begins with, as a report says it."""
+        """The initial state as a migration report."""
         lines = (
             line
             if line.new is None or line.new.kind is not StateKind.POSITIONS
@@ -141,11 +141,11 @@ class WarmStart:
 
     @property
     def headline(self) -> str:
-        """Whether there is a warm start, in a sentence that begins with its word in capitals."""
+        """A sentence about the warm start, which begins with a word in capitals."""
         return _NOT_WARM if self.reasons else _WARM
 
     def preview(self) -> Iterator[str]:
-        """What a run would read, and what of it is not exact, told without Spark.
+        """Sentences about the rows that a run reads and inexact parts, without Spark.
 
         Yields:
             A sentence each.
@@ -180,7 +180,7 @@ class WarmStart:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Sees that the rows can be had, with a Spark that stays for what computes from them.
+        """Context in which the rows are available, with a Spark that stays for the computation.
 
         Yields:
             Nothing.
@@ -203,7 +203,7 @@ class WarmStart:
         return {last_name(spec.name): self._table(spec) for spec in self._sources}
 
     def _ends(self, session: SparkSession) -> dict[str, SourceEnd]:
-        """How far each table goes by now. Raises BackfillError."""
+        """The present end of each table. Raises BackfillError."""
         return {
             name: end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
             for name, table in self._tables.items()
@@ -211,7 +211,7 @@ class WarmStart:
 
     @contextmanager
     def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
-        """Who computes the state, and the savepoint in whose place it comes.
+        """Context that computes the state, with the savepoint that it replaces.
 
         Args:
             template: Path or URI of a savepoint that the job took before it had read anything.
@@ -243,7 +243,7 @@ class WarmStart:
     def _unfilled(
         self, template: str, computer: HistoryComputer, ends: SourceEnds, say: Callable[[str], None]
     ) -> tuple[SavepointMetadata, Mapping[str, int]]:
-        """The template with positions and watermarks, and with nothing by key; of operators by id how far time came."""
+        """The template with positions and watermarks but no keyed entries, and the progress of time by id."""
         head = read_metadata(template)
         specs = {line.new.id: line.new for line in self.state.operators if line.new is not None}
         by_name = dict(ends.ends)
@@ -285,7 +285,7 @@ class WarmStart:
 
 
 def _line(spec: StateSpec) -> OperatorMigration:
-    """What becomes of a state in the savepoint of a job that has read all rows and kept nothing of them."""
+    """The fate of a state in the savepoint of a job that has read all rows and kept nothing of them."""
     if spec.kind is StateKind.POSITIONS:
         return OperatorMigration(StateAction.CARRIED, spec, spec, "")
     return OperatorMigration(StateAction.BEGINS, spec, spec, "")

@@ -89,7 +89,7 @@ _PARTITION = "flinkcompat_partition"
 
 @dataclass(frozen=True)
 class Watermarking:
-    """Where the watermarks of a table come from.
+    """Origin of a table's watermarks.
 
     Attributes:
         by_split: Whether its source makes them, for each split by itself.
@@ -101,7 +101,7 @@ class Watermarking:
 
     @classmethod
     def of(cls, plan: CompiledPlan, table: Table) -> Watermarking:
-        """What a compiled plan tells."""
+        """Read them from a compiled plan."""
         pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
         if len(pushed) != 1:
             raise NotComputable(f"where the watermarks of table {table.name} come from its plan does not tell")
@@ -125,7 +125,7 @@ def _pushed(scan: Any, table: Table) -> Watermarking:
 
 
 def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, table: Table, ends: SourceEnds) -> int:
-    """How far time had come for who has read the rows of a table."""
+    """The watermark of a reader of a table's rows."""
     how = Watermarking.of(plan, table)
     rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
     end = dict(ends.ends)[table.path[2]]
@@ -140,7 +140,7 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
 
 
 def least_watermark(session: SparkSession, rows: TableRows) -> int:
-    """What no row of a table to come lies before, if it is not late, whoever makes the watermarks."""
+    """Least event time of future rows that are not late, whoever makes the watermarks."""
     table, locations = rows.table, rows.locations
     source = locations.source(table)
     topic = topic_of(source)
@@ -178,7 +178,7 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
 
 
 def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
-    """The records that the topic still holds, in each partition one that is later than all that were deleted."""
+    """Records that the topic still holds, with one in each partition later than all deleted ones."""
     from airflow_flinkcompat.history.time_boundary.read import BoundaryArchiveReader
 
     if table.watermark_delay is None:

@@ -21,15 +21,15 @@ from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
 
 _OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhash64(m_offset))"}
-"""What tells of offsets, of which some may be missing and others there twice, whether all are there once."""
+"""SQL over offsets, some of which may be missing or duplicated: true if each is there once."""
 
 
 @dataclass(frozen=True)
 class _Reach:
-    """How far each partition is read.
+    """Extent of each partition.
 
-    ``begin`` is the offset of the first row, ``end`` that behind the last one, ``taken`` that from which on the topic
-    is read. ``twice``: the archive holds records more than once.
+    ``begin`` is the offset of the first row, ``end`` that after the last one, ``taken`` that from which on the topic is
+    read. ``twice``: the archive holds records more than once.
     """
 
     begin: Mapping[int, int]
@@ -73,15 +73,15 @@ class ArchivedTopicReader:
         return archived.select(*names, "m_topic", "m_partition", "m_offset").union(rows)
 
     def ordered_rows(self) -> DataFrame:
-        """In the order of offsets, partition by partition."""
+        """Rows in the order of offsets, partition by partition."""
         return in_order(self.rows())
 
     def check_sequence(self) -> None:
-        """How a job mixes several partitions is nowhere written down."""
+        """Refuse several partitions: the order in which a job mixes them is recorded nowhere."""
         KafkaReader(self._session, self._source.topic).check_sequence()
 
     def reads_topic(self) -> bool:
-        """Whether a record is read from the topic, and not each one from the archive."""
+        """True if a record is read from the topic, and not each one from the archive."""
         reach = self._reach()
         return any(reach.taken[number] < end for number, end in reach.end.items())
 
@@ -137,7 +137,7 @@ class ArchivedTopicReader:
         return taken if all(found[row["m_partition"]]["sum"] == row["sum"] for row in sums) else None
 
     def _missing(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> BackfillError:
-        """What is said where records are in neither of them."""
+        """Error for records that are in neither of them."""
         source = self._source
         for number in sorted(needed):
             there = rows.where(f"m_partition = {number}").selectExpr("m_offset AS id")
@@ -155,7 +155,7 @@ reader = ArchivedTopicReader
 
 
 def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """How far the partitions of a topic reach."""
+    """Offsets at which the partitions of a topic begin and end."""
     held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
     given = dict(topic.start.offsets)
     begin = {number: given.get(number, 0) for number in held}

@@ -45,11 +45,11 @@ class TopicWithArchive:
 
     @property
     def needs(self) -> Needs:
-        """What both need."""
+        """Requirements of both."""
         return self.topic.needs | self.archive.needs
 
     def within(self, span: TimeSpan) -> Self:
-        """The same, of which the archive may leave out rows."""
+        """Restrict the archive to a span."""
         return replace(self, span=span)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
@@ -61,7 +61,7 @@ class TopicWithArchive:
 
 @dataclass(frozen=True)
 class ArchivedTopic(TopicWithArchive):
-    """A table of whose rows the archive tells the offsets too: it is read as far as it goes, then the topic.
+    """A topic whose archive stores offsets: the archive is read as far as it reaches, then the topic.
 
     Attributes:
         stored: The table of the archive.
@@ -102,7 +102,7 @@ class ArchivedTopic(TopicWithArchive):
         return cls(topic, archive(stored), table, stored, *places)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """What METADATA FROM ``key`` reads."""
+        """The column of METADATA FROM ``key``."""
         return _METADATA.get(key)
 
 
@@ -113,6 +113,6 @@ def topic_of(source: BackfillSource) -> KafkaSource | None:
 
 
 def require_one_topic(table: Table, topic: KafkaSource) -> None:
-    """Sees that an archive can be of all records of a table."""
+    """Check that one archive can cover all records of a table."""
     if len(topic.topics.names) > 1:
         raise Untranslatable(f"table {table.name}: of several topics no archive is read yet", table.span)

@@ -1,1 +1,1 @@
-"""Archives that do not tell offsets, joined to their topics at an event time that is proven to part them."""
+"""Archives without offsets, joined to their topics at an event time that provably separates them."""

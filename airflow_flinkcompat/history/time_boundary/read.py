@@ -49,7 +49,7 @@ _FACTS = {
     "surplus": "count_if(NOT below AND archived > held)",
     "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
 }
-"""What is asked of the records of a partition; of the rows of the archive, which have no partition, the last three."""
+"""Facts about the records of a partition; the last three apply to rows of the archive, which have none."""
 
 
 _OFFSETS = "name the archive's columns of partition and offset, if it has them"
@@ -64,12 +64,12 @@ _OF_RECORDS = {
     "twice": "lies below the boundary, and the archive holds it more often than the topic: it has rows twice, or the "
     f"topic has deleted a record that is equal, which nothing tells apart; {_OFFSETS}",
 }
-"""What is wrong with the first record of a partition of which ``_FACTS`` have one."""
+"""Fault of the first record of a partition for each of ``_FACTS``."""
 
 
 @dataclass(frozen=True)
 class Parted:
-    """What is held together.
+    """Compared records.
 
     Attributes:
         topic: The records that it holds up to its end, whether or not the job has ``read`` them.
@@ -83,12 +83,12 @@ class Parted:
 
 
 def problems(source: BoundaryArchive, parted: Parted) -> Sequence[str]:
-    """Why the boundary is not shown to part the records."""
+    """Reasons why the boundary does not provably separate the records."""
     return list(_problems(source, parted.lost, {row[PARTITION]: row for row in _facts(source, parted)}))
 
 
 def _facts(source: BoundaryArchive, parted: Parted) -> Sequence[Row]:
-    """Of each partition, and of the archive's rows under None, what ``_FACTS`` ask."""
+    """The facts of ``_FACTS`` for each partition, and for the archive's rows under None."""
     keys = [
         # -0.0 is not 0.0, and NaN is NaN.
         f"CAST(f{i} AS STRING) AS k{i}" if column.type.name in APPROXIMATE else f"f{i} AS k{i}"
@@ -149,14 +149,14 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
 
 @dataclass(frozen=True)
 class _Joined:
-    """What is read: the archive below the boundary, None where the topic has all records, and the topic."""
+    """Sources read: the archive below the boundary, None if the topic has all records, and the topic."""
 
     archive: BackfillSource | None
     topic: KafkaSource
 
 
 class BoundaryArchiveReader:
-    """Reads the records below one offset of each partition, once it is proven that the boundary parts them.
+    """Reads the records below one offset of each partition, once the boundary provably separates them.
 
     Args:
         session: Of Spark.
@@ -172,7 +172,7 @@ class BoundaryArchiveReader:
         self._joined()
 
     def rows(self) -> DataFrame:
-        """The rows of both, decoded; behind what was prepared those of the topic, whatever their time."""
+        """The rows of both, decoded; after the prepared ones those of the topic, whatever their time."""
         joined, source = self._joined(), self._source
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         recent = self._timed(joined.topic)
@@ -233,7 +233,7 @@ class BoundaryArchiveReader:
         return replace(archive, read=FilesRead(files, (), ()))
 
     def _timed(self, side: BackfillSource) -> DataFrame:
-        """The rows of one side, decoded, each with its event time; of the topic with partition and offset, too."""
+        """Decoded rows of one side with their event time; those of the topic also with partition and offset."""
         source = self._source
         columns = source.declared.stored
         decoded = [side.decode(column, f"f{i}", source.declared) for i, column in enumerate(columns)]
@@ -254,7 +254,7 @@ reader = BoundaryArchiveReader
 def _narrowed(
     source: BoundaryArchive, archive: BackfillSource, span: TimeSpan | None, oldest: int | None = None
 ) -> BackfillSource:
-    """The archive, which may leave out rows that are not asked for by their time, where that is one of its columns."""
+    """The archive, restricted to requested times if the time is one of its columns."""
     if source.field is None or not isinstance(archive, TimeBounded):
         return archive
     if oldest is not None:

@@ -22,13 +22,13 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def names_a_time(text: str) -> bool:
-    """Whether what stands behind the place of an archive is a time and no columns: it begins as a date does."""
+    """True if the suffix of an archive's place is a time instead of columns: it begins as a date does."""
     return _DATE.match(text) is not None
 
 
 @dataclass(frozen=True)
 class BoundaryArchive(TopicWithArchive):
-    """A table of which the rows with an earlier event time are those of the archive, the others those of the topic.
+    """A table whose rows before an event time are those of the archive, and the others those of the topic.
 
     Attributes:
         time: The event time in Spark SQL, over the stored columns as ``c0`` ….
@@ -84,7 +84,7 @@ def _type_of_time(table: Table) -> str:
 
 
 def _event_time(table: Table) -> tuple[str, int | None]:
-    """In Spark SQL, and its position among the stored columns."""
+    """Event time in Spark SQL, and its position among the stored columns."""
     if table.watermark is None:
         raise Untranslatable(
             f"table {table.name} declares no WATERMARK, so that it has no event time which could part an archive from "
