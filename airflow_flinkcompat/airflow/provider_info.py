@@ -1,4 +1,4 @@
-"""What Airflow is told about this package (entry point ``apache_airflow_provider``). Imports nothing heavy."""
+"""Metadata of the provider (entry point ``apache_airflow_provider``). Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 _INTEGRATION = "Apache Flink SQL"
 _CLASSES = "airflow_flinkcompat.airflow"
 CONFIG_SECTION = "flinkcompat"
-"""Of airflow.cfg."""
+"""Section of airflow.cfg."""
 
 
 def _modules(*names: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List Deployments
-         * @description The deployments that the user may see, in order of name: what runs, what waits, what is unfinished or failed.
+         * @description List the visible deployments by name: what runs, what waits, what is unfinished or failed.
          */
         get: operations["list_deployments_api_v1_deployments_get"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Get Change
-         * @description The change that an entry is about: both versions, the report, the decision. Any entry of the version names it.
+         * @description The change of an entry: both versions, the report, the decision. Any entry of the version identifies it.
          */
         get: operations["get_change_api_v1_deployments__ledger___name__changes__number__get"];
         put?: never;
@@ -90,7 +90,7 @@ export interface components {
     schemas: {
         /**
          * AnswerItem
-         * @description What comes of one answer of the person who decides.
+         * @description Consequence of one answer.
          */
         AnswerItem: {
             /**
@@ -103,13 +103,13 @@ export interface components {
         };
         /**
          * Attention
-         * @description What a deployment may need somebody for.
+         * @description Reasons why a deployment may need attention.
          * @enum {string}
          */
         Attention: "pending" | "in_flight" | "interrupted" | "failed" | "unreadable";
         /**
          * AttentionCounts
-         * @description How many deployments the user sees, and how many of each kind, whatever the filters.
+         * @description Number of visible deployments, in total and by kind, independent of filters.
          */
         AttentionCounts: {
             /** All */
@@ -184,7 +184,7 @@ export interface components {
         };
         /**
          * Decision
-         * @description What was decided about a change.
+         * @description The decision about a change.
          */
         Decision: {
             /** At */
@@ -289,7 +289,7 @@ export interface components {
         };
         /**
          * DeploymentPage
-         * @description All that a ledger says of one deployment.
+         * @description A deployment with its whole history.
          */
         DeploymentPage: {
             /**
@@ -318,7 +318,7 @@ export interface components {
         };
         /**
          * EntrySummary
-         * @description An entry of a ledger as a list shows it, without its texts; what its kind does not have is null or empty.
+         * @description An entry of a ledger as a list shows it, without its texts; fields that its kind lacks are null or empty.
          */
         EntrySummary: {
             /** Approved By */
@@ -409,7 +409,7 @@ export interface components {
         };
         /**
          * ErrorDetail
-         * @description Why there is no answer (as FastAPI says it).
+         * @description Reason for a missing answer (as FastAPI words it).
          */
         ErrorDetail: {
             /** Detail */
@@ -422,7 +422,7 @@ export interface components {
         };
         /**
          * HistoryEntry
-         * @description An entry with all it says, but for the texts of its version (see VersionTexts).
+         * @description An entry with all its fields, except for the texts of its version (see VersionTexts).
          */
         HistoryEntry: {
             /** Approved By */
@@ -636,7 +636,7 @@ export interface components {
         };
         /**
          * Redeploy
-         * @description The steps that replaced one job by another, or tried to; a claim that another run took over belongs to it.
+         * @description The steps that replaced one job by another, or tried to, including a claim that another run took over.
          */
         Redeploy: {
             /** Approved By */

@@ -1,6 +1,6 @@
 """``airflow flinkcompat``: the commands of the ledger with the connections of Airflow.
 
-What ``airflow --help`` shows stands apart from what runs, which loads with the command that is called.
+The definition that ``airflow --help`` needs is separate from the commands, which load when they are called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``airflow flinkcompat`` runs: the command of ``flinkcompat ledger``, with what a connection says."""
+"""Commands of ``airflow flinkcompat``: those of ``flinkcompat ledger``, with the settings of a connection."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _hook(conn_id: str, target: str | None) -> FlinkHook:
 
 
 def _options(command: click.Command, args: Namespace) -> Iterator[str]:
-    """What was given, as the command's own options."""
+    """Arguments as the command's own options."""
     for each in command.params:
         value = None if each.name in _OF_CONNECTION else getattr(args, str(each.name))
         if not isinstance(each, click.Option) or not value:

@@ -1,6 +1,6 @@
-"""What ``airflow flinkcompat --help`` shows: the commands of ``flinkcompat ledger``, told again so that none is loaded.
+"""Definition of ``airflow flinkcompat --help``: the commands of ``flinkcompat ledger``, repeated so that none loads.
 
-A connection stands in place of the addresses of ledger, Gateway and JobManager.
+A connection replaces the addresses of ledger, Gateway and JobManager.
 """
 
 from __future__ import annotations

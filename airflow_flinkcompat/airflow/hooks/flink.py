@@ -78,16 +78,16 @@ class FlinkHook(BaseHook):
 
     @property
     def ui_url(self) -> str:
-        """Where a browser opens Flink's UI: the extra's ``ui_url``, else the JobManager's address.
+        """Address of Flink's UI for a browser: the extra's ``ui_url``, else the JobManager's address.
 
-        Without user, password, query and fragment: it is shown as a link. A ``ui_url`` that is no address of a UI is
-        not used; ``test_connection`` names it.
+        It has no user, password, query or fragment, because it is shown as a link. An invalid ``ui_url`` is ignored;
+        ``test_connection`` reports it.
         """
         given = self._given_ui_url
         return _bare(given if _is_address(given) else self.jobmanager_url)
 
     def job_url(self, job_id: str | None, *, asking: bool = True) -> str:
-        """Where a browser opens the job's page.
+        """Address of a job's page for a browser.
 
         Args:
             job_id: The job, as its target names it; None: there is none.
@@ -125,11 +125,11 @@ class FlinkHook(BaseHook):
 
     @property
     def names_jobs_as_flink(self) -> bool:
-        """Whether jobs go by their ids in Flink, so that its own commands and pages take them."""
+        """True if jobs have their Flink ids as names, so that Flink's own commands and pages accept them."""
         return not self.exists or self.target_name in _NAMED_AS_IN_FLINK
 
     def target_has(self, capability: type) -> bool:
-        """Whether the target has a capability; nothing is opened.
+        """True if the target has a capability; nothing is opened.
 
         Args:
             capability: A protocol of ``deploy.target``.
@@ -172,9 +172,9 @@ class FlinkHook(BaseHook):
 
     @property
     def target_name(self) -> str:
-        """Which target of ``deploy.targets`` runs the scripts.
+        """The target of ``deploy.targets`` that runs the scripts.
 
-        Raises AirflowFailException: the task asks for another one than the connection names.
+        Raises AirflowFailException if the task and the connection name different ones.
         """
         from airflow_flinkcompat.deploy.targets import DEFAULT
 
@@ -205,7 +205,7 @@ class FlinkHook(BaseHook):
 
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
-        """Where a rehearsal takes place. Raises AirflowFailException: it is not usable."""
+        """The place of a rehearsal. Raises AirflowFailException if it is not usable."""
         from airflow_flinkcompat.deploy.restore_test import Cluster
 
         with self.get_conn() as target:
@@ -243,7 +243,7 @@ class FlinkHook(BaseHook):
         )
 
     def location(self) -> TargetLocation:
-        """How another process opens the target, secrets included."""
+        """The data that another process needs to open the target, secrets included."""
         from airflow_flinkcompat.deploy.targets import TargetLocation
 
         addresses = {}
@@ -253,7 +253,7 @@ class FlinkHook(BaseHook):
         return TargetLocation(self.target_name, addresses, self.access)
 
     def _address(self, which: str) -> str:
-        """Where a target finds what it is reached by; ``WHICH_url`` of the extra for what only that target knows."""
+        """Address of a target's part; ``WHICH_url`` of the extra for parts that only the target knows."""
         if which in self._addresses:
             return self._addresses[which]()
         given = str(self._extra.get(f"{which}_url") or "").rstrip("/")
@@ -266,12 +266,12 @@ class FlinkHook(BaseHook):
 
     @property
     def _addresses(self) -> Mapping[str, Callable[[], str]]:
-        """What gives the address of each thing that a target may be reached by, or raises AirflowFailException."""
+        """Functions that return the address of each part of a target, or raise AirflowFailException."""
         return {"gateway": lambda: self.gateway_url, "jobmanager": lambda: self.jobmanager_url}
 
     @property
     def access(self) -> dict[str, Any]:
-        """What ``deploy.access`` makes endpoints of, secrets included."""
+        """Input of ``deploy.access`` for endpoints, secrets included."""
         return {**self._extra, "login": self.connection.login, "password": self.connection.password}
 
     def engine(self) -> tuple[str, str]:
@@ -310,7 +310,7 @@ class FlinkHook(BaseHook):
 
     @cached_property
     def exists(self) -> bool:
-        """Whether there is such a connection: check (with a named engine), approval and sensor work without."""
+        """True if the connection exists: check (with a named engine), approval and sensor work without it."""
         from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
         try:
@@ -325,7 +325,7 @@ class FlinkHook(BaseHook):
         return Ledger(self.ledger_uri(uri), deployment)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether the target answers, and what it is; never raises, secrets masked."""
+        """Test that the target answers, and describe it; never raises, secrets masked."""
         from airflow_flinkcompat.deploy.target import JobDescriptions
         from airflow_flinkcompat.deploy.targets import DEFAULT
         from airflow_flinkcompat.secrets import mask_secrets
@@ -372,9 +372,9 @@ def mask_in_logs(value: str) -> None:
 
 
 def connection_lookup(get_connection: Callable[[str], Connection]) -> Lookup:
-    """Resolves ``${conn.<id>.<attribute>}`` from Airflow's connections; secret values are masked in logs from then on.
+    """Resolve ``${conn.<id>.<attribute>}`` from Airflow's connections; secret values are masked in logs from then on.
 
-    The returned function raises AirflowFailException, naming the placeholder, when there is no such value.
+    The returned function raises AirflowFailException, naming the placeholder, if there is no such value.
     """
 
     def lookup(placeholder: AnyPlaceholder) -> str:

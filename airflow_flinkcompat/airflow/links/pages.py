@@ -26,7 +26,7 @@ def path_of_airflow() -> str:
 
 
 def change_page(ledger_id: str, deployment: str, number: int) -> str:
-    """Where a browser that is signed in to Airflow opens a change.
+    """Path of a change's page for a browser that is signed in to Airflow.
 
     Args:
         ledger_id: What names the ledger.

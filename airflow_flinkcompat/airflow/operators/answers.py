@@ -1,7 +1,7 @@
-"""Who has answered a question about a change, who may, and whether that is a decision: values, and nothing of Airflow.
+"""Answers to a question about a change: who gave them, who may, and whether they decide; free of Airflow.
 
-Airflow keeps one answer of a task. A question that needs two is asked again by the same task, which hands on what it
-was told so far.
+Airflow stores one answer of a task. A question that needs two is asked again by the same task, which passes the former
+answers on.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Person:
         raise ValueError(f"{given!r} is no user; write an id, or a table of id and name")
 
     def is_called(self, names: Sequence[str]) -> bool:
-        """Whether one of ``names`` is this user's id or name, whatever the case of its letters."""
+        """True if one of ``names`` is this user's id or name, ignoring case."""
         return bool({self.id.casefold(), self.name.casefold()} & {name.casefold() for name in names})
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a user chose, and why. ``doubt``: what of the user cannot be told."""
+    """A user's choice and reason. ``doubt``: unknown facts about the user."""
 
     by: Person
     choice: str
@@ -45,10 +45,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question as it stands. Times are seconds since the epoch.
+    """A question in its present state. Times are seconds since the epoch.
 
-    ``at`` is when it was asked first, ``until`` when it is over, None: never. ``escalates_at`` is when others may
-    answer too, None: there are none, or they may by now. ``answers`` are those that count, one for each user.
+    ``at`` is when it was first asked, ``until`` its end, None: never. ``escalates_at`` is when others may answer too,
+    None: there are none, or they may by now. ``answers`` are those that count, one for each user.
     """
 
     at: float
@@ -71,7 +71,7 @@ class AskedQuestion:
 
     @property
     def next_time(self) -> float | None:
-        """When it is looked at although nobody answers."""
+        """Time of the next look without an answer."""
         return min(filter(None, (self.escalates_at, self.until)), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class AskedQuestion:
 
 
 def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[str]]) -> bool | None:
-    """Whether a user made the change."""
+    """True if a user made the change; None if unknown."""
     if not author:
         return None
     names = [part for part in parseaddr(author) if part] or [author]
@@ -95,7 +95,7 @@ def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[s
 
 
 def doubt(person: Person, author: str | None, told: bool | None) -> str:
-    """What is to be said of a user who is taken not to be the author without being known not to be; "" of another."""
+    """Doubt about a user who is assumed, but not known, not to be the author; "" without one."""
     if told is not None:
         return ""
     if author is None:

@@ -53,9 +53,9 @@ NOBODY = "nobody (time-out)"
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
     """Shows the report of the check and lets a person choose: resume, migrate, restart without state, or reject.
 
-    The answer is recorded in the ledger (who, what, when, and the reason that the form asks for) and pushed to XCom
-    (key ``decision``) before branching. A rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer
-    never means resume. As the gate it is not mapped.
+    The answer is recorded in the ledger (who, what, when, and the reason from the form) and pushed to XCom (key
+    ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. No answer never
+    means resume. Like the gate, it is not mapped.
 
     Args:
         deployment: Name of the Flink job. (templated)
@@ -145,7 +145,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         return self._ask(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any], asked: Mapping[str, Any] | None = None) -> Any:
-        """Records the decision, then branches; asks again where the answer is none yet.
+        """Record the decision, then branch; ask again if the answer does not decide.
 
         Args:
             context: Airflow's context of the task.
@@ -259,9 +259,9 @@ def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
 
 
 def _retries(arguments: Mapping[str, Any]) -> int:
-    """The retries of this task. ``retries`` is among the arguments only where it was given to this very task.
+    """The retries of this task. ``retries`` is among the arguments only if it was set on this very task.
 
-    Raises ValueError: it was given, and is less than 1.
+    Raises ValueError if it was set to less than 1.
     """
     why = "Airflow 3.3 can lose an answer; it asks again in the next try"
     if (given := arguments.get("retries")) is not None:
@@ -296,7 +296,7 @@ def _name(user: Any) -> str:
 
 
 def _made_by(summary: Summary) -> str:
-    """Whose change it is, where that is known."""
+    """Author of the change, if known."""
     from airflow_flinkcompat.compat.reports.markdown import code_span
 
     author, commit = summary.origin.get("author"), summary.origin.get("commit")
@@ -305,7 +305,7 @@ def _made_by(summary: Summary) -> str:
 
 
 def _from_zero(summary: Summary) -> str:
-    """What a resume costs, above a report that may be cut: every metric that starts from zero."""
+    """Cost of a resume, shown above a report that may be cut: every metric that starts from zero."""
     if not summary.from_zero:
         return ""
     from airflow_flinkcompat.compat.reports.markdown import code_span

@@ -1,8 +1,7 @@
-"""A question that is asked again: for four eyes, of others than the author, and of more people when it stays open.
+"""A question that is asked again: for a second approver, someone other than the author, or an escalation.
 
-Airflow keeps one answer of a task, and of its question who may answer and what it says. So everybody who may answer at
-some time is named to Airflow at once; an answer that does not count (yet) is refused here, and the question is open
-again.
+Airflow stores one answer of a task, and the question's text and users. Everybody who may ever answer is therefore named
+to Airflow at once. An answer that does not count (yet) is refused here, and the question is open again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LONGEST_REASON = 2_000
 
 
 class AskingAgain(HITLOperator):
-    """A question about a change, with what :class:`FlinkSqlApprovalOperator` says of who has to decide."""
+    """A question about a change, with the rules of :class:`FlinkSqlApprovalOperator` about approvers."""
 
     deployment: str
 
@@ -99,13 +98,13 @@ class AskingAgain(HITLOperator):
             self.assigned_users = users
 
     def _note(self, context: Context, asked: AskedQuestion, refused: str = "") -> None:
-        """How the question stands, for the page: Airflow keeps of it what it was when it was asked first."""
+        """Record the state of the question for the page: Airflow stores only its first form."""
         if self._asks_again:
             said = {"approvers_needed": self.approvers_needed, "answers": asked.said(), "refused": refused}
             context["ti"].xcom_push(key=summaries.QUESTION, value=said)
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
-        """Wait for the next answer, and no longer than to the next moment at which something happens without one."""
+        """Wait for the next answer, at most until the next time at which something happens without one."""
         from airflow.sdk.exceptions import TaskAwaitingInput
 
         left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
@@ -124,7 +123,7 @@ class AskingAgain(HITLOperator):
     def _agreed(
         self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
     ) -> tuple[Answer, ...]:
-        """The answers by which it is decided. Asks again where there are too few, or where this one does not count."""
+        """The answers that decide. Asks again if there are too few, or if this one does not count."""
         user = answer["responded_by_user"]
         by, option = Person.of(user if isinstance(user, Mapping) else vars(user)), answer["chosen_options"][0]
         author = summary.origin.get("author")
@@ -168,12 +167,12 @@ class AskingAgain(HITLOperator):
         )
 
     def _facts(self, event: str, summary: Summary, **more: Any) -> dict[str, Any]:
-        """What a notifier's template finds under ``flinkcompat``."""
+        """Values for a notifier's template under ``flinkcompat``."""
         known = {"outcome": summary.outcome, "report": summary.report, "author": summary.origin.get("author")}
         return {"event": event, "deployment": self.deployment, **known, **more}
 
     def _who(self, summary: Summary) -> str:
-        """Who has to decide: this text stays as it is when the question is asked again."""
+        """Text about required approvers; it stays the same when the question is asked again."""
         from airflow_flinkcompat.compat.reports.markdown import code_span
 
         lines = []
@@ -197,12 +196,12 @@ class AskingAgain(HITLOperator):
 
 
 def is_time_up(event: Mapping[str, Any]) -> bool:
-    """Whether nobody has answered in time: Airflow says so, or has taken the default."""
+    """True if nobody answered in time: Airflow reports it, or has taken the default."""
     return bool(event.get("timedout")) or event.get("error_type") == "timeout"
 
 
 def reason_of(answers: Mapping[str, Any] | None) -> str | None:
-    """What was given as the reason, secrets masked; None where nothing was."""
+    """The reason in the answer, secrets masked; None without one."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     text = mask_secrets(str((answers or {}).get(REASON) or "").strip())
@@ -210,12 +209,12 @@ def reason_of(answers: Mapping[str, Any] | None) -> str | None:
 
 
 def reasons_of(answers: Sequence[Answer]) -> str | None:
-    """What each of them gave as the reason, by name."""
+    """The reason of each approver, by name."""
     return "; ".join(f"{each.by.name}: {each.reason}" for each in answers if each.reason) or None
 
 
 def _people(name: str, given: str | Mapping[str, str] | Sequence[str | Mapping[str, str]]) -> tuple[Person, ...]:
-    """Raises ValueError: one of them is no user."""
+    """Parse users. Raises ValueError if one of them is no user."""
     try:
         return tuple(map(Person.of, [given] if isinstance(given, str | Mapping) else given))
     except ValueError as error:
@@ -223,7 +222,7 @@ def _people(name: str, given: str | Mapping[str, str] | Sequence[str | Mapping[s
 
 
 def _seconds(given: timedelta | float | None) -> float | None:
-    """Raises ValueError: it is no time."""
+    """Parse a time span. Raises ValueError if it is none."""
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     if seconds is not None and not seconds > 0:
         raise ValueError(f"escalate_after must be a time above 0, not {given!r}")

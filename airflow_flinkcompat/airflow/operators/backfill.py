@@ -46,12 +46,12 @@ _COUNTS = (
 class FlinkBackfillOperator(ScriptOperator):
     """Runs the proposed script over bounded history, submitted by the apache-spark provider's SparkSubmitOperator.
 
-    Publishes exactly the windows that lie wholly inside [``from_``, ``to``). What can be settled without Spark is
-    settled before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
+    Publishes exactly the windows that are wholly inside [``from_``, ``to``). Everything that can be decided without
+    Spark is decided before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
     connections and reach Spark's driver in its environment: no argument, setting or file holds their values.
 
-    Returns the counts of the run (where the driver runs on this machine) and, with a boundary, the ``hand_over`` record
-    that FlinkSqlDeployOperator takes.
+    Returns the counts of the run (if the driver runs on this machine) and, with a boundary, the ``hand_over`` record
+    for FlinkSqlDeployOperator.
 
     Args:
         tables: Table of the script → URI of its history (default: the place the script declares). (templated)
@@ -192,7 +192,7 @@ class FlinkBackfillOperator(ScriptOperator):
         counts: Mapping[str, int],
         entry: BackfilledEntry | None,
     ) -> None:
-        """Asset events on what was written: the places given for the sinks, else those that the script declares."""
+        """Emit asset events for the written tables: places of the task, else those that the script declares."""
         extra = {
             "event": "backfilled",
             "deployment": self.deployment,
@@ -207,7 +207,7 @@ class FlinkBackfillOperator(ScriptOperator):
             self._lineage = replace(self._lineage, facts=extra)
 
     def _lineage_of(self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]) -> RunLineage:
-        """What is read and written: the places that were given, else those that the script declares."""
+        """Tables read and written: places of the task, else those that the script declares."""
         from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
         from airflow_flinkcompat.compat import Side
         from airflow_flinkcompat.plan.datasets import dataset_at, read
@@ -223,7 +223,7 @@ class FlinkBackfillOperator(ScriptOperator):
         return RunLineage(side, about, read=given, written=self._written(planned))
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """What OpenLineage is told of a backfill: called by its provider, in the task's own process.
+        """OpenLineage facets of a backfill; called by its provider, in the task's own process.
 
         Args:
             task_instance: The task instance.
@@ -236,7 +236,7 @@ class FlinkBackfillOperator(ScriptOperator):
         return operator_lineage(self._lineage)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
-        """What OpenLineage is told of a backfill that failed.
+        """OpenLineage facets of a failed backfill.
 
         Args:
             task_instance: The task instance.
@@ -294,7 +294,7 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def request(self) -> BackfillRequest:
-        """The request that the Spark job reads, made of the rendered arguments.
+        """The request for the Spark job, from the rendered arguments.
 
         Returns:
             The request; it holds placeholders and no secret.
@@ -379,9 +379,9 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def _environment(self) -> dict[str, str]:
-        """With a local master: this Python, this package, and spark-submit itself where it lies beside this Python.
+        """Environment for a local master: this Python, this package, and spark-submit next to this Python.
 
-        A cluster has its own; give it ``spark={"py_files": …}`` or install the package there.
+        A cluster has its own; pass ``spark={"py_files": …}`` or install the package there.
         """
         if not (BaseHook.get_connection(self.conn_id).host or "").startswith("local"):
             return {}
@@ -427,7 +427,7 @@ def _private_folder(request: Mapping[str, Any]) -> Iterator[Path]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """This process's environment, which spark-submit and the driver inherit, with some more variables in it.
+    """Extend this process's environment, which spark-submit and the driver inherit.
 
     SparkSubmitOperator's ``env_vars`` become settings on YARN and Kubernetes, and settings are arguments.
     """

@@ -63,18 +63,17 @@ _NO_OWNER = "airflow"
 
 
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
-    """Checks what a proposed script does to the state of the deployed one, and follows the branch of the verdict.
+    """Checks the effect of a proposed script on the state of the deployed one, and follows the verdict's branch.
 
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
-    ``return_value``) with a pointer to the full report (key ``report``), which the ledger keeps as JSON and Markdown.
+    ``return_value``) with a pointer to the full report (key ``report``), which the ledger stores as JSON and Markdown.
 
-    What is waived beside the script's file (``flinkcompat accept``) stands in the report and in the ledger. It lets a
-    partial change through; where state may not fit, a person is asked with the waiver before their eyes, also where the
-    policy rejects.
+    Waivers next to the script's file (``flinkcompat accept``) appear in the report and in the ledger. They let a
+    partial change through. If state may not fit, a person decides with the waiver in view, even if the policy rejects.
 
-    A script with an error of syntax or a literal secret, and one that a FlinkSqlDeployOperator downstream would refuse,
-    fails the task: nobody is asked about what cannot be deployed. There is one gate for each deployment; it is not
-    mapped.
+    The task fails for a script with a syntax error or a literal secret, and for one that a FlinkSqlDeployOperator
+    downstream would refuse: nobody is asked about a script that cannot be deployed. There is one gate for each
+    deployment; it is not mapped.
 
     Args:
         branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
@@ -204,7 +203,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self._check_or_wait(context, time.time() + self.gateway_timeout)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """Taken up again after a wait in the triggerer; the files are read anew.
+        """Resume after a wait in the triggerer; the files are read again.
 
         Args:
             context: Airflow's context of the task.
@@ -218,7 +217,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
 
     def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
-        """Branches, or waits in the triggerer, until that second of the epoch, for a target that does not answer."""
+        """Branch, or wait in the triggerer until that second of the epoch for a target that does not answer."""
         from airflow_flinkcompat.airflow.triggers.gateway import SqlGatewayTrigger
         from airflow_flinkcompat.deploy import DeployError
 
@@ -262,7 +261,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             record_carried_out(target, ledger, owner=run_name(context), options=options, log=self.log_lines)
 
     def _record_check(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> Summary:
-        """Note in the ledger what was found, unless a former try of this task has; the summary with its origin."""
+        """Record the finding in the ledger, unless a former try of this task has; add the origin."""
         from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
 
         origin, why = self._origin(context)
@@ -282,7 +281,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return replace(summary, origin=origin.to_dict(), checked_entry=noted.number)
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
-        """Where the proposed version comes from, and why no commit is known where that has a cause."""
+        """Origin of the proposed version, and the reason if no commit is known."""
         from airflow_flinkcompat.airflow.tasks.origin import git_origin
         from airflow_flinkcompat.deploy.ledger.entries import Origin
 
@@ -462,7 +461,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return replace(report, warnings=(*report.warnings, why))
 
     def _planner_mode(self) -> PlannerMode:
-        """When the worker's planner is asked. Raises AirflowFailException: this is no mode."""
+        """When the worker's planner is asked. Raises AirflowFailException for an unknown mode."""
         asked = "always" if self.explain_plan else str(self.planner or os.environ.get(PLANNER_VARIABLE) or "auto")
         mode = next((each for each in PLANNER_MODES if each == asked), None)
         if mode is None:
@@ -470,7 +469,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return mode
 
     def _jar_files(self) -> list[Path]:
-        """The jars that scripts need. Raises AirflowFailException: nothing lies where one is named."""
+        """Jars that the scripts need. Raises AirflowFailException if a named one does not exist."""
         found: list[Path] = []
         for pattern in map(str, self.jars or ()):
             places = [Path("/")] if Path(pattern).is_absolute() else self._folders
@@ -481,7 +480,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return found
 
     def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
-        """The report with what is waived beside the script; what is over of it is a warning."""
+        """The report with the waivers next to the script; superfluous ones are a warning."""
         from airflow_flinkcompat.compat.waivers import apply_waivers, utc_day
 
         judged = apply_waivers([report], self.waivers(), change, utc_day(), (self.deployment, self.deployment))
@@ -489,7 +488,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return replace(report, warnings=(*report.warnings, *judged.notes))
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
-        """What the ledger and this DAG know of the change beside the script."""
+        """Facts about the change from the ledger and this DAG."""
         from airflow_flinkcompat.backfill import why_refused
         from airflow_flinkcompat.compat import ReportContext
         from airflow_flinkcompat.deploy.target import SourceTables
@@ -507,7 +506,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
-        """The branch to follow, and the one that the policy alone says; None where it was not asked."""
+        """The branch to follow, and the one that the policy alone would choose; None if it was not consulted."""
         from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, policy_branch
 
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
@@ -518,9 +517,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
-        """Reason why a migration rests on plans alone; empty if a savepoint of the deployed job holds what they say.
+        """Reason why a migration rests on plans alone; empty if a savepoint of the deployed job agrees with them.
 
-        Raises DeployError: the target does not answer.
+        Raises DeployError if the target does not answer.
         """
         from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
@@ -559,10 +558,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))
 
     def _is_in_force(self, ledger: Ledger, head: HeadEntry) -> bool:
-        """Whether the deployed job runs and no redeploy is under way.
+        """True if the deployed job runs and no redeploy is under way.
 
-        Where the cluster cannot be asked, as by a deployment without a connection, the job is taken to run: to leave
-        it alone stops nothing.
+        If the cluster cannot be asked, as with a deployment without a connection, the job is assumed to run: leaving it
+        alone stops nothing.
         """
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import RunEntry
@@ -597,7 +596,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.info("Full report: %s", pointer)
 
     def _require_deployable(self, side: Side) -> None:
-        """Raises InputError or ScriptRefused, with every place and remedy: what no approval could have deployed."""
+        """Raise InputError or ScriptRefused, with every place and remedy, for a script that cannot be deployed."""
         from airflow_flinkcompat.compat.deployable import obstacles
         from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
         from airflow_flinkcompat.model import InputError
@@ -611,7 +610,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
 
 def _noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The entry with this finding of this task that the ledger ends with; None: it ends with what was done since."""
+    """The latest entry if it is this task's finding; None if something was done since."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
 
     for other in reversed(entries):
@@ -624,7 +623,7 @@ def _noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry |
 
 
 def _may_compile(engine: str) -> bool:
-    """Whether scripts can be compiled on an engine; True where it is not known yet which one it is."""
+    """True if scripts can be compiled on an engine, or the engine is still unknown."""
     facts = ENGINE_FACTS.get(engine)
     return facts is None or facts.compiles_plans
 

@@ -44,13 +44,13 @@ _RETURNED = (
 class FlinkSqlDeployOperator(ScriptOperator):
     """Stops the running job with a savepoint and starts the checked script, from that savepoint or without state.
 
-    It acts on what was checked: the script, settings, functions and catalog must hash to what the check's summary
-    says, and the ledger's head and the running job must be the old side of that check. Placeholders
+    It acts on what was checked: the script, settings, functions and catalog must match the hashes in the check's
+    summary, and the ledger's head and the running job must be the old side of that check. Placeholders
     (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
-    refused. A start counts only when the job proved that it runs from the state it was given.
+    refused. A start counts only when the job has proved that it runs from the given state.
 
-    When the new job does not start, the former script is started again from the savepoint and verified, and the task
-    fails with both reasons. A retry after a kill finds out what was done and goes on from there.
+    If the new job does not start, the former script is started again from the savepoint and verified, and the task
+    fails with both reasons. A retry after a kill finds out what was done and resumes from there.
 
     Args:
         start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
@@ -203,7 +203,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return {**result, **place, "deployment": self.deployment, "job_url": ""}
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Taken up again after a wait in the triggerer.
+        """Resume after a wait in the triggerer.
 
         Args:
             context: Airflow's context of the task.
@@ -250,11 +250,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return {**result, **self._more(entry), "deployment": self.deployment, "job_url": self.job_url}
 
     def _more(self, entry: DeployedEntry) -> dict[str, Any]:
-        """What more is returned of a deploy."""
+        """Further return values of a deploy."""
         return {}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """What OpenLineage is told of a deploy: called by its provider, in the task's own process.
+        """OpenLineage facets of a deploy; called by its provider, in the task's own process.
 
         Args:
             task_instance: The task instance.
@@ -267,7 +267,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return operator_lineage(self._lineage)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
-        """What OpenLineage is told of a deploy that failed, so far as it came.
+        """OpenLineage facets of a failed deploy, as far as it got.
 
         Args:
             task_instance: The task instance.
@@ -322,9 +322,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._lineage = RunLineage(side, extra)
 
     def _side(self, context: Context, summary: Summary) -> Side:
-        """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
+        """The checked side: from the task, or from the ledger if this run has begun and its files changed.
 
-        The former job may be stopped by then, and has to be followed by what was checked, or come back.
+        The former job may be stopped by then, and must be replaced by the checked version, or come back.
         """
         from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
         from airflow_flinkcompat.deploy.ledger.steps import Progress
@@ -408,14 +408,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        """What rewrites the savepoint before the start, for an operator that has it rewritten.
+        """The migration that rewrites the savepoint before the start, for operators that migrate.
 
         ``opened`` closes what that opens.
         """
         return None
 
     def on_kill(self) -> None:
-        """Stopping this task stops no job: say how far it came."""
+        """Report progress: stopping this task stops no job."""
         self.log.warning(
             "Killed while: %s. Whatever runs keeps running, and the steps done are in the ledger of %s. "
             "Clear this task to let it take up where it stopped.", self._step, self.deployment,
@@ -426,9 +426,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.log_lines(message)
 
     def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
-        """Who approved and why, from the approval of this run; None where none was asked, or the DAG has its own kind.
+        """Approver and reason from the approval of this run; None without one, or with another kind of approval.
 
-        Raises AirflowFailException: nobody approved this version, or what was decided is not a resume.
+        Raises AirflowFailException if nobody approved this version, or the decision is not a resume.
         """
         decided, by, reason = summary.branch, None, None
         if summary.branch == "approve" and (found := self._approvals()):

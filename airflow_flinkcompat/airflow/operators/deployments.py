@@ -1,7 +1,7 @@
-"""Deployments as configuration: one file, a table for each Flink job, checked before a DAG is made of it.
+"""Deployments as configuration: one file, a table for each Flink job, validated before a DAG is made.
 
-The file is the project file of the command line, read by the same reader. Nothing is opened here but the file itself:
-no script, no connection, no ledger.
+The file is the project file of the command line, read by the same reader. Only the file itself is opened: no script, no
+connection, no ledger.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_
 
 
 class DeploymentsError(ValueError):
-    """A file of deployments, or what it says of some of them, cannot be used; the text names each place."""
+    """A file of deployments, or part of it, cannot be used; the text names each place."""
 
 
 def _table(
@@ -97,7 +97,7 @@ def _annotation(annotation: Any, cls: type[Any]) -> Any:
 
 _CALLED = task_arguments.CALLED
 _KEY = re.compile(r"\W")
-"""What ends the name of an argument at the beginning of a message."""
+"""Separator after an argument's name at the beginning of a message."""
 _TABLES = {
     "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
     "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
@@ -132,7 +132,7 @@ _Texts = Annotated[dict[str, str], BeforeValidator(flat_options)]
 
 
 class Approver(BaseModel):
-    """Who may answer: the user's id as the auth manager knows it, and a name to show."""
+    """A user who may answer: the auth manager's id, and a name to show."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: str
@@ -140,29 +140,29 @@ class Approver(BaseModel):
 
 
 class Deployment(BaseModel):
-    """One Flink job and how it is redeployed.
+    """One Flink job and its redeploy settings.
 
-    ``script`` to ``ledger`` are the arguments that all of its tasks share. ``target`` names where the job runs, for a
-    connection that does not; one that names another is refused. ``approvers``: the only users who may answer
-    (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``owner`` is that of the tasks, and with
-    ``team`` who answers for the deployment, as the ledger says. ``changed``, ``check``, ``approve``,
-    ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in
-    seconds, and any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task
-    that takes them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of
-    ``path`` and ``arguments``. ``notifiers`` are called when a decision is needed, when it was taken, and when a
-    redeploy was rolled back, unless ``approve`` and ``deploy`` have their own.
-    Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
-    With ``migrate`` (True or a table) an incompatible change keeps its state where that can be rewritten; what
-    ``deploy`` says holds for that task, too.
-    With ``backfill_sent`` a backfill follows a migration that computed state from history: of the windows that were
-    sent before, into the places and with the arguments of ``backfill``.
-    With ``warm_restart`` a restart without state begins with state that is computed from history, where that says all
-    of it: for changes of which no migration keeps all. Tables are those that ``check`` names as ``history``.
-    With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
-    another finding of its ``fail_on``, does not.
-    With ``plan_only`` no task starts or stops anything: what is to be written is planned, into the file ``plan_to``
-    where one is given, and the check records it once it was carried out. There is nothing to recompute, rehearse or
-    migrate by a task then.
+    ``script`` to ``ledger`` are arguments that all of its tasks share. ``target`` names the target if the connection
+    does not; a conflict is refused. ``approvers``: the only users who may answer (id, or ``{"id", "name"}``); empty:
+    everybody who may answer in that DAG. ``owner`` is that of the tasks; with ``team`` it is recorded in the ledger as
+    responsible.
+
+    ``changed``, ``check``, ``approve``, ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments
+    of that task's operator, durations in seconds, and any that Airflow's tasks accept (callbacks, outlets, pool_slots
+    …); ``default_args`` those of every task that accepts them. Callbacks and notifiers are objects or import paths,
+    ``package.module:name``, also in a table of ``path`` and ``arguments``. ``notifiers`` are called when a decision is
+    needed, when it was taken, and when a redeploy was rolled back, unless ``approve`` and ``deploy`` have their own.
+
+    Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts with a
+    hand-over. With ``migrate`` (True or a table) an incompatible change keeps its state if it can be rewritten; the
+    table ``deploy`` applies to that task, too. With ``backfill_sent`` a backfill follows a migration that computed
+    state from history: for windows emitted before, with the places and arguments of ``backfill``. With ``warm_restart``
+    a restart without state begins with state computed from history, if history supplies all of it: for changes of which
+    no migration keeps all. Its tables are the ``history`` of ``check``. With ``rehearse`` (True or a table) a restore
+    is rehearsed before the job resumes; a refused one, or another finding in its ``fail_on``, prevents the resume. With
+    ``plan_only`` no task starts or stops anything: the spec is planned, into the file ``plan_to`` if set, and the check
+    records it once it was carried out. Nothing is then recomputed, rehearsed or migrated by a task.
+
     Raises pydantic's ValidationError, a ValueError.
     """
 
@@ -251,18 +251,18 @@ class Deployment(BaseModel):
 
     @property
     def has_backfill(self) -> bool:
-        """Whether history is recomputed after a start without state."""
+        """True if history is recomputed after a start without state."""
         return self.backfill not in (None, False)
 
     @property
     def hands_over(self) -> bool:
-        """Whether the backfill ends at a boundary, where the live job's own windows begin."""
+        """True if the backfill ends at a boundary, where the live job's own windows begin."""
         return bool(self.backfill and self.backfill.get("boundary"))
 
 
 @dataclass(frozen=True)
 class Deployments:
-    """What a file says: the deployments that can be used, and one line for each thing that cannot."""
+    """Content of a file: the usable deployments, and one line for each problem."""
 
     path: Path
     positions: TomlPositions
@@ -275,9 +275,9 @@ class Deployments:
 
 
 def read_deployments(path: str | os.PathLike[str]) -> Deployments:
-    """Read ``[deployments.<name>]`` tables, each over what ``[defaults]`` and the top of the file say.
+    """Read ``[deployments.<name>]`` tables, each over ``[defaults]`` and the top of the file.
 
-    A deployment that cannot be used is a problem and not the end of the others.
+    An unusable deployment is a problem that does not affect the others.
 
     Args:
         path: A file of TOML in UTF-8; of a ``pyproject.toml`` its table ``[tool.flinkcompat]``.
@@ -309,7 +309,7 @@ def _placed(positions: TomlPositions, name: str, line: str, key: str = "") -> st
 
 
 def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """The key of each mistake, and a line with it and what is wrong. Values are not shown: they may be secrets."""
+    """Key and message of each mistake. Values are not shown: they may be secrets."""
     for row in error.errors(include_url=False, include_input=False, include_context=False):
         # Pydantic names the members of a union too; a user has written none of these.
         loc = (part + 1 if isinstance(part, int) else part for part in row["loc"])  # as people count

@@ -25,7 +25,7 @@ _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two 
 _FIRST = "nothing deployed yet"
 _SENT = "windows sent before"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
-"""What of the table ``migrate`` holds for a warm restart too."""
+"""Keys of the table ``migrate`` that apply to a warm restart too."""
 _PLACES = ("plan_dir", "savepoint_directory")
 """Migration options that its check shares."""
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
@@ -144,8 +144,8 @@ def redeploy_dags(
 ) -> dict[str, DAG]:
     """A DAG for each deployment of a file: ``globals().update(redeploy_dags("deployments.toml"))``.
 
-    Scripts are sought beside the file. Where some deployments cannot be used the others get their DAGs, and Airflow
-    shows one import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone.
+    Scripts are relative to the file. If some deployments are unusable, the others get their DAGs, and Airflow shows one
+    import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone.
 
     Args:
         path: The file of deployments.
@@ -178,7 +178,7 @@ def redeploy_dags(
 
 
 class _Broken(DAG):
-    """No DAG: the place where Airflow reports an import error beside the file's good DAGs."""
+    """No DAG: the place where Airflow reports an import error next to the file's good DAGs."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("problems", schedule=None)
@@ -226,7 +226,7 @@ class _Tasks:
         return check
 
     def _check(self, *, first: Any, restart: Any) -> Any:
-        """The check and the approval, linked to each other and to all but the ways of ``first`` and ``restart``."""
+        """The check and the approval, linked to each other and to all branches but ``first`` and ``restart``."""
         resume = self._rehearsed_resume()
         branches = {"resume": resume.task_id, "restart": restart.task_id}
         if (migrate := self._migrate()) is not None:
@@ -271,7 +271,7 @@ class _Tasks:
         return rehearse
 
     def _migrate(self) -> Any:
-        """The task that goes on from rewritten state; None where the deployment wants none."""
+        """The migration task; None if the deployment wants none."""
         if self.one.migrate is None:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
@@ -286,7 +286,7 @@ class _Tasks:
         return migrate
 
     def _warm_restart(self) -> Any:
-        """The task that begins with state from history, where that says all of it."""
+        """The task that begins with state from history, if history supplies all of it."""
         migrate = {key: value for key, value in (self.one.migrate or {}).items() if key in _OF_HISTORY}
         given = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
         return FlinkWarmRestartOperator(task_id="restart", **self.scripted(given, **_JOINED))
@@ -330,12 +330,12 @@ class _Tasks:
         return dict.fromkeys(events, every) if every else {}
 
     def watched(self) -> dict[str, Any]:
-        """Arguments of the sensor. No cluster is needed where neither the check nor the start asks this connection."""
+        """Arguments of the sensor. It needs no cluster if neither check nor start uses this connection."""
         asks = self.deploy is None or self.one.check.get("engine", "auto") == "auto"
         return self.scripted(self.one.changed, **({} if asks else {"require_cluster": False}))
 
     def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """Arguments of a task about the script: what all share, then ``more``, then what the task's own table says."""
+        """Arguments of a task about the script: shared ones, then ``more``, then those of the task's own table."""
         one = self.one
         names = ("script", "settings", "functions", "catalog", "variables")
         return self._shared({**{name: getattr(one, name) for name in names}, **more, **table})

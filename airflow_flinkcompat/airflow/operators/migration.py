@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     """Stops the running job with a savepoint, rewrites that for the checked script, and starts the script from it.
 
-    What it returns has ``sent_until`` beside what FlinkSqlDeployOperator returns: the moment by which windows end that
-    were sent without what was computed from history; None where there are none.
+    Its result adds ``sent_until`` to that of FlinkSqlDeployOperator: the end of the windows that were emitted without
+    state computed from history; None if there are none.
 
-    For incompatible changes on open-source Flink of which a migration keeps state. Flink compiles both scripts, and a
-    template of the new job is taken, before the running job is touched; a migration that keeps less than the check, or
-    whoever approved, was told is refused then. A target that can do neither has a planner do both: the SQL Gateway of
-    its connection's ``planner_conn_id``, else a Flink that is started here. What the check was told to accept is
-    accepted here too. The rewritten savepoint is read back, and rehearsed with stand-ins for the sinks, before the job
-    is started from it and verified as any start is. When anything of that fails the former script goes on from its own
-    savepoint. A retry after a kill goes on where the ledger stops.
+    It is for incompatible changes on open-source Flink of which a migration keeps state. Before the running job is
+    touched, Flink compiles both scripts and a template of the new job is taken. A migration that keeps less than the
+    check or the approver expected is refused then. A target that can do neither uses a planner: the SQL Gateway of its
+    connection's ``planner_conn_id``, else a Flink that is started here. Exceptions that the check accepted apply here
+    too. The rewritten savepoint is verified, and rehearsed with stand-ins for the sinks, before the job is started from
+    it and verified like any start. If anything fails, the former script resumes from its own savepoint. A retry after a
+    kill resumes from the ledger's last entry.
 
     Args:
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
@@ -132,13 +132,12 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
 
 
 class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
-    """Stops the running job, computes from history all that the checked script would hold, and starts it from that.
+    """Stops the running job, computes the checked script's state from history, and starts the script from that.
 
-    In the place of a restart without state, with a backfill behind it: the job goes on behind all rows that were there
-    when the former one had stopped, and the log says which windows, or which rows, count as sent, so that they are for
-    the backfill. Where one state is not computed, or nothing was deployed, the job starts without state, as
-    FlinkSqlDeployOperator has it, and the log says why. When anything fails the former script goes on from its own
-    savepoint.
+    It replaces a restart without state followed by a backfill. The job resumes after all rows that existed when the
+    former one had stopped, and the log names the windows, or rows, that count as emitted and are left to the backfill.
+    If one state is not computed, or nothing was deployed, the job starts without state, as with FlinkSqlDeployOperator,
+    and the log states the reason. If anything fails, the former script resumes from its own savepoint.
 
     Args:
         history: As FlinkStateMigrationOperator has it; each table that the script reads has to be named. (templated)

@@ -1,4 +1,4 @@
-"""Rehearse a restore beside the live job."""
+"""Rehearsal of a restore next to the live job."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _STATE = "rehearsal"
 
 
 class FlinkRestoreRehearsalOperator(ScriptOperator):
-    """Restores the proposed script from a savepoint of the running job, beside it, and says what Flink makes of it.
+    """Restores the proposed script from a savepoint of the running job, next to it, and reports Flink's reaction.
 
-    The job of the ledger's head is asked for a savepoint and for nothing else. From it the deployed script is restored
-    as a control, then the proposed one, both with stand-in sinks and private consumer groups; both are ended and the
-    savepoints disposed of afterwards, also when this task is killed, in a worker or while it waits in the triggerer.
-    Returns the finding: ``refused``, ``restored`` (which is no proof of right rows: the check says
-    that) or ``could not tell``, its reason, and the operators whose state was claimed and dropped.
+    The job of the ledger's head is asked for a savepoint and nothing else. From it the deployed script is restored as a
+    control, then the proposed one, both with stand-in sinks and private consumer groups. Both are ended and the
+    savepoints disposed of afterwards, even if this task is killed, in a worker or while it waits in the triggerer.
+    Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason, and the operators whose state was
+    claimed and dropped. ``restored`` does not prove right rows; the check does.
 
     After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
 
@@ -94,7 +94,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         self.check_task_id = check_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The finding as data (schema ``flinkcompat-rehearsal/1``). Raises AirflowFailException: one to fail on."""
+        """The finding as data (schema ``flinkcompat-rehearsal/1``). Raises AirflowFailException if in ``fail_on``."""
         from airflow_flinkcompat.deploy.restore_test import Rehearsal
 
         with readable_errors():
@@ -111,7 +111,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     def execute_complete(
         self, context: Context, event: Mapping[str, Any], entry: int, sha256: str, state: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Taken up again after a wait in the triggerer.
+        """Resume after a wait in the triggerer.
 
         Args:
             context: Airflow's context of the task.
@@ -145,7 +145,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             return self._told(context, self._rehearse(context, head, side, state), side)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Where the wait in the triggerer failed or took too long, ends what was started before the task fails."""
+        """End what was started before the task fails, if the wait in the triggerer failed or took too long."""
         if next_method == "execute_complete":
             return super().resume_execution(next_method, next_kwargs, context)
         state = context["ti"].xcom_pull(task_ids=self.task_id, key=_STATE)

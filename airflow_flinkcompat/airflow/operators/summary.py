@@ -1,4 +1,4 @@
-"""What a check tells the tasks after it: a small summary in XCom, and a pointer to the whole report in the ledger."""
+"""Result of a check for later tasks: a small summary in XCom, and a pointer to the report in the ledger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUMMARY = "summary"
 REPORT = "report"
 DECISION = "decision"
 QUESTION = "question"
-"""How a question stands that is asked again."""
+"""The state of a repeated question."""
 RETURN_VALUE = "return_value"
 SCHEMA = "flinkcompat-summary/1"
 _MOST_FINDINGS = 20
@@ -27,17 +27,16 @@ _MOST_FINDINGS = 20
 
 @dataclass(frozen=True)
 class Summary:
-    """One verdict. ``old_sha256`` None: nothing was deployed. ``report`` is what ``Ledger.store_report`` returned.
+    """One verdict. ``old_sha256`` None: nothing was deployed. ``report`` is the result of ``Ledger.store_report``.
 
     ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
-    that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
-    ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
-    ``accepted``: what it does on request alone, and was asked for. ``history``: the tables of which history is known,
-    with the places of their rows. ``from_zero``: the metrics that start from zero where a job whose state fits in part
-    is resumed. ``policy``: the branch that the policy alone made of the outcome.
-    ``origin``: where the version comes from, by the keys of the ledger's ``Origin``. ``waivers``: those that hold, for
-    findings of this change. ``checked_entry``: the entry of the ledger that notes the check; 0: it is not known.
-    ``ground``: who read the scripts, "" where Flink's planner was not asked.
+    of the chosen branch (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
+    ``migration``: how much of the state a migration keeps (whole, partial, none); None: unknown. ``accepted``: its
+    requested exceptions. ``history``: the tables of known history, with the places of their rows. ``from_zero``: the
+    metrics that start from zero if a partly fitting job is resumed. ``policy``: the branch of the policy alone.
+    ``origin``: the origin of the version, by the keys of the ledger's ``Origin``. ``waivers``: those that apply to
+    findings of this change. ``checked_entry``: the ledger entry of the check; 0: unknown. ``ground``: who read the
+    scripts, "" if Flink's planner was not asked.
     """
 
     deployment: str
@@ -80,7 +79,7 @@ def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
 
 
 def push(context: Context, summary: Summary) -> None:
-    """By explicit keys, and before branching: a task that skips others never pushes what it returns."""
+    """Push a summary by explicit keys before branching: a task that skips others never pushes its return value."""
     ti = context["ti"]
     ti.xcom_push(key=SUMMARY, value=summary.to_dict())
     ti.xcom_push(key=REPORT, value=summary.report)
@@ -88,9 +87,9 @@ def push(context: Context, summary: Summary) -> None:
 
 
 def pull(context: Context, task: Any, named: str | None = None) -> Summary:
-    """The verdict that ``task`` is to act on: of the task ``named``, else of the one check of its deployment upstream.
+    """The verdict for ``task``: of the task ``named``, else of the one check of its deployment upstream.
 
-    Raises AirflowFailException: there is no such verdict in this run, or more than one.
+    Raises AirflowFailException if this run has none, or more than one.
     """
     candidates = [named] if named else upstream(task, TaskRole.CHECK)
     found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
@@ -110,7 +109,7 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
 
 
 def checked_side(task: ScriptOperator, summary: Summary) -> Side:
-    """What ``task`` proposes. Raises AirflowFailException: it is not what was checked."""
+    """The side that ``task`` proposes. Raises AirflowFailException if it is not what was checked."""
     side = task.proposed_side(summary.engine, summary.engine_version)
     if side.sha256 != summary.new_sha256:
         raise AirflowFailException(
@@ -133,7 +132,7 @@ def downstream(task: Any, role: TaskRole) -> list[str]:
 
 
 def has_backfill(task: Any) -> bool:
-    """Whether history of the deployment may be recomputed after ``task``: a FlinkBackfillOperator comes after it."""
+    """True if a FlinkBackfillOperator of the deployment comes after ``task``."""
     return bool(downstream(task, TaskRole.BACKFILL))
 
 

@@ -1,4 +1,4 @@
-"""The arguments that Airflow's own classes take of a task, as a file can say them: objects are named by import path."""
+"""Arguments of Airflow's own task classes in the form of a file: objects are named by import path."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def _type(parameter: inspect.Parameter) -> Any:
 
 
 TASK = {name: kind for name, kind in arguments_of(BaseOperator).items() if name != "owner"}
-"""What any task takes."""
+"""Arguments of any task."""
 SENSOR = arguments_of(BaseSensorOperator)
-"""What a sensor takes besides."""
+"""Further arguments of a sensor."""
 APPROVAL = arguments_of(HITLOperator)
-"""What a question to a person takes besides."""
+"""Further arguments of a question to a person."""

@@ -27,9 +27,9 @@ def script_asset(
     poll_interval: float = 10,
     recheck: float = 600,
 ) -> Asset:
-    """The script of a deployment as an asset, with a watcher that has an event for each version worth a check.
+    """The script of a deployment as an asset, with a watcher that fires for each version worth a check.
 
-    For the schedule of a DAG whose tasks are ``gated_redeploy(deployment, watch="asset")``.
+    It schedules a DAG whose tasks are ``gated_redeploy(deployment, watch="asset")``.
 
     Args:
         deployment: The Flink job.
@@ -69,7 +69,7 @@ def script_asset(
 
 
 def asset_uri(deployment: Deployment) -> str:
-    """The URI of a script's asset: Airflow reads no provider's metadata for a scheme that begins with ``x-``."""
+    """URI of a script's asset: Airflow reads no provider metadata for a scheme that begins with ``x-``."""
     return f"x-{deployment_uri(deployment.name, deployment.flink_conn_id).replace(':', '-script:', 1)}"
 
 

@@ -1,10 +1,10 @@
-"""Who may see what. Airflow's auth manager decides, for the DAG that owns a deployment.
+"""Access rights. Airflow's auth manager decides, for the DAG that owns a deployment.
 
-A deployment belongs to the DAGs that wrote what a list shows of it (what is in force, an open redeploy, the last check,
-the last failure). It is shown to who may read all of those that are in this Airflow; of what other DAGs wrote into its
-history they see that it is there (:meth:`Rights.reads_entry`). Where there is none, because the command line or a DAG
-of another Airflow wrote it, it is shown to who may read a connection that names its ledger, as those know its address
-and the credentials anyway; of a ledger that no connection names: who may read connections.
+A deployment belongs to the DAGs that wrote the list's facts about it (what is in force, an open redeploy, the last
+check, the last failure). It is visible to users who may read all of those that are in this Airflow. Of entries by other
+DAGs they see only that they exist (:meth:`Rights.reads_entry`). A deployment without such a DAG, because the command
+line or another Airflow wrote it, is visible to users who may read a connection that names its ledger: they know its
+address and the credentials anyway. If no connection names the ledger, it is visible to users who may read connections.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
 
 
 class Rights:
-    """What one user may read, asked once for one request.
+    """Rights of one user, evaluated once per request.
 
     Args:
         user: Who asks.
@@ -60,7 +60,7 @@ class Rights:
             return set(session.scalars(select(DagModel.dag_id)))
 
     def reads_dag(self, dag_id: str) -> bool:
-        """Whether the user may read a DAG of this Airflow."""
+        """True if the user may read a DAG of this Airflow."""
         return dag_id in self._readable_dags
 
     def known_dags(self, row: DeploymentRow | LedgerError) -> tuple[str, ...]:
@@ -68,27 +68,27 @@ class Rights:
         return tuple(dag_id for dag_id in dags_of(row) if dag_id in self._dags)
 
     def sees(self, ledger: NamedLedger, row: DeploymentRow | LedgerError) -> bool:
-        """Whether the user may see a deployment."""
+        """True if the user may see a deployment."""
         owners = self.known_dags(row)
         return all(map(self.reads_dag, owners)) if owners else self.reads_ledger(ledger)
 
     def reads_entry(self, entry: LedgerEntry) -> bool:
-        """Whether the user may read what an entry of a deployment says that they see."""
+        """True if the user may read the content of an entry of a visible deployment."""
         return self.reads_owner(entry.owner)
 
     def reads_owner(self, owner: str) -> bool:
-        """Whether the user may read what this owner wrote into the history of a deployment that they see."""
+        """True if the user may read entries of this owner in the history of a visible deployment."""
         writer = Writer.of(owner)
         return writer is None or writer.dag_id not in self._dags or self.reads_dag(writer.dag_id)
 
     def reads_ledger(self, ledger: NamedLedger | None) -> bool:
-        """Whether the user may read what names a ledger; None: one that there is not."""
+        """True if the user may read the source of a ledger's address; None: it has none."""
         if ledger is None or not ledger.connections:
             return self.reads_connections
         return any(map(self.reads_connection, ledger.connections))
 
     def reads_connection(self, connection: LedgerConnection) -> bool:
-        """Whether the user may read a connection."""
+        """True if the user may read a connection."""
         from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
 
         # Releases without teams do not know the argument.
@@ -98,5 +98,5 @@ class Rights:
 
     @cached_property
     def reads_connections(self) -> bool:
-        """Whether the user may read connections at all."""
+        """True if the user may read connections at all."""
         return bool(self._auth_manager.is_authorized_connection(method="GET", user=self._user))

@@ -40,7 +40,7 @@ _FORBIDDEN = "Forbidden: you may not read this deployment, or there is none"
 
 
 class SecurityHeaders:
-    """Headers that every answer has, errors included, and ``no-store`` where no route said otherwise."""
+    """Headers of every answer, errors included, and ``no-store`` unless a route sets otherwise."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -60,7 +60,7 @@ class SecurityHeaders:
 
 
 def rights_of(user: GetUserDep) -> Rights:
-    """What the user of a request may read."""
+    """Rights of a request's user."""
     return Rights(user, get_auth_manager())
 
 
@@ -78,7 +78,7 @@ router = APIRouter(dependencies=[Depends(get_user)])
 
 
 def _answer(request: Request, answer: BaseModel) -> Response:
-    """The answer, or 304 where the browser has got it: entries never change, so it is the same until another comes."""
+    """The answer, or 304 if the browser has it: entries never change, so it is valid until another entry exists."""
     content = answer.model_dump_json().encode()
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
@@ -103,7 +103,7 @@ def list_deployments(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
-    """The deployments that the user may see, in order of name: what runs, what waits, what is unfinished or failed."""
+    """List the visible deployments by name: what runs, what waits, what is unfinished or failed."""
     wanted = fleet.ListFilter(frozenset(attention or ()), team, q, ledger)
     return _answer(request, fleet.deployment_list(find_ledgers(), rights, wanted, limit, offset))
 
@@ -117,7 +117,7 @@ def get_deployment(request: Request, ledger: str, name: str, rights: RightsDep) 
 
 @router.get("/api/v1/deployments/{ledger}/{name}/changes/{number}", responses=_OF_ONE, response_model=models.ChangePage)
 def get_change(request: Request, ledger: str, name: str, number: int, rights: RightsDep) -> Response:
-    """The change that an entry is about: both versions, the report, the decision. Any entry of the version names it."""
+    """The change of an entry: both versions, the report, the decision. Any entry of the version identifies it."""
     found, entries = _entries(ledger, name, rights)
     if any(each.number == number and not rights.reads_entry(each) for each in entries):
         raise HTTPException(403, f"Forbidden: entry {number} of {name} is {views.HIDDEN}")
@@ -185,7 +185,7 @@ def get_static(request: Request, name: str) -> Response:
 
 @router.get("/api/v1/openapi.json", include_in_schema=False)
 def get_openapi(request: Request) -> JSONResponse:
-    """What the API answers, for who writes programs against it."""
+    """Schema of the API, for programs against it."""
     return JSONResponse(request.app.openapi())
 
 

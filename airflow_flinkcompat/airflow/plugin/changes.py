@@ -1,4 +1,4 @@
-"""One change: a proposed version beside what was in force, its verdict, and what became of it."""
+"""One change: a proposed version next to the one in force, its verdict, and its outcome."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Proposal:
         return cls(sha256, checked, former, own)
 
     def decision(self, entries: Sequence[LedgerEntry], name: str, rights: Rights) -> models.Decision:
-        """What was decided."""
+        """The decision."""
         row = DeploymentRow(name).after_all(entries)
         made = next((each for each in self.entries if isinstance(each, ApprovedEntry | RejectedEntry)), None)
         if made is not None:
@@ -93,7 +93,7 @@ class Proposal:
 def change(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
 ) -> models.ChangePage:
-    """A change with its report and both versions, as far as the user may read the entries that tell of them."""
+    """A change with its report and both versions, as far as the user may read its entries."""
     former = proposal.former if proposal.former and rights.reads_entry(proposal.former) else None
     readable = [each for each in proposal.entries if rights.reads_entry(each)]
     report, proposed, error = _report(ledger, name, proposal.sha256, readable)
@@ -122,7 +122,7 @@ def change(
 def _report(
     ledger: NamedLedger, name: str, sha256: str, entries: Iterable[LedgerEntry]
 ) -> tuple[dict[str, Any] | None, models.VersionTexts | None, str | None]:
-    """The report, the version that was kept beside it, and why there is none where there should be."""
+    """The report, its stored version, and the reason if a report is missing."""
     kinds = (CheckedEntry, DecisionEntry, StepEntry)
     reviews = [each.review for each in entries if isinstance(each, kinds)]
     path = next((each.report_path for each in reviews if each.report_path), None)
@@ -139,7 +139,7 @@ def _report(
 
 @dataclass(frozen=True)
 class _Advice:
-    """What a report leads to."""
+    """Consequences of a report."""
 
     next_steps: list[models.NextStep] = field(default_factory=list)
     answers: list[models.AnswerItem] = field(default_factory=list)
@@ -147,7 +147,7 @@ class _Advice:
 
 
 def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None) -> _Advice:
-    """What a report leads to, by what its check knew beside it; nothing of one that this release cannot read."""
+    """Consequences of a report with the facts of its check; none for a report that this release cannot read."""
     from airflow_flinkcompat.compat import Report, ReportContext
     from airflow_flinkcompat.compat.reports.advice import if_resumed, possible_answers, steps
 

@@ -1,4 +1,4 @@
-"""All deployments of all ledgers: reading them by the index, what the user may see of them, filters and counts."""
+"""All deployments of all ledgers: read by the index, restricted to the user, filtered and counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 class Attention(StrEnum):
-    """What a deployment may need somebody for."""
+    """Reasons why a deployment may need attention."""
 
     PENDING = "pending"
     IN_FLIGHT = "in_flight"
@@ -30,7 +30,7 @@ class Attention(StrEnum):
 
 @dataclass(frozen=True)
 class Listed:
-    """A deployment of a ledger, and how it stands."""
+    """A deployment of a ledger and its status."""
 
     ledger: NamedLedger
     name: str
@@ -39,14 +39,14 @@ class Listed:
 
     @property
     def team(self) -> str | None:
-        """Who answers for it, by the last check, as a list shows it."""
+        """Responsible team, by the last check, as a list shows it."""
         if not isinstance(self.row, DeploymentRow):
             return None
         origin = self.row.checked or self.row.head
         return origin.team if origin else None
 
     def has(self, words: Sequence[str]) -> bool:
-        """Whether every word is found in what names it or answers for it."""
+        """True if every word is in its names or its owners."""
         texts = [self.name, *dags_of(self.row)]
         if isinstance(self.row, DeploymentRow):
             for each in (self.row.head, self.row.checked):
@@ -58,7 +58,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class ListFilter:
-    """What is asked for: any of the kinds of attention, the team, and all words of a text."""
+    """Filter of a list: any of the kinds of attention, the team, and all words of a text."""
 
     attention: frozenset[Attention] = frozenset()
     team: str | None = None
@@ -66,7 +66,7 @@ class ListFilter:
     ledger: str | None = None
 
     def takes(self, one: Listed) -> bool:
-        """Whether a deployment is asked for."""
+        """True if a deployment passes the filter."""
         return (
             (not self.attention or bool(self.attention & one.attention))
             and self.team in (None, one.team)
@@ -76,7 +76,7 @@ class ListFilter:
 
 
 def attention_of(row: DeploymentRow | LedgerError, now: datetime) -> frozenset[Attention]:
-    """What a deployment may need somebody for."""
+    """Reasons why a deployment may need attention."""
     if not isinstance(row, DeploymentRow):
         return frozenset({Attention.UNREADABLE})
     state = views.unfinished_state(row, now)

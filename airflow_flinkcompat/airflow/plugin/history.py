@@ -1,4 +1,4 @@
-"""What happened to a deployment, by its entries: redeploys with their steps, and savepoints with what came of them."""
+"""History of a deployment from its entries: redeploys with their steps, and savepoints with their successors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RedeploySteps:
 
     @property
     def end(self) -> End:
-        """What it came to."""
+        """Outcome of the redeploy."""
         match self.steps[-1]:
             case DeployedEntry():
                 return "deployed"
@@ -64,7 +64,7 @@ class RedeploySteps:
 
     @property
     def runs_again(self) -> StepEntry | None:
-        """The step by which a job was there again after the stop: the last one, as earlier starts may have failed."""
+        """The step that brought a job back after the stop: the last one, as earlier starts may have failed."""
         stopped = self.stopped
         if stopped is None or self.end not in ("deployed", "rolled-back"):
             return None
@@ -75,12 +75,12 @@ class RedeploySteps:
 
     @property
     def start(self) -> StartEntry | None:
-        """The last step that tells how a job starts."""
+        """The last step with the job's start."""
         return next((step for step in reversed(self.steps) if isinstance(step, StartEntry)), None)
 
     @property
     def downtime_seconds(self) -> float | None:
-        """From the end of the former job to the acceptance of the next one; None without a stop, or before that."""
+        """Seconds from the end of the former job to the acceptance of the next one; None without them."""
         if self.stopped is None or self.runs_again is None:
             return None
         return (self.runs_again.written - self.stopped.written).total_seconds()
@@ -102,9 +102,9 @@ def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """One savepoint: ``stopped`` left it while ``left_by`` was in force, and ``starts`` are the heads that came of it.
+    """One savepoint: ``stopped`` left it while ``left_by`` was in force, and ``starts`` are the heads started from it.
 
-    ``migrated`` says where it was rewritten to, and ``disposed`` that it was deleted.
+    ``migrated`` is the place of its rewritten form; ``disposed``: it was deleted.
     """
 
     savepoint: SavepointRow
@@ -140,7 +140,7 @@ def lineage(entries: Sequence[LedgerEntry]) -> Iterator[Lineage]:
 
 
 def _until_next_stop(entries: Sequence[LedgerEntry]) -> Iterator[LedgerEntry]:
-    """A stop and what tells more of its savepoint."""
+    """A stop, and later entries about its savepoint."""
     for number, entry in enumerate(entries):
         if number and isinstance(entry, StoppedEntry):
             return

@@ -1,8 +1,8 @@
-"""Which ledgers the pages show: those that connections of the deployment types name, and those of the settings.
+"""Ledgers of the pages: those that connections of the deployment types name, and those of the settings.
 
-Airflow can list the connections of its metadata database alone. Those of environment variables and secrets backends
-are known by their ids: ``[flinkcompat] connections`` names them. ``[flinkcompat] ledgers`` names ledgers that stand in
-DAGs, and the variable ``FLINKCOMPAT_LEDGER`` one more, as it does for tasks.
+Airflow can list only the connections of its metadata database. Those of environment variables and secrets backends must
+be listed in ``[flinkcompat] connections``. ``[flinkcompat] ledgers`` names ledgers that DAGs use directly, and the
+variable ``FLINKCOMPAT_LEDGER`` one more, as for tasks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NamedLedger:
 
     @property
     def id(self) -> str:
-        """What names it in an address: the same for as long as its own is."""
+        """Its id in an address, stable as long as its own address is."""
         return ledger_id(self.uri)
 
     def open(self, deployment: str) -> Ledger:
@@ -68,16 +68,16 @@ class NamedLedger:
 
     @property
     def _hook(self) -> FlinkHook | None:
-        """Whose jobs it is about; None where several connections name it, or none."""
+        """The hook of its jobs; None if several connections name it, or none."""
         return self.connections[0].hook if len(self.connections) == 1 else None
 
     @property
     def takes_commands(self) -> bool:
-        """Whether its jobs are known to go by their ids in Flink, so that Flink's own commands take them."""
+        """True if its jobs are known by their Flink ids, so that Flink's own commands accept them."""
         return self._hook is not None and self._hook.names_jobs_as_flink
 
     def job_url(self, job_id: str | None) -> str | None:
-        """The job's page in Flink's UI or in the platform's console, where it is known without asking a target."""
+        """The job's page in Flink's UI or the platform's console, if known without asking a target."""
         from airflow.providers.common.compat.sdk import AirflowException
 
         try:

@@ -1,7 +1,7 @@
-"""What the plugin's API answers with. The keys of entries are those of ``flinkcompat ledger show --format json``.
+"""Answers of the plugin's API. The keys of entries are those of ``flinkcompat ledger show --format json``.
 
-All texts are plain text in which every secret is masked; nothing is HTML, so whoever shows them has to escape them.
-Moments are ISO 8601 in UTC. What depends on the time of day, as the age of a savepoint, is left to the reader.
+All texts are plain text with every secret masked; nothing is HTML, so the reader must escape them. Times are ISO 8601
+in UTC. Values that depend on the time of day, such as the age of a savepoint, are left to the reader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TaskOfRun(_Answer):
 
 
 class EntrySummary(_Answer):
-    """An entry of a ledger as a list shows it, without its texts; what its kind does not have is null or empty."""
+    """An entry of a ledger as a list shows it, without its texts; fields that its kind lacks are null or empty."""
 
     number: int = Field(description="Its place in the ledger, from 1.")
     kind: str = Field(description="As docs/ledger.md lists them: deployed, checked, stopping, approved, …")
@@ -104,7 +104,7 @@ class LedgerItem(_Answer):
 
 
 class AttentionCounts(_Answer):
-    """How many deployments the user sees, and how many of each kind, whatever the filters."""
+    """Number of visible deployments, in total and by kind, independent of filters."""
 
     all: int
     pending: int
@@ -126,7 +126,7 @@ class DeploymentList(_Answer):
 
 
 class HistoryEntry(EntrySummary):
-    """An entry with all it says, but for the texts of its version (see VersionTexts)."""
+    """An entry with all its fields, except for the texts of its version (see VersionTexts)."""
 
     policy: str | None = Field(description="Of a check: the branch that the policy alone says.")
     rolls_back_to: int | None = Field(description="Of a failed redeploy: the entry whose script is started again.")
@@ -169,7 +169,7 @@ class RedeployStep(_Answer):
 
 
 class Redeploy(_Answer):
-    """The steps that replaced one job by another, or tried to; a claim that another run took over belongs to it."""
+    """The steps that replaced one job by another, or tried to, including a claim that another run took over."""
 
     first: int
     last: int
@@ -215,7 +215,7 @@ class Savepoint(_Answer):
 
 
 class DeploymentPage(_Answer):
-    """All that a ledger says of one deployment."""
+    """A deployment with its whole history."""
 
     summary: DeploymentItem
     last: int = Field(description="The number of the last entry.")
@@ -226,7 +226,7 @@ class DeploymentPage(_Answer):
 
 
 class Decision(_Answer):
-    """What was decided about a change."""
+    """The decision about a change."""
 
     state: Literal["waiting", "approved", "rejected", "not asked", "not decided"] = Field(
         description="not asked: the policy decided. not decided: it was asked, and the question is settled otherwise: "
@@ -249,7 +249,7 @@ class NextStep(_Answer):
 
 
 class AnswerItem(_Answer):
-    """What comes of one answer of the person who decides."""
+    """Consequence of one answer."""
 
     branch: str = Field(description="resume, migrate, restart or reject.")
     text: str
@@ -292,6 +292,6 @@ class RunChanges(_Answer):
 
 
 class ErrorDetail(_Answer):
-    """Why there is no answer (as FastAPI says it)."""
+    """Reason for a missing answer (as FastAPI words it)."""
 
     detail: str

@@ -1,7 +1,7 @@
-"""What Airflow is told of the pages (entry point ``airflow.plugins``).
+"""Registration of the pages (entry point ``airflow.plugins``).
 
-Every process of Airflow imports this, also those that parse and run DAGs: the application is made where Airflow asks
-for it, which the API server alone does.
+Every process of Airflow imports this, including those that parse and run DAGs. The application is built when Airflow
+asks for it, which only the API server does.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from airflow.providers.common.compat.sdk import AirflowPlugin
 from airflow_flinkcompat.airflow.links.pages import PAGE_ROUTE, path_of_airflow
 
 PREFIX = "/flinkcompat"
-"""Where Airflow mounts the application."""
+"""Path at which Airflow mounts the application."""
 BUNDLE = "main.umd.js"
 """The file of the React bundle. It sets a component on ``globalThis`` under the name of each of the apps below."""
 
 
 def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
-    """Where the bundle is shown."""
+    """Places of the bundle."""
     bundle_url = f"{path_of_airflow}{PREFIX}/static/{BUNDLE}"
     places = [
         ("Flink", "nav", PAGE_ROUTE),

@@ -1,4 +1,4 @@
-"""What a DAG run is about: the task that wrote an entry, as ``run_name`` names it, and the deployments of its tasks."""
+"""Subject of a DAG run: the task that wrote an entry, by ``run_name``, and the deployments of its tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Writer:
 
 
 def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
-    """The deployments that tasks of a run name, whatever their ledgers say by now."""
+    """Deployments that tasks of a run name, whatever their ledgers hold by now."""
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.serialized_dag import SerializedDagModel
     from airflow.utils.session import create_session

@@ -1,4 +1,4 @@
-"""The API's answers, made of rows and entries for one user. What the user may not see of them is left out here."""
+"""The API's answers, made from rows and entries for one user. Invisible facts are left out here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HISTORY = tuple(
 
 
 def unfinished_state(row: DeploymentRow, now: datetime) -> Literal["in flight", "interrupted"] | None:
-    """How an unfinished redeploy stands."""
+    """Status of an unfinished redeploy."""
     if row.unfinished is None:
         return None
     silent_until = datetime.fromisoformat(row.unfinished.at) + timedelta(seconds=Options().claimed(row.unfinished))
@@ -41,7 +41,7 @@ def unfinished_state(row: DeploymentRow, now: datetime) -> Literal["in flight", 
 
 
 def _writer(owner: str, rights: Rights) -> tuple[str, models.TaskOfRun | None]:
-    """Who wrote an entry, as far as the user may know, and the task that did."""
+    """Writer of an entry, as far as the user may know, and its task."""
     writer = Writer.of(owner)
     if writer is None:
         return owner, None
@@ -93,7 +93,7 @@ def _text(given: str | None) -> str | None:
 
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
-    """An entry with all it says, but for the texts of its version; of one that the user may not read, its place."""
+    """An entry with all its fields, except for the texts of its version; an unreadable one keeps its place."""
     if not rights.reads_entry(entry):
         entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
     if isinstance(entry, OtherEntry):
@@ -166,9 +166,9 @@ def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.
 def deployment_page(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], rights: Rights, now: datetime | None = None
 ) -> models.DeploymentPage:
-    """All that the entries of a deployment say, as far as the user may read them.
+    """All entries of a deployment that the user may read.
 
-    A redeploy is told as one where all its steps may be read. Otherwise the history alone tells of its entries.
+    A redeploy is shown as one if all its steps are readable. Otherwise only the history lists its entries.
     """
     row = DeploymentRow(name).after_all(entries)
     head = next((each for each in reversed(entries) if isinstance(each, HeadEntry)), None)

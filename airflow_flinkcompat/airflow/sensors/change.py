@@ -28,20 +28,20 @@ _NO_TIMEOUT = timedelta(days=3650)
 # Airflow can take a task that goes on within a moment for one that its executor has lost.
 _SHORTEST_BACK_OFF = 5.0
 WAITING_FOR = "waiting_for"
-"""Key of the XCom that says what the sensor waits for."""
+"""Key of the XCom with what the sensor waits for."""
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
-    """Waits until the proposed script, settings, functions or catalog differ from what the ledger says is deployed.
+    """Waits until the proposed script, settings, functions or catalog differ from the deployed ones in the ledger.
 
-    A version that was rejected, that failed to deploy or that cannot be read is not offered again; one that was
-    approved after that is, and one that was planned (``plan_only``) once its plan was carried out. While it waits in
-    the triggerer only the script's files are hashed; the ledger is looked at when they change, and every ``recheck``
-    besides.
+    A version that was rejected, failed to deploy or cannot be read is not offered again. It is offered again once it
+    was approved after that, or, if planned (``plan_only``), once its plan was carried out. While the sensor waits in
+    the triggerer only the script's files are hashed; the ledger is read when they change, and every ``recheck``
+    seconds.
 
-    What somebody has to mend (a script that is missing or cannot be read, an unknown connection, no ledger named, a
-    ledger or a cluster that does not answer) fails no run: the sensor says it in its log and in the XCom
-    ``waiting_for``, once, and waits. It looks again as soon as a file changes or appears, and otherwise after
+    A problem that somebody must fix (a missing or unreadable script, an unknown connection, no named ledger, a ledger
+    or cluster that does not answer) fails no run: the sensor reports it once in its log and in the XCom
+    ``waiting_for``, and waits. It looks again as soon as a file changes or appears, and otherwise after
     ``poke_interval``, then after twice that, and so on up to every ``recheck``.
 
     Args:
@@ -80,7 +80,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     def _do_render_template_fields(
         self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
     ) -> None:
-        """What keeps the fields from being rendered is waited out, as all that somebody has to mend."""
+        """Wait for problems in rendering fields as for any problem that somebody must fix."""
         if parent is not self:
             return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
         self._unrendered, self._absent = None, ()
@@ -99,7 +99,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """The texts were read anew when this task was taken up again.
+        """Resume: the texts were read again when this task resumed.
 
         Args:
             context: Airflow's context of the task.
@@ -113,7 +113,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
 
     def poke(self, context: Context) -> bool:
-        """One look, in a worker; the files are read anew."""
+        """One look, in a worker; the files are read again."""
         self.reread(context)
         return self._look(context).offered
 
@@ -141,14 +141,14 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         )
 
     def _back_off(self, problems: int | None) -> float:
-        """Seconds until the next look, after so many looks in a row that ended in a problem before this one did."""
+        """Seconds until the next look, growing with the number of consecutive looks that ended in a problem."""
         ceiling = self.recheck.total_seconds()
         if problems is None:
             return ceiling
         return float(min(ceiling, max(self.poke_interval, _SHORTEST_BACK_OFF) * 2 ** min(problems, 30)))
 
     def _look(self, context: Context) -> Offer:
-        """Judges, and says so where that is not what was said last."""
+        """Judge the version, and report a changed result."""
         try:
             offer = self._judged()
         except _to_be_mended() as error:
@@ -190,7 +190,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
 
 def _to_be_mended() -> tuple[type[Exception], ...]:
-    """What a person has to mend, or a server that is away; anything else is a bug, and fails the task."""
+    """Problems that a person must fix, or an absent server; anything else is a bug, and fails the task."""
     from airflow.sdk.exceptions import AirflowRuntimeError
     from jinja2 import TemplateError
 

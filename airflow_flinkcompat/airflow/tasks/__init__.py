@@ -1,1 +1,1 @@
-"""What the operators and the sensor share: the script of a deployment, its texts, and their arguments as types."""
+"""Shared parts of the operators and the sensor: a deployment's script, its texts, and typed arguments."""

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.model import Policy
 
 Template = NewType("Template", str)
-"""A text with Jinja in it, for an argument that else is one of a few words: ``engine=Template("{{ params.engine }}")``.
+"""A Jinja text for an argument with fixed choices: ``engine=Template("{{ params.engine }}")``.
 
-At run time it is that text; a text without it works as well, only a type checker tells them apart.
+At run time it is that text. A plain text works as well; only a type checker distinguishes them.
 """
 
 Engine = EngineName | Literal["auto"]
@@ -45,7 +45,7 @@ class PolicyTable(TypedDict, total=False):
 
 
 class AnyTask(TypedDict, total=False):
-    """What every task of Airflow takes, but what its place in a DAG decides."""
+    """Arguments of every Airflow task that do not depend on its place in a DAG."""
 
     owner: str
     email: str | Sequence[str] | None
@@ -130,7 +130,7 @@ class ScriptArguments(DeploymentArguments, total=False):
 
 
 class AnySensor(TypedDict, total=False):
-    """What every sensor of Airflow takes beside, but its times."""
+    """Arguments of every Airflow sensor, except its times."""
 
     soft_fail: bool
     mode: str
@@ -179,7 +179,7 @@ class CheckTable(AnyTask, total=False):
 
 
 class StartTable(AnyTask, total=False):
-    """What every task that starts a job takes."""
+    """Arguments of every task that starts a job."""
 
     savepoint_directory: str | None
     settle_seconds: float

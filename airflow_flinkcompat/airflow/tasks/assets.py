@@ -1,10 +1,10 @@
-"""The assets of Airflow that a deployment stands for, and the events on them.
+"""Airflow assets of a deployment, and their events.
 
-A deployment is the asset ``flink://<connection>/<deployment>``: the connection is known when a DAG is parsed, holds no
-secret in its name, and says which cluster is meant where two have a job of one name; a ledger's address may be the
-connection's, and may hold a secret. What a script writes is known when its task runs. Both are emitted through an
-alias that the task declares: to make an ``Asset`` of a URI, Airflow reads the metadata of all providers, which takes
-longer than to parse 200 deployments.
+A deployment is the asset ``flink://<connection>/<deployment>``. The connection is known when a DAG is parsed, holds no
+secret in its name, and identifies the cluster if two have a job of one name. A ledger's address may be the
+connection's, and may hold a secret. The tables that a script writes are known when its task runs. Both are emitted
+through an alias that the task declares: to make an ``Asset`` from a URI, Airflow reads the metadata of all providers,
+which takes longer than parsing 200 deployments.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def emit(task: Any, context: Context, alias: AssetAlias, uris: Mapping[str, Mapp
 def emit_tables(
     task: Any, context: Context, alias: AssetAlias, tables: Mapping[str, Sequence[Dataset]], extra: Mapping[str, Any]
 ) -> None:
-    """Add an event to the asset of each table; those whose place is not told are named in the log."""
+    """Add an event to the asset of each table; tables without a known place are named in the log."""
     emit(task, context, alias, {each.uri: {**extra, "table": name} for name, sets in tables.items() for each in sets})
     if unnamed := [name for name, sets in tables.items() if not sets]:
         task.log.info("No asset event on %s: the script does not tell where the data lies", ", ".join(unnamed))

@@ -1,4 +1,4 @@
-"""What every task about one deployment shares: its arguments, its ledger, and texts that never show a secret."""
+"""Shared parts of every task about one deployment: arguments, ledger, and texts that never show a secret."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def readable_errors() -> Iterator[None]:
 
 
 class TaskRole(Enum):
-    """What a task does for its deployment: by it the tasks around another one are found, whatever class they are of."""
+    """Role of a task for its deployment, by which related tasks find it, whatever their class."""
 
     CHECK = auto()
     APPROVAL = auto()
@@ -121,10 +121,10 @@ class DeploymentOperator(BaseOperator):
             setattr(self, name, self._masked(name, self._rendered[name]))
 
     def _before_rendering(self, jinja_env: Any) -> None:
-        """For subclasses: what is to happen to the fields before Jinja sees them."""
+        """Hook for subclasses before Jinja renders the fields."""
 
     def _after_rendering(self) -> None:
-        """For subclasses: what is to happen to the fields before they are masked."""
+        """Hook for subclasses before the fields are masked."""
 
     def _masked(self, name: str, value: Any) -> Any:
         return masked(value)
@@ -144,11 +144,11 @@ class DeploymentOperator(BaseOperator):
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
     def link_change(self, entry: int) -> None:
-        """Have the task link to the page of the change that an entry of the ledger is about; 0: no entry is known."""
+        """Link the task to the page of an entry's change; 0: no entry is known."""
         self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
 
     def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
-        """What a trigger needs to write into the ledger; nothing where its address holds a secret, which stays here."""
+        """Data with which a trigger writes into the ledger; empty if its address holds a secret, which stays here."""
         ledger = self.rendered("ledger")
         if ledger != masked(ledger):
             return {}
@@ -309,7 +309,7 @@ class ScriptOperator(DeploymentOperator):
         )
 
     def waivers(self) -> tuple[Waiver, ...]:
-        """What is waived beside the script's file. Raises AirflowFailException, InputError: it cannot be used."""
+        """Waivers next to the script's file. Raises AirflowFailException, InputError if they cannot be used."""
         from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
 
         if self._place is None:
@@ -318,7 +318,7 @@ class ScriptOperator(DeploymentOperator):
         return read_waivers(decoded(read_template(place), place), str(place)) if place.exists() else ()
 
     def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """The texts beside a program that is a file, by path; they are watched as the program is."""
+        """Texts that belong to a program file, by path; they are watched like the program."""
         from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
         from airflow_flinkcompat.secrets import secret_texts
 
@@ -368,7 +368,7 @@ def task_ids(value: str | Sequence[str] | None) -> list[str]:
 
 
 def known_tables(history: object) -> dict[str, str]:
-    """Tables of which history is known."""
+    """Tables with known history."""
     given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
     if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
         raise ValueError(f"history: {history!r} is no mapping from the name of a table to the place of its rows")

@@ -1,7 +1,7 @@
-"""Where a file lies in a bundle of DAGs, so that another process finds it in its own copy.
+"""Location of a file in a bundle of DAGs, so that another process finds it in its own copy.
 
-A bundle of Git has a folder for the commit that it follows, ``<bundle>/tracking_repo``, and one for each commit that a
-run is pinned to, ``<bundle>/versions/<commit>``. A path that a DAG file has while it is parsed lies in one of them.
+A Git bundle has a folder for the commit that it follows, ``<bundle>/tracking_repo``, and one for each commit that a run
+is pinned to, ``<bundle>/versions/<commit>``. The path of a DAG file during parsing is in one of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Place = tuple[str, str]
 
 
 def place_of(path: str | Path) -> Place:
-    """Where a file or folder is."""
+    """Location of a file or folder."""
     from airflow.dag_processing.bundles.base import get_bundle_storage_root_path
 
     given, root = Path(path), get_bundle_storage_root_path()
@@ -41,9 +41,9 @@ class Bundles:
         self._refreshed: dict[str, float] = {}
 
     def path(self, place: Place) -> Path:
-        """A place in the newest version of its bundle, which is refreshed as often as its configuration says.
+        """A path in the newest version of its bundle, which is refreshed as often as its configuration states.
 
-        Raises whatever the bundle does where it cannot be read, ValueError where there is none of that name.
+        Raises the bundle's own errors if it cannot be read, ValueError if there is none of that name.
         """
         name, inside = place
         if not name:

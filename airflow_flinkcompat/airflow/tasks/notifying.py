@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 Notify = Callable[["Context"], Any]
 FACTS = "flinkcompat"
-"""The key of the context under which a notifier, or its template, finds what it tells of."""
+"""The key of the context under which a notifier, or its template, finds its facts."""
 
 
 def each(name: str, given: Notify | Sequence[Notify] | None) -> tuple[Notify, ...]:
-    """The notifiers or functions that argument ``name`` gives: one, several or none. Raises ValueError for others."""
+    """The notifiers or functions of argument ``name``: one, several or none. Raises ValueError for others."""
     found = () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
     if wrong := [one for one in found if not callable(one)]:
         raise ValueError(f"{name}: {wrong[0]!r} is neither a notifier nor a function that takes a context")
@@ -22,7 +22,7 @@ def each(name: str, given: Notify | Sequence[Notify] | None) -> tuple[Notify, ..
 
 
 def tell(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
-    """Call notifiers with what they tell of in the context. One that fails is a warning, and undoes nothing."""
+    """Call notifiers with their facts in the context. A failing one is a warning, and undoes nothing."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     for notifier in notifiers:

@@ -1,4 +1,4 @@
-"""Whether a version is worth a check, by what the ledger says of it."""
+"""Decision from the ledger whether a version is worth a check."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TURNED_DOWN = ("rejected", "failed", "unchanged")
 
 @dataclass(frozen=True)
 class Offer:
-    """Whether the proposed version is offered, and why (not). ``problem``: somebody has to mend something first.
+    """The decision about a proposed version and its reason. ``problem``: somebody must fix something first.
 
-    ``plan``: what was planned of this version, by whose job it is offered: once that is there to be recorded.
+    ``plan``: the plan of this version whose job causes the offer: it is to be recorded once it exists.
     """
 
     offered: bool
@@ -29,7 +29,7 @@ class Offer:
 
 
 def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
-    """Whether ``side`` is to be offered, by the ledger's entries (oldest first). The side's engine does not count."""
+    """Decide about ``side`` from the ledger's entries (oldest first). The side's engine does not count."""
     from airflow_flinkcompat.deploy.redeploy.planning import pending_plans
 
     name = side.source
@@ -55,7 +55,7 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
 
 
 def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
-    """Whether ``side`` is what a gate looked at last, since the last deployment: a run has taken it up."""
+    """True if ``side`` was the last one that a gate checked since the last deployment: a run has it."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry
 
     last = next((entry for entry in reversed(entries) if entry.is_head or isinstance(entry, CheckedEntry)), None)
@@ -63,10 +63,9 @@ def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
 
 
 def _is_word(entry: LedgerEntry) -> bool:
-    """Whether an entry may say what became of a version.
+    """True if an entry may report the fate of a version.
 
-    That it was looked at says nothing, nor does a claim: a run that goes on with a way back claims the deployment once
-    more.
+    A check does not, nor does a claim: a run that resumes a way back claims the deployment once more.
     """
     from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, FindingEntry
 
@@ -74,7 +73,7 @@ def _is_word(entry: LedgerEntry) -> bool:
 
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
-    """Whether an entry speaks of this version: by content where it holds any, else by hash."""
+    """True if an entry refers to this version: by content if it holds any, else by hash."""
     from airflow_flinkcompat.deploy.ledger.entries import JobVersion, StepEntry
 
     if isinstance(entry, StepEntry):

@@ -1,7 +1,7 @@
-"""What OpenLineage is told of a deploy and a backfill; only asked for where Airflow's provider of it is installed.
+"""OpenLineage data of a deploy and a backfill, used only if Airflow's provider of it is installed.
 
 Data sets have OpenLineage's own names (:mod:`~airflow_flinkcompat.plan.datasets`). A table whose place the script does
-not tell is left out, and so are its columns: a name that is made up would be another data set than anybody else's.
+not state is left out, and so are its columns: an invented name would be another data set than anybody else's.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _PRODUCER = "urn:airflow-flinkcompat"
 RUN_FACET = "flinkcompat"
-"""The key of the run facet that says what became of the deployment."""
+"""The key of the run facet with the outcome of the deployment."""
 
 
 @dataclass(frozen=True)
 class RunLineage:
-    """What a task has done by now: a side, what of it lies elsewhere than it says, and what is known of the run."""
+    """Result of a task so far: a side, other places of its tables, and facts about the run."""
 
     side: Side
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def _tables(side: Side) -> dict[str, Table]:
 
 
 def _columns(side: Side) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """By sink and column the columns read, of all INSERTs into that sink."""
+    """Columns read, by sink and column, of all INSERTs into that sink."""
     from airflow_flinkcompat.plan.column_lineage import column_origins
 
     found: dict[str, dict[str, list[tuple[str, str]]]] = {}

@@ -1,4 +1,4 @@
-"""Where a proposed version comes from: the Git commit that last changed its files, and who made it."""
+"""Origin of a proposed version: the Git commit that last changed its files, and its author."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class GitOrigin:
-    """The commit and its author as ``name <address>``; where they are None, ``why`` says the cause that is known."""
+    """The commit and its author as ``name <address>``; if they are None, ``why`` is the known cause."""
 
     commit: str | None = None
     author: str | None = None
@@ -40,7 +40,7 @@ def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
 
 
 def _of_work_tree(places: list[Path]) -> GitOrigin | None:
-    """By the repository that the first file is in; None: it is in none, or Git does not answer."""
+    """Read the repository of the first file; None if there is none, or Git does not answer."""
     told = _git(places[0].parent, "rev-parse", "--show-toplevel", "--is-shallow-repository")
     if told is None or len(lines := told.splitlines()) != 2:
         return None
@@ -63,7 +63,7 @@ def _of_work_tree(places: list[Path]) -> GitOrigin | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What Git prints; None where there is none, it fails, or takes too long."""
+    """Output of Git; None if it is missing, fails, or takes too long."""
     environment = git_environment() | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     # A repository may name a program that watches its files; none is to be started for a look.
     options = ("-c", "core.fsmonitor=false", "--literal-pathspecs")

@@ -25,14 +25,14 @@ def count(name: str, deployment: str) -> None:
 
 
 def duration(name: str, took: timedelta, deployment: str) -> None:
-    """How long something took, as ``flinkcompat.<name>``."""
+    """Record a duration as ``flinkcompat.<name>``."""
     from airflow.providers.common.compat.sdk import Stats
 
     Stats.timing(f"{_PREFIX}.{name}", took, tags={"deployment": deployment})
 
 
 def level(name: str, value: float, deployment: str) -> None:
-    """What something is now, as ``flinkcompat.<name>``."""
+    """Record a present value as ``flinkcompat.<name>``."""
     from airflow.providers.common.compat.sdk import Stats
 
     Stats.gauge(f"{_PREFIX}.{name}", value, tags={"deployment": deployment})
@@ -67,7 +67,7 @@ def span(
 
 
 def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelta | None]:
-    """How long no job ran in the deployment that the entries end with."""
+    """Time without a running job before the deployment that ends the entries."""
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StartedEntry, StoppedEntry
 
     places = [place for place, entry in enumerate(entries) if entry.is_head]

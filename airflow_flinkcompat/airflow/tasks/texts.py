@@ -28,7 +28,7 @@ def read_template(path: Path) -> bytes:
 
 
 def decoded(content: bytes, path: Path) -> str:
-    """The text of a file, ended by a line break: it never looks like a path again. Raises AirflowFailException."""
+    """The text of a file with a final line break, so that it never looks like a path. Raises AirflowFailException."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -38,7 +38,7 @@ def decoded(content: bytes, path: Path) -> str:
 
 
 def find_template(path: str, jinja_env: Any) -> Path:
-    """Where a ``.sql`` file is. Raises FileMissing, naming the places looked at."""
+    """The path of a ``.sql`` file. Raises FileMissing, naming the places searched."""
     places = [] if Path(path).is_absolute() else [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
     candidates = [place / path for place in places] or [Path(path)]
     for candidate in candidates:
@@ -66,7 +66,7 @@ def masked(value: Any) -> Any:
 
 
 def masked_words(error: Exception) -> str:
-    """What an error says, secrets masked; its class where it says nothing."""
+    """Message of an error, secrets masked; its class without a message."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     return mask_secrets(str(error)) or type(error).__name__
@@ -85,7 +85,7 @@ def _masked_option(key: str, value: Any) -> Any:
 
 
 def secret_values(text: str) -> list[str]:
-    """The literal secrets of a script, as written; of a text that is no script: none."""
+    """The literal secrets of a script as written; none for a text that is no script."""
     from airflow_flinkcompat.secrets import find_secrets
     from airflow_flinkcompat.sql import ScriptError, parse_script
 

@@ -1,4 +1,4 @@
-"""Waits for files to change, by content, or to appear. Only hashes: what that means is for the sensor to say."""
+"""Waiting for files to change, by content, or to appear. It only hashes; the sensor interprets."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def fingerprint_of(paths: Sequence[str]) -> str | None:
 class FileChangeTrigger(BaseTrigger):
     """Fires once the files' content differs from ``baseline`` and has settled, or after ``recheck_seconds``.
 
-    The baseline is what the sensor judged, so an edit between its look and this trigger's start is not missed. It also
-    fires once one of ``absent``, files that could not be read, can be. The event is ``{"changed": bool, "since": …,
-    "reason": …, "problems": …}``; the last three are the sensor's and handed through: when it began to wait (seconds of
-    the epoch), what it said last, and how many looks in a row ended in a problem.
+    The baseline is the version that the sensor judged, so an edit between its look and this trigger's start is not
+    missed. It also fires once one of ``absent``, files that could not be read, becomes readable. The event is
+    ``{"changed": bool, "since": …, "reason": …, "problems": …}``. The last three are the sensor's and passed through:
+    the start of its wait (seconds since the epoch), its last report, and the number of consecutive looks that ended in
+    a problem.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""Waits, in the triggerer, for what a cluster does about a job: its stop with savepoint, or the proof of its start.
+"""Waiting in the triggerer for a cluster: a job's stop with savepoint, or the proof of its start.
 
 Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
-``on_kill``, and not when a triggerer stops or restarts: what is left running is said then, in the task's log and in the
-ledger.
+``on_kill``, but not when a triggerer stops or restarts. The task's log and the ledger then state what is left running.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 
 
 class FlinkJobTrigger(BaseTrigger):
-    """Fires once there is something to go on with, or nothing more to wait for; judges nothing.
+    """Fires once the run can resume, or has nothing more to wait for; judges nothing.
 
     ``wait`` holds the fields of ``deploy.Wait``; the event is ``{"wait": …}`` with ``proven_since`` filled in. A
     cluster that does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the
-    connection's) and ``owner``, the run's name there, say what is waited for; without them no entry is written when
-    the task is killed. ``target`` is the task's.
+    connection's) and ``owner``, the run's name there, identify the wait; without them no entry is written when the task
+    is killed. ``target`` is the task's.
     """
 
     arguments: Sequence[str] = (
@@ -92,7 +91,7 @@ class FlinkJobTrigger(BaseTrigger):
         return Wait.from_dict(self.wait)
 
     def what(self, wait: Wait) -> str:
-        """What is waited for, in words."""
+        """Description of the wait."""
         return _what(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:
@@ -138,9 +137,10 @@ class FlinkJobTrigger(BaseTrigger):
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
-        """Stops nothing: says what is left running and how to go on.
+        """Stop nothing; report what is left running and how to resume.
 
-        Airflow 3.3 cancels what it ends anew at every turn of its loop, this too: it is seen through all the same.
+        Airflow 3.3 cancels what it ends again at every turn of its loop, this method included; it is completed all the
+        same.
         """
         work = asyncio.create_task(self._on_kill())
         until = time.monotonic() + _KILL_SECONDS
@@ -157,12 +157,12 @@ class FlinkJobTrigger(BaseTrigger):
             await self.killed()
 
     def _is_deferred(self) -> bool:
-        """Whether the task waits as before: Airflow 3.3 takes it for a kill that another triggerer took a trigger over.
+        """True if the task waits as before: Airflow 3.3 reports a trigger taken over by another triggerer as a kill.
 
-        That happens to one that was too busy to be heard of. False where Airflow does not say. Airflow tells a trigger
-        the state of its task and no more, neither its try nor its trigger's id. So a task that was cleared and waits
-        anew within the moment this takes is taken for one that waits as before, and the kill is not told: there is
-        nothing to tell then, for its new try has taken up the very stop or job of this wait.
+        That happens to a triggerer that was too busy to be heard. False if Airflow does not report it. Airflow tells a
+        trigger the state of its task only, neither its try nor its trigger's id. A task that was cleared and waits
+        again within this moment is therefore taken for one that waits as before, and the kill is not reported. There is
+        nothing to report then, because its new try has taken over the very stop or job of this wait.
         """
         with contextlib.suppress(Exception):
             from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -209,7 +209,7 @@ def _what(wait: Wait) -> str:
 
 
 def _left(wait: Wait, state: str) -> str:
-    """What is left, and how to go on, in words."""
+    """Description of what is left, and how to resume."""
     if wait.request_id:
         return (
             f"It waited for {_what(wait)}, which goes on by itself; the job is {state}, and nothing is started after "

@@ -14,9 +14,9 @@ _FIRST, _LAST = 5.0, 60.0
 
 
 class SqlGatewayTrigger(BaseTrigger):
-    """Fires once the target answers, whatever it says, or ``until`` (seconds of the epoch) is over.
+    """Fires once the target answers, whatever its answer, or ``until`` (seconds since the epoch) has passed.
 
-    The event is ``{"until": …, "silent": bool}``; ``silent``: whether it did not answer here either, at least once.
+    The event is ``{"until": …, "silent": bool}``; ``silent``: it did not answer here either, at least once.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class SqlGatewayTrigger(BaseTrigger):
         yield TriggerEvent({"until": self.until, "silent": bool(said)})
 
     def _silence(self) -> str | None:
-        """How the target does not answer; None once it does, or where something else is wrong."""
+        """Symptom of a target that does not answer; None once it does, or if something else is wrong."""
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
         from airflow_flinkcompat.deploy import DeployError
 

@@ -1,4 +1,4 @@
-"""Waits, in the triggerer, for what a rehearsal has started beside a live job."""
+"""Waiting in the triggerer for jobs that a rehearsal has started next to a live job."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CLEANING_SECONDS = 15.0
 
 
 def is_told_of_kills() -> bool:
-    """Whether this Airflow (3.3 does) tells a trigger that a person ended, cleared or marked the task it waits for."""
+    """True if this Airflow (3.3 and later) tells a trigger that a person ended, cleared or marked its task."""
     return hasattr(BaseTrigger, "on_kill")
 
 
 class FlinkRehearsalTrigger(FlinkJobTrigger):
     """Fires once the job of a rehearsal is up, has settled or failed, or a savepoint is written; judges nothing.
 
-    ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, what the rehearsal
-    has started is ended here; not when a triggerer stops or restarts. Where Airflow does not tell
-    (``is_told_of_kills``), nothing that has to be ended must be left to it.
+    ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, the jobs of the
+    rehearsal are ended here; not when a triggerer stops or restarts. If Airflow does not report this
+    (``is_told_of_kills``), nothing that must be ended may be left to it.
     """
 
     arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state", "target")
@@ -58,7 +58,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         return status.tasks_running  # its checkpoints are its script's business
 
     async def killed(self) -> None:
-        """Ends what was started; the live job goes on."""
+        """End the started jobs; the live job continues."""
         self.log.warning("The task was ended, cleared or marked by someone while its rehearsal waited: ending it")
         left = await asyncio.to_thread(self._abandon)
         for words in left:

@@ -1,7 +1,7 @@
-"""Watches the script of a deployment for Airflow's assets: an event where a run is worth while, and no run that waits.
+"""Watching a deployment's script for Airflow's assets: an event when a run is worthwhile, and no waiting run.
 
-What the sensor does in a task of a run, this does in the triggerer alone. A triggerer has no context of a task: a
-script whose text needs one (a template) is told from the last one by its files' content only.
+It does in the triggerer what the sensor does in a task of a run. A triggerer has no context of a task: a script whose
+text needs one (a template) is compared with the last one by its files' content only.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         return {"deployment": self._deployment, "reason": reason, "content": seen.content, "commit": seen.commit}
 
     def _reason(self, seen: _Seen) -> str:
-        """Why a run is worth while; empty where it is not."""
+        """Reason for a run; empty without one."""
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
         from airflow_flinkcompat.airflow.tasks.offers import offer_of, was_checked
 
@@ -124,7 +124,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         return offer.reason if offer.offered and not was_checked(seen.version, entries) else ""
 
     def _stamp(self) -> str | None:
-        """Hash of the files that were read last, in the newest version of their bundles; None: read them all anew."""
+        """Hash of the files read last, in the newest version of their bundles; None: read them all again."""
         for place in self._every_place:
             BUNDLES.path(place)
         return fingerprint_of(self._read) if self._read else None
@@ -174,7 +174,7 @@ def _is_template(value: Any) -> bool:
 
 
 def _texts(arguments: Mapping[str, Any], folders: Sequence[Path]) -> _WatchedScript:
-    """Read, and render without a context. Raises AirflowFailException: a file is missing or is no text."""
+    """Read, and render without a context. Raises AirflowFailException if a file is missing or no text."""
     task = _WatchedScript(task_id="watched", **arguments)
     environment = SandboxedEnvironment(loader=FileSystemLoader([str(folder) for folder in folders]), cache_size=0)
     try:
