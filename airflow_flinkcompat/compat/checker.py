@@ -43,7 +43,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.prediction import Prediction
-from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason, Span
+from airflow_flinkcompat.model import ENGINES, Basis, Consequence, InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.secrets import Secret
@@ -255,6 +255,8 @@ def check_planned(
         doubt, report = str(error), read
     if doubt:
         report = replace(report, ground=READ, doubt=f"Flink {prediction.flink} cannot tell: {doubt}")
+    if prediction.contradicted and not doubt and prediction.refusal is None:
+        report = _without_refusals(report)
     if report.outcome.rank < Outcome.UNKNOWN.rank:
         report = _doubtful(report, prediction.contradicted)
     else:
@@ -285,6 +287,19 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, com
         reasons.append(f"whether {tables} is looked up asynchronously is not known: name its jar with --jar FILE")
     reasons += _changed_stubs(report, change, prediction)
     return report if change.unchanged else _doubtful(report, reasons)
+
+
+def _without_refusals(report: Report) -> Report:
+    """The report without refusals that follow from the deployed script, where Flink takes what is really stored."""
+    refused = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
+    findings = tuple(
+        replace(each, overruled_by=each.overruled_by or not_covered.RULE.code) if each.consequence in refused else each
+        for each in report.findings
+    )
+    outcome = _roll_up(findings)
+    most = Outcome.worst((outcome, Outcome.UNKNOWN))
+    sinks = tuple((name, min(each, most, key=lambda one: one.rank)) for name, each in report.sinks)
+    return replace(report, findings=findings, outcome=outcome, sinks=sinks)
 
 
 def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
@@ -342,7 +357,7 @@ def _other(change: Change) -> Outcome:
         return TOO_DEEP.outcome
 
 
-def _roll_up(findings: list[Finding]) -> Outcome:
+def _roll_up(findings: Iterable[Finding]) -> Outcome:
     return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
 
 

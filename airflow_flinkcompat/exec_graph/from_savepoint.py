@@ -120,14 +120,14 @@ class StoredJob:
 
 
 def read_job(path: str) -> StoredJob:
-    """Read the operators of a savepoint.
+    """Read the operators of a savepoint or checkpoint.
 
     Of each operator the headers of one subtask are read, as all subtasks register the same state; no row is read.
 
     Raises:
-        SavepointUnreadable: It cannot be read from here, is damaged, or is not a canonical savepoint.
+        SavepointUnreadable: It cannot be read from here, is damaged, or is of a form that is not known here.
     """
-    metadata = read_metadata(path)
+    metadata = read_metadata(path, headers=True)
     stateful = frozenset(each.id for each in metadata.operators if each.has_state)
     return StoredJob(metadata.format, tuple(_headers_of(each, path) for each in metadata.operators), stateful)
 

@@ -27,6 +27,7 @@ _NAMED_SINCE = 5
 _TERMINATED = b"\x00\x09TERMINATE"
 _NOTHING, _LISTS = 0, 4
 _ALL_FINISHED = -1
+_INCREMENTAL = 11
 
 
 class _HandleKind(IntEnum):
@@ -293,11 +294,12 @@ class SavepointMetadata:
         )
 
 
-def parse_metadata(content: bytes) -> SavepointMetadata:
+def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadata:
     """What a ``_metadata`` file says.
 
     Args:
         content: The whole file.
+        headers: Whether keyed state is wanted by its headers alone, which incremental checkpoints have too.
 
     Returns:
         Its content; ``to_bytes`` of it gives the same file.
@@ -316,11 +318,11 @@ def parse_metadata(content: bytes) -> SavepointMetadata:
         if reader.take(4) != struct.pack(">I", _MASTER_MAGIC):
             raise SavepointUnreadable("a master state is damaged")
         masters.append(reader.take(reader.int32()))
-    operators = tuple(_operator(reader, version >= _NAMED_SINCE) for _ in range(reader.count()))
+    operators = tuple(_operator(reader, version >= _NAMED_SINCE, headers) for _ in range(reader.count()))
     return SavepointMetadata(version, checkpoint_id, tuple(masters), operators, reader.rest())
 
 
-def _operator(reader: DataReader, named: bool) -> OperatorState:
+def _operator(reader: DataReader, named: bool, headers: bool) -> OperatorState:
     name, uid = (reader.text(), reader.text()) if named else ("", "")
     id = reader.take(16).hex()
     parallelism, max_parallelism = reader.int32(), reader.int32()
@@ -328,11 +330,11 @@ def _operator(reader: DataReader, named: bool) -> OperatorState:
     if reader.content[reader.at : reader.at + 4] == write_int(_ALL_FINISHED):
         reader.take(4)
         return OperatorState(id, name, uid, parallelism, max_parallelism, coordinator, None)
-    subtasks = tuple(_subtask(reader) for _ in range(reader.count()))
+    subtasks = tuple(_subtask(reader, headers) for _ in range(reader.count()))
     return OperatorState(id, name, uid, parallelism, max_parallelism, coordinator, subtasks)
 
 
-def _subtask(reader: DataReader) -> SubtaskState:
+def _subtask(reader: DataReader, headers: bool) -> SubtaskState:
     index = reader.int32()
     if index < 0:
         return SubtaskState(index)
@@ -341,7 +343,7 @@ def _subtask(reader: DataReader) -> SubtaskState:
     for _ in range(2):
         marked.append(bool(reader.int32()))
         lists.append(_lists(reader) if marked[-1] else None)
-    keyed, raw_keyed = _key_groups(reader), _key_groups(reader)
+    keyed, raw_keyed = _key_groups(reader, headers), _key_groups(reader, headers)
     if reader.int32() or reader.int32():
         raise SavepointUnreadable("it holds rows under way, as an unaligned checkpoint does")
     return SubtaskState(index, lists[0], lists[1], keyed, raw_keyed, (marked[0], marked[1]))
@@ -359,10 +361,12 @@ def _lists(reader: DataReader) -> OperatorLists | None:
     return OperatorLists(lists, _handle(reader))
 
 
-def _key_groups(reader: DataReader) -> KeyGroups | None:
+def _key_groups(reader: DataReader, headers: bool) -> KeyGroups | None:
     kind = reader.uint8()
     if kind == _NOTHING:
         return None
+    if headers and kind == _INCREMENTAL:
+        return _incremental(reader)
     try:
         form = KeyedForm(kind)
     except ValueError:
@@ -372,6 +376,19 @@ def _key_groups(reader: DataReader) -> KeyGroups | None:
         ) from None
     first, begins, handle = reader.int32(), reader.int64s(reader.count()), _handle(reader)
     return KeyGroups(form, first, begins, handle, reader.text() if form is KeyedForm.KEY_GROUPS_WITH_ID else "")
+
+
+def _incremental(reader: DataReader) -> KeyGroups:
+    """The header of state that a checkpoint keeps in files of RocksDB or ForSt."""
+    reader.int64()  # the checkpoint
+    reader.text()  # the backend
+    first, _, _ = reader.int32(), reader.int32(), reader.int64()
+    header = _handle(reader)
+    for _ in range(2):  # shared files, then those of its own
+        for _ in range(reader.count()):
+            reader.text()
+            _handle(reader)
+    return KeyGroups(KeyedForm.KEY_GROUPS, first, (), header, reader.text())
 
 
 def _handle(reader: DataReader) -> Handle | None:

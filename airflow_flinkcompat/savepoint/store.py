@@ -23,11 +23,12 @@ from airflow_flinkcompat.savepoint.metadata import (
 METADATA = "_metadata"
 
 
-def read_metadata(path: str) -> SavepointMetadata:
+def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
     """The metadata of a savepoint.
 
     Args:
         path: Path or URI of its folder.
+        headers: Whether keyed state is wanted by its headers alone, which incremental checkpoints have too.
 
     Returns:
         What its ``_metadata`` says.
@@ -37,7 +38,7 @@ def read_metadata(path: str) -> SavepointMetadata:
     """
     content = _read(f"{path}/{METADATA}")
     with named(f"{path}/{METADATA}"):
-        found = parse_metadata(content)
+        found = parse_metadata(content, headers=headers)
         properties = DataReader(found.properties)
         read_object(properties)
         if properties.rest():

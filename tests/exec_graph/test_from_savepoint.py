@@ -12,6 +12,7 @@ import pytest
 from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, PlannedScript, SubmittedJob
 from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job, stored_states
 from airflow_flinkcompat.exec_graph.prediction import predicted
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import read_header
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, SavepointMetadata, parse_metadata
 from airflow_flinkcompat.savepoint.store import StoredContent, read_metadata
@@ -138,3 +139,20 @@ def test_one_job_of_several_is_the_one_with_the_operators() -> None:
     assert job.contradictions(both) == ()
     strangers = stored("2.3/temporal-join")
     assert (strangers.over(both), len(strangers.contradictions(both))) == (both, 1)
+
+
+def test_the_headers_of_an_incremental_checkpoint_are_read_and_its_rows_are_not() -> None:
+    place = str(FOLDER.parent / "checkpoints" / "2.3" / "rocksdb-incremental")  # of a real Flink 2.3, by its metadata
+    job = read_job(place)
+    (group,) = [each for each in job.operators if each.id == GROUP]
+    assert list(stored_states(group)) == [
+        "distinctAcc_0", "distinctAcc_0_null_state", "accState",
+        "_timer_state/processing_user-timers", "_timer_state/event_user-timers",
+    ]  # fmt: skip
+    (found,) = job.contradictions(planned("2.3/group-rocksdb"))
+    assert "the savepoint holds" in found
+    assert "distinctAcc_0 MAP of value (VARCHAR(2147483647))" in found
+    with pytest.raises(
+        SavepointUnreadable, match="keyed state of kind 11 is not known here: only a canonical savepoint"
+    ):
+        read_metadata(place)

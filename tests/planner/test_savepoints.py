@@ -69,6 +69,9 @@ def test_a_script_that_was_not_deployed_says_nothing_about_the_job() -> None:
     other = SUM_MAX.replace("SUM(b)", "CAST(SUM(CAST(b AS DOUBLE)) AS BIGINT)")
     report = judged(other, other, "2.3/group-rocksdb")
     assert (report.outcome, refusal(report)) == (Outcome.INCOMPATIBLE, Consequence.REFUSED_AT_RESTORE)
+    report = judged(other, SUM_MAX, "2.3/group-rocksdb")
+    assert report.outcome is not Outcome.COMPATIBLE
+    assert not any(each.consequence is Consequence.REFUSED_AT_RESTORE for each in report.deciding), "Flink takes it"
     report = judged(other, other.replace("a, ", "UPPER(a), "), "2.3/top-1")
     assert report.outcome is not Outcome.COMPATIBLE
     assert any("GroupAggregate" in each and "Top1-Rank-State" in each for each in said(report))
