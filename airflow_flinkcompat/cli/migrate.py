@@ -43,7 +43,8 @@ from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
-from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -314,7 +315,7 @@ def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     """Whether all was accepted that is done on request alone; says what is to be said where something was not."""
     asked = {
-        Accept.DROPPED: (any(each.keep is StateAction.DROPPED for each in made.operators), "state is dropped"),
+        Accept.DROPPED: (any(each.effect is RestoreEffect.DROPPED for each in made.operators), "state is dropped"),
         Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),
     }
     missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}

@@ -12,9 +12,8 @@ from airflow_flinkcompat.exec_graph.migration import (
     Migration,
     MigrationExtent,
     OperatorMigration,
-    StateAction,
 )
-from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.secrets import mask_secrets
 
 _HEADLINES = {
@@ -59,7 +58,7 @@ class MigratedOperator:
 
     Attributes:
         operator: A source or sink with its table, any other operator in the words of Flink's plans.
-        keep: What becomes of its state.
+        effect: How its state ends.
         reason: Why, as a clause.
         keeps: The metrics that go on, in SQL's words.
         begins: Those that begin now.
@@ -70,7 +69,7 @@ class MigratedOperator:
     """
 
     operator: str
-    keep: StateAction
+    effect: RestoreEffect
     reason: str
     keeps: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
@@ -82,16 +81,16 @@ class MigratedOperator:
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
         """What the line of a migration says."""
-        told = (_kept(line), line.begun, line.lost, line.computed, line.null_columns, line.null_outputs)
+        told = (_kept(line), line.new_fields, line.dropped_fields, line.computed, line.null_columns, line.null_outputs)
         metrics = (tuple(map(mask_secrets, found)) for found in told)
-        return cls(mask_secrets(_name(line)), line.keep, mask_secrets(line.reason), *metrics)
+        return cls(mask_secrets(_name(line)), line.effect, mask_secrets(line.reason), *metrics)
 
     @property
     def state(self) -> str:
         """What becomes of the state, with its reason where there is more to say."""
         reason = "" if self.reason in UNREMARKABLE else self.reason
         told = "; ".join(filter(None, (reason, self.null)))
-        return f"{self.keep}: {told}" if told else self.keep
+        return f"{self.effect}: {told}" if told else self.effect
 
     @property
     def null(self) -> str:
@@ -117,13 +116,16 @@ class MigrationReport:
     @property
     def computes_all(self) -> bool:
         """Return whether all state is kept, some of it computed from history in place of the stored state."""
-        return self.kept is MigrationExtent.WHOLE and any(each.keep is StateAction.COMPUTED for each in self.operators)
+        return self.kept is MigrationExtent.WHOLE and any(
+            each.effect is RestoreEffect.COMPUTED for each in self.operators
+        )
 
     @property
     def headline(self) -> str:
         """How much is kept, in a sentence that begins with its word in capitals."""
         kept_beside = any(
-            each.keep in (StateAction.REWRITTEN, StateAction.MOVED, StateAction.COMPUTED) for each in self.operators
+            each.effect in (RestoreEffect.REWRITTEN, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
+            for each in self.operators
         )
         return _REFUSED if self.kept is MigrationExtent.NONE and kept_beside else _HEADLINES[self.kept]
 
@@ -148,7 +150,7 @@ class MigrationReport:
             "operators": [
                 {
                     "operator": each.operator,
-                    "state": each.keep.value,
+                    "state": each.effect.value,
                     "reason": each.reason,
                     "keeps": list(each.keeps),
                     "begins": list(each.begins),
@@ -165,7 +167,7 @@ class MigrationReport:
         rows = (
             MigratedOperator(
                 row["operator"],
-                StateAction(row["state"]),
+                RestoreEffect(row["state"]),
                 row["reason"],
                 *(tuple(row.get(part, ())) for part in ("keeps", "begins", "gone", *_MORE)),
             )
@@ -184,16 +186,16 @@ def _name(line: OperatorMigration) -> str:
 
 def _kept(line: OperatorMigration) -> tuple[str, ...]:
     """The metrics that go on, in SQL's words, of an operator whose fields are known."""
-    if line.keep is StateAction.REWRITTEN:
+    if line.effect is RestoreEffect.REWRITTEN:
         found = (
             field.words
             for state in line.states
             for field, source in zip(state.new.row, state.fields, strict=True)
             if source is not None and not field.hidden
         )
-        return tuple(each for each in dict.fromkeys(found) if each and each not in (*line.begun, *line.computed))
+        return tuple(each for each in dict.fromkeys(found) if each and each not in (*line.new_fields, *line.computed))
     if (
-        line.keep in (StateAction.CARRIED, StateAction.MOVED)
+        line.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED)
         and line.new is not None
         and isinstance(line.new.layout, StateLayout)
     ):

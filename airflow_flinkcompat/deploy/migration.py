@@ -33,7 +33,8 @@ from airflow_flinkcompat.deploy.target import (
     SavepointStore,
     Snapshot,
 )
-from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import (
     MigrationVerificationFailed,
@@ -404,7 +405,7 @@ class SavepointMigration(SavepointWriting):
             why = "; ".join(
                 f"{each.operator}: {each.state}"
                 for each in MigrationReport.of(made).operators
-                if each.keep in (StateAction.IMPOSSIBLE, StateAction.DROPPED, StateAction.BEGINS)
+                if each.effect in (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED, RestoreEffect.EMPTY)
                 or each.begins
                 or each.gone
             )

@@ -214,7 +214,7 @@ def _by_layout(old: StateSpec, new: StateSpec) -> RestoreEffect:
             return RestoreEffect.SILENTLY_WRONG
     if old.meaning != new.meaning:
         return RestoreEffect.SILENTLY_WRONG
-    return RestoreEffect.RIGHT if old.unverified == new.unverified else RestoreEffect.UNKNOWN
+    return RestoreEffect.RIGHT if old.unmeasured_properties == new.unmeasured_properties else RestoreEffect.UNKNOWN
 
 
 def _readable(old: StateLayout, new: StateLayout) -> bool:

@@ -346,13 +346,13 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     means = {MEANING}
     if isinstance(stored, Unknown) or (stored is None and kind is StateKind.OPERATOR):
         said, means = frozenset(), {MEANING, LAYOUT}
-    meaning, unverified = (
+    meaning, unmeasured_properties = (
         tuple((name, value) for (effect, name), value in operator.facets.items() if effect in of and name not in said)
         for of in (means, {UNSURE})
     )
     name = _NAMES[kind](node)
     further = _after_in_sink(number, compiled.graph) if kind is StateKind.SINK else ()
-    told = StateSpec(kind, name, number, stored, meaning, unverified, further)
+    told = StateSpec(kind, name, number, stored, meaning, unmeasured_properties, further)
     stateful_downstream = compiled.stateful_downstream[node.place]
     told = replace(
         told,
@@ -445,8 +445,8 @@ def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hasha
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)
 
-    jointly_used, filtering = computed_columns(plan, node)
-    return replace(told, jointly_used=frozenset(map(of, jointly_used)), filtering=of(filtering))
+    co_dependent_calls, having_calls = computed_columns(plan, node)
+    return replace(told, co_dependent_calls=frozenset(map(of, co_dependent_calls)), having_calls=of(having_calls))
 
 
 def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:

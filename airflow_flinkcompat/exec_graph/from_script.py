@@ -104,7 +104,9 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         written = job.table(output.sink)
         by_name = registry.sink(written.option("connector")).state_survives_columns
         into = None if by_name else (written, output.columns, output.types)
-        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.option("connector"), unverified=into))
+        specs.append(
+            StateSpec(StateKind.SINK, written.name, meaning=written.option("connector"), unmeasured_properties=into)
+        )
     return ExecGraph((), tuple(specs))
 
 
@@ -120,8 +122,8 @@ def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Outpu
     return replace(
         told,
         meaning_without_filter=(told.name, segment, aggregation.window),
-        jointly_used=frozenset(read([column]) for column in output.columns),
-        filtering=read(output.segment.filters),
+        co_dependent_calls=frozenset(read([column]) for column in output.columns),
+        having_calls=read(output.segment.filters),
     )
 
 
@@ -153,23 +155,25 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
         case AggregateOperator():
             name = KINDS[operator.kind]
             meaning: tuple[object, ...] = operator.segment, operator.window
-            unverified: tuple[object, ...] = ()
+            unmeasured_properties: tuple[object, ...] = ()
         case RankOperator():
             name = RANKS[operator.kind]
             meaning = operator.segment, operator.window, frozenset(operator.partition), operator.order, operator.last
             # Whether the rank is put out changes nothing of what is stored by window (measured).
             number_read = operator.window is None and operator.number_read
-            unverified = operator.first, number_read, time_to_live
+            unmeasured_properties = operator.first, number_read, time_to_live
         case JoinOperator():
             name = JOINS[operator.form]
             inner = operator.form is not JoinForm.REGULAR or operator.join == "INNER"
             none: frozenset[object] = frozenset()
             decides, may_decide = (none, operator.conditions) if inner else (operator.conditions, none)
             meaning = operator.segments, operator.keys, operator.times, decides
-            unverified = operator.join, operator.bounds, may_decide, time_to_live
+            unmeasured_properties = operator.join, operator.bounds, may_decide, time_to_live
         case _:
             raise AssertionError(f"a layout of {operator.kind} was told")
-    return StateSpec(StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unverified=unverified)
+    return StateSpec(
+        StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unmeasured_properties=unmeasured_properties
+    )
 
 
 def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | Unknown:

@@ -57,7 +57,9 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set
         for old in pool
         if old.kind is StateKind.OPERATOR and (old.sinks & new.sinks or not (old.sinks & after or new.sinks & before))
     ]
-    return sorted(found, key=lambda old: (old.sinks != new.sinks, old.unverified != new.unverified))
+    return sorted(
+        found, key=lambda old: (old.sinks != new.sinks, old.unmeasured_properties != new.unmeasured_properties)
+    )
 
 
 def shared_fields(old: StateSpec, new: StateSpec) -> int:
@@ -72,7 +74,11 @@ def matching_operators(
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
-    found = [old for old in found if aggregates(old) or (holds_rows(old) and old.unverified == new.unverified)]
+    found = [
+        old
+        for old in found
+        if aggregates(old) or (holds_rows(old) and old.unmeasured_properties == new.unmeasured_properties)
+    ]
     found = [old for old in found if keys(meant_keys(new), meant_keys(old))]
     return sorted(found, key=lambda old: -shared_fields(old, new))
 

@@ -25,26 +25,22 @@ from airflow_flinkcompat.exec_graph.matching import (
     shared_fields,
     states_for,
 )
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import FAMILIES
 from airflow_flinkcompat.exec_graph.nodes.aggregate import unmerged
-from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, begun, key_places, mixed, stored_fields, taken, words
+from airflow_flinkcompat.exec_graph.rewriting import (
+    StateRewrite,
+    key_places,
+    mixed,
+    new_fields,
+    stored_fields,
+    taken,
+    words,
+)
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 
 SAMPLED_KEYS = 20
 """How many keys of each operator are computed once more in plain Python, where nobody says."""
-
-
-class StateAction(StrEnum):
-    """What becomes of the state of one operator."""
-
-    CARRIED = "carried as it is"
-    MOVED = "carried to another identity"
-    REWRITTEN = "rewritten field by field"
-    COMPUTED = "computed from history"
-    BEGINS = "begins empty"
-    DROPPED = "dropped"
-    IMPOSSIBLE = "cannot be kept"
 
 
 class Accept(StrEnum):
@@ -74,47 +70,47 @@ class OperatorMigration:
     """What becomes of the state of one operator.
 
     Attributes:
-        keep: In a word.
+        effect: How it ends.
         old: What the old job kept, None where nothing stands for it.
         new: What the new job keeps, None where nothing does.
         reason: Why, as a clause.
         key: For each field of the new key the place of the old one, where the operator is rewritten.
         states: Where its states come from, where the operator is rewritten.
         accepted: What had to be asked for so that it goes on.
-        elsewhere: The fields of the old state that another new operator takes, where several go on from it.
+        taken_by_other_operators: The fields of the old state that another new operator takes, where several share it.
         from_history: Whether the fields that nothing of the old state goes on with are computed from history.
         below: The ids of the operators of the new job from which it gets its rows.
     """
 
-    keep: StateAction
+    effect: RestoreEffect
     old: StateSpec | None
     new: StateSpec | None
     reason: str
     key: tuple[int, ...] = ()
     states: tuple[StateRewrite, ...] = ()
     accepted: Accept | None = None
-    elsewhere: Set[StateField] = frozenset()
+    taken_by_other_operators: Set[StateField] = frozenset()
     from_history: bool = False
     below: Set[str] = field(default=frozenset(), compare=False)
 
     @property
     def keeps(self) -> bool:
         """Whether anything of the old state goes on, or history takes its place."""
-        if self.keep is StateAction.REWRITTEN:
+        if self.effect is RestoreEffect.REWRITTEN:
             return any(source is not None for state in self.states for source in state.fields)
-        return self.keep in (StateAction.CARRIED, StateAction.MOVED, StateAction.COMPUTED)
+        return self.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
 
     @property
-    def begun(self) -> tuple[str, ...]:
+    def new_fields(self) -> tuple[str, ...]:
         """The metrics that begin now, in SQL's words."""
-        return () if self.from_history else words(begun(self.states))
+        return () if self.from_history else words(new_fields(self.states))
 
     @property
     def _null_fields(self) -> tuple[StateField, ...]:
         """The columns of stored rows that are new in them."""
         if self.from_history or self.new is None or aggregates(self.new):
             return ()
-        return tuple(field for field in begun(self.states) if not isinstance(field.meaning, CallPart))
+        return tuple(field for field in new_fields(self.states) if not isinstance(field.meaning, CallPart))
 
     @property
     def null_columns(self) -> tuple[str, ...]:
@@ -130,7 +126,7 @@ class OperatorMigration:
     @property
     def computed(self) -> tuple[str, ...]:
         """The metrics that are computed from history, in SQL's words."""
-        return words(field for field in begun(self.states) if not field.hidden) if self.from_history else ()
+        return words(field for field in new_fields(self.states) if not field.hidden) if self.from_history else ()
 
     @property
     def stored_windows_are_open(self) -> bool:
@@ -138,32 +134,41 @@ class OperatorMigration:
 
         The older group windows store no watermark, and take away what they have sent.
         """
-        beside = self.keep is StateAction.REWRITTEN and self.from_history
+        beside = self.effect is RestoreEffect.REWRITTEN and self.from_history
         return beside and self.new is not None and self.new.name == ExecKind.GROUP_WINDOW_AGGREGATE
 
     @property
-    def lost(self) -> tuple[str, ...]:
+    def dropped_fields(self) -> tuple[str, ...]:
         """The metrics and keys that nothing of the new job keeps, in SQL's words."""
-        lost = (field for state in self.states for field in state.lost if field not in self.elsewhere)
-        return words((*lost, *self.gone))
+        lost = (
+            field
+            for state in self.states
+            for field in state.dropped_fields
+            if field not in self.taken_by_other_operators
+        )
+        return words((*lost, *self.dropped_keys))
 
     @property
     def merges(self) -> bool:
         """Whether several old keys, or slices of a window, may become one."""
         old = self.old.windows if self.old is not None else None
-        return bool(self.gone) or (self.windows is not None and old is not None and self.windows.merges(old))
+        return bool(self.dropped_keys) or (self.windows is not None and old is not None and self.windows.merges(old))
 
     @property
     def windows(self) -> SlicedWindow | None:
         """The windows by which what is stored goes now; None where they are the same."""
-        if self.keep is not StateAction.REWRITTEN or self.old is None or self.new is None:
+        if self.effect is not RestoreEffect.REWRITTEN or self.old is None or self.new is None:
             return None
         return self.new.windows if self.old.windows != self.new.windows else None
 
     @property
-    def gone(self) -> tuple[StateField, ...]:
+    def dropped_keys(self) -> tuple[StateField, ...]:
         """The fields of the old key that the new one lacks."""
-        if self.keep is not StateAction.REWRITTEN or self.old is None or not isinstance(self.old.layout, StateLayout):
+        if (
+            self.effect is not RestoreEffect.REWRITTEN
+            or self.old is None
+            or not isinstance(self.old.layout, StateLayout)
+        ):
             return ()
         return tuple(field for place, field in enumerate(self.old.layout.key) if place not in self.key)
 
@@ -216,8 +221,8 @@ class Migration:
     def refused(self) -> bool:
         """Whether no savepoint is written: a state cannot be kept, or what a sink has not committed would be lost."""
         return any(
-            each.keep is StateAction.IMPOSSIBLE
-            or (each.keep is StateAction.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
+            each.effect is RestoreEffect.NOT_MIGRATABLE
+            or (each.effect is RestoreEffect.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
             for each in self.operators
         )
 
@@ -229,7 +234,7 @@ class Migration:
         """
         if self.refused:
             return MigrationExtent.NONE
-        if all(each.keeps and not (each.begun or each.lost or each.accepted) for each in self.operators):
+        if all(each.keeps and not (each.new_fields or each.dropped_fields or each.accepted) for each in self.operators):
             return MigrationExtent.WHOLE
         kept: dict[StateKind, list[bool]] = {kind: [] for kind in StateKind}
         for each in self.operators:
@@ -278,13 +283,16 @@ def migration(
     begun = [replace(line, below=_upstream(line.new.id, new)) if line.new is not None else line for line in begun]
     shared = Counter(line.old for line in begun if line.old is not None and line.old.kind is StateKind.OPERATOR)
     begun = [
-        replace(line, elsewhere=_taken_by(each for each in begun if each is not line and each.old == line.old))
+        replace(
+            line,
+            taken_by_other_operators=_taken_by(each for each in begun if each is not line and each.old == line.old),
+        )
         if line.old is not None and shared[line.old] > 1
         else line
         for line in begun
     ]
     dropped = (
-        OperatorMigration(StateAction.DROPPED, spec, None, "nothing of the new job means the same") for spec in left
+        OperatorMigration(RestoreEffect.DROPPED, spec, None, "nothing of the new job means the same") for spec in left
     )
     return Migration((*begun, *dropped))
 
@@ -304,35 +312,39 @@ def _has_partial_history(line: OperatorMigration) -> bool:
     """Return whether an operator goes on from other rows than all of its history."""
     if line.new is None or line.new.kind is not StateKind.OPERATOR:
         return False
-    return line.keep is StateAction.BEGINS or bool(line.begun or line.accepted)
+    return line.effect is RestoreEffect.EMPTY or bool(line.new_fields or line.accepted)
 
 
 def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], bool]) -> OperatorMigration:
     new = line.new
     if new is None or new.kind is not StateKind.OPERATOR or not isinstance(new.layout, StateLayout):
         return line
-    rewritten = line.keep is StateAction.REWRITTEN
-    lacks = line.begun or line.accepted if rewritten else line.keep in (StateAction.BEGINS, StateAction.IMPOSSIBLE)
+    rewritten = line.effect is RestoreEffect.REWRITTEN
+    lacks = (
+        line.new_fields or line.accepted
+        if rewritten
+        else line.effect in (RestoreEffect.EMPTY, RestoreEffect.NOT_MIGRATABLE)
+    )
     if not lacks or not computable(new):
         return line
     if rewritten and line.keeps and aggregates(new) and not (line.merges or line.accepted):
         return replace(line, from_history=True)
     states = tuple(StateRewrite(state, None, (None,) * len(state.row)) for state in new.layout.states)
-    return OperatorMigration(StateAction.COMPUTED, line.old, new, "", states=states, from_history=True)
+    return OperatorMigration(RestoreEffect.COMPUTED, line.old, new, "", states=states, from_history=True)
 
 
 def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
     """The fields of old states with which operators go on."""
     found: set[StateField] = set()
     for line in lines:
-        if line.keep is StateAction.REWRITTEN:
+        if line.effect is RestoreEffect.REWRITTEN:
             found.update(field for state in line.states for field in state.used)
         elif line.keeps and line.old is not None and isinstance(line.old.layout, StateLayout):
             found.update(stored_fields(line.old.layout))
     return frozenset(found)
 
 
-_GOES_ON = frozenset({StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN})
+_GOES_ON = frozenset({RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.REWRITTEN})
 
 
 def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
@@ -343,7 +355,7 @@ def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
 def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
     """The lines of the operators whose rows come to one, of those whose state goes on."""
     below = _upstream(spec.id, job)
-    going_on = (line for line in lines if line.keep in _GOES_ON and line.new is not None)
+    going_on = (line for line in lines if line.effect in _GOES_ON and line.new is not None)
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
 
 
@@ -354,16 +366,16 @@ def _above_begun(
 
     An operator that begins empty, ``empty`` by id, hands on as new what it had handed on before.
     """
-    if line.new is None or line.keep not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
+    if line.new is None or line.effect not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
     below = _upstream(line.new.id, job)
     if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
         reason = f"it has gathered what {begins[0]} hands on, which begins empty below it"
-        return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
+        return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, line.old, line.new, reason)
     for each in _below(line.new, job, lines):
-        if anew := {*each.begun} & {*each.lost}:
+        if anew := {*each.new_fields} & {*each.dropped_fields}:
             reason = f"it has gathered {', '.join(sorted(anew))}, which restarts below it"
-            return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
+            return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, line.old, line.new, reason)
     return line
 
 
@@ -382,8 +394,8 @@ def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
     if stores and below and not at_their_end:
         name = below[0].new.name if below[0].new else ""
         reason = f"it would begin empty, and never see what {name} handed on before"
-        return OperatorMigration(StateAction.IMPOSSIBLE, None, spec, reason)
-    return OperatorMigration(StateAction.BEGINS, None, spec, "nothing of the old job means the same")
+        return OperatorMigration(RestoreEffect.NOT_MIGRATABLE, None, spec, reason)
+    return OperatorMigration(RestoreEffect.EMPTY, None, spec, "nothing of the old job means the same")
 
 
 _ANEW = "it starts where its options say: rows that it reads again count twice in the state kept above it"
@@ -399,8 +411,8 @@ def _moved(
     for old in left:
         if old.kind is StateKind.POSITIONS and old.meaning == new.meaning:
             if new.name in begin_anew:
-                yield OperatorMigration(StateAction.BEGINS, old, new, _ANEW)
-            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
+                yield OperatorMigration(RestoreEffect.EMPTY, old, new, _ANEW)
+            yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, declared.moved.get(new.name, ""))
 
 
 def _read_twice(
@@ -416,7 +428,7 @@ def _read_twice(
     if max(map(len, alike)) > 1 and old_readers != new_readers:
         reason = "its table is read several times, and which source has which positions is not known"
         yield OperatorMigration(
-            StateAction.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason
+            RestoreEffect.NOT_MIGRATABLE, next((old for old in left if old in alike[0]), None), new, reason
         )
 
 
@@ -426,7 +438,7 @@ def _converted(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffect
     if reason and new.layout is not None:
         for old in left:
             if old.kind is new.kind and family(old) == family(new):
-                yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, reason)
+                yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, reason)
 
 
 def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
@@ -438,10 +450,13 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects)
         if old.kind is not new.kind or family(old) != family(new):
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
-            old.unverified == new.unverified or aggregates(new) or new.kind is StateKind.POSITIONS or written
+            old.unmeasured_properties == new.unmeasured_properties
+            or aggregates(new)
+            or new.kind is StateKind.POSITIONS
+            or written
         ):
             moved = old.id != new.id
-            yield OperatorMigration(StateAction.MOVED if moved else StateAction.CARRIED, old, new, _EQUAL)
+            yield OperatorMigration(RestoreEffect.MOVED if moved else RestoreEffect.RIGHT, old, new, _EQUAL)
 
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
@@ -459,7 +474,10 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
             # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
             yield OperatorMigration(
-                StateAction.IMPOSSIBLE, old, new, "it has no metric, so that Flink would send no result for merged keys"
+                RestoreEffect.NOT_MIGRATABLE,
+                old,
+                new,
+                "it has no metric, so that Flink would send no result for merged keys",
             )
         elif isinstance(made, OperatorMigration):
             yield made
@@ -480,7 +498,7 @@ def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterat
     Its sinks have had the former results. A sink that comes would never see those of keys that do not come again.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
-        if line.keep is not StateAction.REWRITTEN or not all(field.hidden for field in taken(line.states)):
+        if line.effect is not RestoreEffect.REWRITTEN or not all(field.hidden for field in taken(line.states)):
             yield line
 
 
@@ -507,10 +525,10 @@ def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
     for old in matching_operators(new, left, Counter.__le__):
         made = _rewriting(old, new)
         if isinstance(made, str):
-            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, made)
+            yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, made)
     for old in left:
         if old.kind is StateKind.OPERATOR is new.kind and family(old) == family(new):
-            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, _apart(old, new))
+            yield OperatorMigration(RestoreEffect.NOT_MIGRATABLE, old, new, _apart(old, new))
 
 
 def _apart(old: StateSpec, new: StateSpec) -> str:
@@ -546,13 +564,13 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     states = rewrite(before, after)
     if isinstance(states, str):
         return states
-    made = OperatorMigration(StateAction.REWRITTEN, old, new, _SAME, key, states)
+    made = OperatorMigration(RestoreEffect.REWRITTEN, old, new, _SAME, key, states)
     what = "slice" if made.windows else "key"
     if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys are others"):
         return refused
-    if refused := mixed(taken(states), begun(states), new.jointly_used, new.filtering):
+    if refused := mixed(taken(states), new_fields(states), new.co_dependent_calls, new.having_calls):
         return refused
-    if gone := ", ".join(words(made.gone)):
+    if gone := ", ".join(words(made.dropped_keys)):
         return replace(made, reason=f"{gone} is no key any more: values of keys that are one now are merged")
     if made.windows:
         return replace(made, reason="its windows are others, and made of slices that are stored")

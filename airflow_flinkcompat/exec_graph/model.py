@@ -70,13 +70,13 @@ class StateSpec:
         id: The id under which Flink stores it; "" where it is not known.
         layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
         meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
-        unverified: What may decide it too: the same where it is equal, not known where it differs.
+        unmeasured_properties: What may decide it too: the same where it is equal, not known where it differs.
         further_ids: The ids of further operators of a sink: the writer after a materializer, and those that commit.
         meaning_without_filter: Of an aggregation its meaning without the conditions on the rows that come in.
         windows: Of an aggregation its windows, where they are kept in slices of event time.
         meaning_without_window: Of an aggregation its meaning without which windows they are.
-        jointly_used: Of an aggregation the calls of which one output each is computed.
-        filtering: The calls that decide which of its results go on.
+        co_dependent_calls: Of an aggregation the calls of which one output each is computed.
+        having_calls: The calls that decide which of its results go on.
         reads: Of a source the rows it reads, with all options, and what it feeds.
         sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
         rows: Of an operator the rows that come in, as far as a compiled plan tells them.
@@ -92,13 +92,13 @@ class StateSpec:
     id: str = ""
     layout: StateLayout | Unknown | None = None
     meaning: Hashable = None
-    unverified: Hashable = None
+    unmeasured_properties: Hashable = None
     further_ids: tuple[str, ...] = ()
     meaning_without_filter: Hashable = field(default=None, compare=False)
     windows: SlicedWindow | None = field(default=None, compare=False)
     meaning_without_window: Hashable = field(default=None, compare=False)
-    jointly_used: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
-    filtering: frozenset[Hashable] = field(default=frozenset(), compare=False)
+    co_dependent_calls: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
+    having_calls: frozenset[Hashable] = field(default=frozenset(), compare=False)
     reads: Hashable = field(default=None, compare=False)
     sinks: frozenset[str] = field(default=frozenset(), compare=False)
     rows: Hashable = field(default=None, compare=False)

@@ -15,33 +15,33 @@ Columns = frozenset[int]
 
 def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
     """Which columns of an operator its readers compute something of together."""
-    jointly_used: set[Columns] = set()
-    filtering: set[int] = set()
+    co_dependent_calls: set[Columns] = set()
+    having_calls: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
     reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
     while reached:
         place, read, columns = reached.pop()
         reader = plan.nodes[place]
         if reader.kind in (ExecKind.MATCH, ExecKind.SINK) or Trait.AGGREGATES in reader.kind.traits:
-            filtering |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
-            jointly_used |= {
+            having_calls |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
+            co_dependent_calls |= {
                 frozenset().union(*_at(taken_by(call), columns)) for call in reader.config.get("aggCalls") or ()
             }
             continue
         if not is_stateless(reader):
             places = [place for place in _ranked_by(reader) if place < len(columns)]
-            filtering |= frozenset().union(*(columns[place] for place in places))
+            having_calls |= frozenset().union(*(columns[place] for place in places))
             columns = _passed_on(plan, reader, read, columns)
         elif reader.kind is ExecKind.CALC:
-            filtering |= _used(reader.config.get("condition"), columns)
+            having_calls |= _used(reader.config.get("condition"), columns)
             columns = [_used(rex, columns) for rex in reader.config["projection"]]
-            jointly_used |= set(columns)
+            co_dependent_calls |= set(columns)
         elif Trait.PASSES_COLUMNS not in reader.kind.traits:
             # Which of them a table function, a lookup or grouping sets go by is not told apart.
-            filtering |= frozenset().union(*columns)
+            having_calls |= frozenset().union(*columns)
             continue
         reached += [(above, place, columns) for above in plan.readers[place]]
-    return frozenset(jointly_used), frozenset(filtering)
+    return frozenset(co_dependent_calls), frozenset(having_calls)
 
 
 def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Columns]]:

@@ -29,7 +29,7 @@ class StateRewrite:
     fields: tuple[int | None, ...] = ()
 
     @property
-    def begun(self) -> Iterator[StateField]:
+    def new_fields(self) -> Iterator[StateField]:
         """The fields that begin now."""
         return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
 
@@ -40,7 +40,7 @@ class StateRewrite:
         return frozenset(fields[place] for place in self.fields if place is not None)
 
     @property
-    def lost(self) -> Iterator[StateField]:
+    def dropped_fields(self) -> Iterator[StateField]:
         """The fields of the old state that are not taken, but those that no script asked for."""
         fields = self.old.row if self.old is not None else ()
         used = self.used
@@ -57,9 +57,9 @@ def words(fields: Iterable[StateField]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field.words for field in fields))
 
 
-def begun(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
+def new_fields(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
     """The fields that begin now."""
-    return tuple(field for state in states for field in state.begun)
+    return tuple(field for state in states for field in state.new_fields)
 
 
 def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
@@ -179,17 +179,17 @@ def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bo
 def mixed(
     kept: Sequence[StateField],
     begun: Sequence[StateField],
-    jointly_used: Set[frozenset[Hashable]],
-    filtering: Set[Hashable],
+    co_dependent_calls: Set[frozenset[Hashable]],
+    having_calls: Set[Hashable],
 ) -> str:
     """Why outputs above a rewritten operator would be neither of all rows nor of those from now on."""
     of_all, of_later = _calls(kept), _calls(begun)
-    for calls in (*jointly_used, *(frozenset({call}) for call in of_all)):
+    for calls in (*co_dependent_calls, *(frozenset({call}) for call in of_all)):
         if calls & of_all and calls & of_later:
             old, new = (", ".join(words(field for field in fields if _is_of(field, calls))) for fields in (kept, begun))
             return f"a metric is computed of {old}, which would go on, and {new}, which would begin now"
-    if of_all and filtering & of_later:
-        told = ", ".join(words(field for field in begun if _is_of(field, filtering)))
+    if of_all and having_calls & of_later:
+        told = ", ".join(words(field for field in begun if _is_of(field, having_calls)))
         return f"{told}, which would start empty, decides which results continue"
     return ""
 

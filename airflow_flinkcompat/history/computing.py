@@ -15,8 +15,8 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import as_it_is
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.entries import EntryWriter, LocalClock
@@ -244,7 +244,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         header = file.header.uncompressed
     states = tuple(as_it_is(each, each) for each in spec.layout.states)
     line = OperatorMigration(
-        StateAction.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True
+        RestoreEffect.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True
     )
     wanted = ComputedOperator(line, header, operator.max_parallelism, watermark, round(time.time() * 1000))
     widths = operator.max_parallelism, operator.max_parallelism

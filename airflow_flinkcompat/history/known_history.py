@@ -23,10 +23,9 @@ from airflow_flinkcompat.exec_graph.migration import (
     Accept,
     Migration,
     OperatorMigration,
-    StateAction,
     with_history,
 )
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.history.computing import HistoryComputer
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.entries import LocalClock
@@ -136,7 +135,7 @@ class KnownHistory:
             line.new.id
             for line in found.operators
             if line.new is not None
-            and line.keep is StateAction.REWRITTEN
+            and line.effect is RestoreEffect.REWRITTEN
             and line.keeps
             and not (line.merges or line.accepted)
         }
@@ -202,7 +201,7 @@ class KnownHistory:
         wanting = [
             line.new.name
             for line in made.operators
-            if line.new and not line.from_history and line.keep not in (StateAction.CARRIED, StateAction.MOVED)
+            if line.new and not line.from_history and line.effect not in (RestoreEffect.RIGHT, RestoreEffect.MOVED)
         ]
 
         def line(each: OperatorMigration) -> OperatorMigration:
@@ -430,7 +429,11 @@ class KnownHistory:
         """
         lines = [line for line in migration.operators if line.from_history]
         # Beside kept metrics all others are compared too, and what is lost may not be what history says.
-        kept = [line.old for line in lines if line.keep is StateAction.REWRITTEN and line.old and not line.lost]
+        kept = [
+            line.old
+            for line in lines
+            if line.effect is RestoreEffect.REWRITTEN and line.old and not line.dropped_fields
+        ]
         specs = [*_replaced(lines), *kept]
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
             _say_compared(computer, specs, savepoint)
@@ -508,7 +511,7 @@ class KnownHistory:
         new_ids = {
             last_name(line.new.name): line.new.id
             for line in sources
-            if line.keep is StateAction.COMPUTED and line.new is not None
+            if line.effect is RestoreEffect.COMPUTED and line.new is not None
         }
         return _Job(new, going_on, new_ids), _Job(old, _positions(migration))
 
@@ -676,7 +679,7 @@ def history_session(
 
 def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:
     """The old operators in whose place computed ones come whole."""
-    return [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
+    return [line.old for line in lines if line.effect is RestoreEffect.COMPUTED and line.old is not None]
 
 
 def _positions(migration: Migration) -> Mapping[str, str]:

@@ -16,8 +16,8 @@ from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import last_name
-from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic, TopicWithArchive, topic_of
 from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive, names_a_time
@@ -365,7 +365,7 @@ GOES_ON_BEHIND = "it goes on behind what is read"
 
 def new_sources(found: Migration) -> Mapping[str, StateSpec]:
     """The sources for which the old job has nothing, by the names of their tables."""
-    lines = (line for line in found.operators if line.keep is StateAction.BEGINS and line.old is None)
+    lines = (line for line in found.operators if line.effect is RestoreEffect.EMPTY and line.old is None)
     specs = (line.new for line in lines if line.new is not None)
     return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
 
@@ -376,7 +376,7 @@ def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
 
     def line(each: OperatorMigration) -> OperatorMigration:
         computed = each.new is not None and each.new.id in wanted
-        return replace(each, keep=StateAction.COMPUTED, reason=GOES_ON_BEHIND) if computed else each
+        return replace(each, effect=RestoreEffect.COMPUTED, reason=GOES_ON_BEHIND) if computed else each
 
     return Migration(tuple(map(line, found.operators)))
 

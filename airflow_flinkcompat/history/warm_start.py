@@ -20,8 +20,8 @@ from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, Migrated
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
 from airflow_flinkcompat.exec_graph.layout import Unknown
-from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.history.computing import HistoryComputer
 from airflow_flinkcompat.history.known_history import KnownHistory, history_session, history_spark
 from airflow_flinkcompat.history.queries import preview, state_query
@@ -116,7 +116,7 @@ class WarmStart:
                 yield last_name(spec.name), str(error)
         for line in self.state.operators:
             kept = line.new
-            if kept is not None and kept.kind is StateKind.OPERATOR and line.keep is not StateAction.COMPUTED:
+            if kept is not None and kept.kind is StateKind.OPERATOR and line.effect is not RestoreEffect.COMPUTED:
                 reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "what it keeps is not known"
                 yield kept.name, told.get(kept.name, reason)
             elif kept is not None and kept.kind is StateKind.OPERATOR:
@@ -131,9 +131,9 @@ class WarmStart:
         lines = (
             line
             if line.new is None or line.new.kind is not StateKind.POSITIONS
-            else replace(line, keep=StateAction.BEGINS)
+            else replace(line, effect=RestoreEffect.EMPTY)
             if last_name(line.new.name) in self.reasons
-            else replace(line, keep=StateAction.COMPUTED, reason=GOES_ON_BEHIND)
+            else replace(line, effect=RestoreEffect.COMPUTED, reason=GOES_ON_BEHIND)
             for line in self.state.operators
         )
         kept = MigrationExtent.NONE if self.reasons else MigrationExtent.WHOLE
@@ -150,7 +150,7 @@ class WarmStart:
         Yields:
             A sentence each.
         """
-        lines = (line for line in self.state.operators if line.keep is StateAction.COMPUTED)
+        lines = (line for line in self.state.operators if line.effect is RestoreEffect.COMPUTED)
         specs = [line.new for line in lines if line.new is not None and line.new.kind is StateKind.OPERATOR]
         places = AssumedHistory(self.history.places)
         yield from preview(self.side, specs, places, "as far as --until says, or as it goes when the command looks")
@@ -287,8 +287,8 @@ class WarmStart:
 def _line(spec: StateSpec) -> OperatorMigration:
     """The fate of a state in the savepoint of a job that has read all rows and kept nothing of them."""
     if spec.kind is StateKind.POSITIONS:
-        return OperatorMigration(StateAction.CARRIED, spec, spec, "")
-    return OperatorMigration(StateAction.BEGINS, spec, spec, "")
+        return OperatorMigration(RestoreEffect.RIGHT, spec, spec, "")
+    return OperatorMigration(RestoreEffect.EMPTY, spec, spec, "")
 
 
 def _is_of(config: Mapping[str, Any], spec: StateSpec) -> bool:

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateNamespace
-from airflow_flinkcompat.exec_graph.migration import Accept, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.migration import Accept, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, words
 from airflow_flinkcompat.migration.entries import (
@@ -198,7 +199,7 @@ class EntryJoin:
         named = {state.new.name: state for state in made.states}
         states = [named.get(state.name) for state in header.states]
         self._prefix, self._key = prefix, key_fields(made.new)
-        self._stored = made.keep is StateAction.REWRITTEN
+        self._stored = made.effect is RestoreEffect.REWRITTEN
         self._open_alone = made.stored_windows_are_open
         self._timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]
         self._states = states

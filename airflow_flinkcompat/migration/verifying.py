@@ -10,7 +10,8 @@ from functools import partial
 import mmh3
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
-from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
 from airflow_flinkcompat.migration.entries import (
     StoredKey,
@@ -82,8 +83,8 @@ def verify(
     wanted = {each.id: each for each in read_metadata(template).operators} if template else {}
     sums: dict[str, dict[str, str]] = {}
     for line in migration.of_savepoint({each.id for each in old.values() if each.has_state}):
-        computed = line.keep is StateAction.COMPUTED
-        if line.new is None or line.keep in (StateAction.IMPOSSIBLE, StateAction.BEGINS):
+        computed = line.effect is RestoreEffect.COMPUTED
+        if line.new is None or line.effect in (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.EMPTY):
             continue
         if line.old is None and not computed:
             continue
@@ -93,7 +94,7 @@ def verify(
         lists = _lists if before is None or before.parallelism <= after.parallelism else _elements
         if before is not None and lists(source, before) != lists(target, after):
             raise MigrationVerificationFailed(f"{line.new.name}: its state besides the keys differs")
-        kept = line if line.keep in (StateAction.REWRITTEN, StateAction.COMPUTED) else None
+        kept = line if line.effect in (RestoreEffect.REWRITTEN, RestoreEffect.COMPUTED) else None
         if kept is not None and template and _headers(target, after) - _headers(template, wanted[line.new.id]):
             raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
         if before is None or computed:

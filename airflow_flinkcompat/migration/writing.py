@@ -17,8 +17,8 @@ from upath import UPath
 
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
 from airflow_flinkcompat.migration.entries import entry_rewrites, key_change, merge_entries
@@ -138,7 +138,7 @@ def require_predicted_state(migration: Migration, savepoint: str) -> None:
 
 
 def _is_sink_that_begins(line: OperatorMigration) -> bool:
-    return line.keep is StateAction.BEGINS and line.old is not None and line.old.kind is StateKind.SINK
+    return line.effect is RestoreEffect.EMPTY and line.old is not None and line.old.kind is StateKind.SINK
 
 
 def require_rewritable(migration: Migration) -> None:
@@ -152,7 +152,7 @@ def require_rewritable(migration: Migration) -> None:
     """
     for line in migration.operators:
         layouts = [spec and spec.layout for spec in (line.old, line.new)]
-        if line.keep is StateAction.REWRITTEN:
+        if line.effect is RestoreEffect.REWRITTEN:
             old, new = (_predicted_header(each) for each in layouts if isinstance(each, StateLayout))
             key_change(line)
             entry_rewrites(line, old, new, 0)
@@ -249,15 +249,15 @@ class _Writing:
     def _matched(self, migration: Migration) -> Mapping[str, OperatorMigration]:
         """The lines by the identity of the new operator. Every state of the old savepoint is in one of them."""
         for line in migration.operators:
-            if line.keep is StateAction.IMPOSSIBLE:
+            if line.effect is RestoreEffect.NOT_MIGRATABLE:
                 raise NotMigratable(f"the state of {_name(line)} cannot be kept: {line.reason}")
-            if line.keep is StateAction.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
+            if line.effect is RestoreEffect.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
                 raise NotMigratable(f"what sink {line.old.name} has not committed would be lost")
         templates = {operator.id for operator in self._new.operators}
         taken = {}
         for line in migration.of_savepoint({each.id for each in self._old.values() if each.has_state}):
-            computed = line.keep is StateAction.COMPUTED
-            if line.keep in (StateAction.BEGINS, StateAction.DROPPED) or line.new is None:
+            computed = line.effect is RestoreEffect.COMPUTED
+            if line.effect in (RestoreEffect.EMPTY, RestoreEffect.DROPPED) or line.new is None:
                 continue
             if line.old is None and not computed:
                 continue
@@ -270,7 +270,7 @@ class _Writing:
         """Raises NotMigratable: state without a prediction is not stored as the new job stores it."""
         if line.old is None or line.new is None or not isinstance(line.old.layout, Unknown):
             return
-        if line.keep in (StateAction.CARRIED, StateAction.MOVED):
+        if line.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED):
             old, new = self._old[line.old.id], next(each for each in self._new.operators if each.id == line.new.id)
             stored, wanted = _serializers(old, self._source), _serializers(new, self._template)
             if stored and stored != wanted:
@@ -305,13 +305,13 @@ class _Writing:
         subtasks = self._lists(old, parallelism)
         state = replace(new, parallelism=parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
         keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
-        if made.keep is StateAction.COMPUTED:
+        if made.effect is RestoreEffect.COMPUTED:
             return self._computed(state, new, old, made, parallelism)
         if not keyed:
             if made.from_history:
                 raise NotMigratable(f"the savepoint holds no keyed state of {_name(made)}, beside which to compute")
             return state, {}
-        if made.keep is not StateAction.REWRITTEN and new.max_parallelism == old.max_parallelism:
+        if made.effect is not RestoreEffect.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
             return replace(state, subtasks=carried), {}
         widths = old.max_parallelism, new.max_parallelism
@@ -420,7 +420,7 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 def _in_full(made: OperatorMigration) -> OperatorMigration:
     """The same with where its parts come from, of an operator that is carried as it is to other key groups."""
-    if made.keep is StateAction.REWRITTEN:
+    if made.effect is RestoreEffect.REWRITTEN:
         return made
     layout = made.new.layout if made.new is not None else None
     if not isinstance(layout, StateLayout):

@@ -28,8 +28,8 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
-from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -78,7 +78,7 @@ class Ending:
     alone: str
     outcome: str
     kept: MigrationExtent
-    states: Mapping[str, StateAction]
+    states: Mapping[str, RestoreEffect]
     fault: str = ""
     runs: Runs = field(default_factory=lambda: Runs((), (), (), (), ()))
     entries: int = 0
@@ -125,14 +125,14 @@ def migrated(
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
     made, scripts = migration_of_plans(bench, old, new, versions)
-    states = {name: line.keep for line, name in zip(made.operators, _names(made), strict=True)}
+    states = {name: line.effect for line, name in zip(made.operators, _names(made), strict=True)}
     alone = change.alone
     ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
     if made.kept is MigrationExtent.NONE:
         refused = (
             each
             for each in MigrationReport.of(made).operators
-            if each.keep in (StateAction.IMPOSSIBLE, StateAction.DROPPED)
+            if each.effect in (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED)
         )
         return replace(ending, fault="; ".join(f"{each.operator} {each.state}" for each in refused))
     if not alone:

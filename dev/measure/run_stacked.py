@@ -30,7 +30,8 @@ from uuid import uuid4
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.history.known_history import history_spark
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
@@ -108,8 +109,8 @@ class _Bench:
     ) -> tuple[str, str]:
         """An outcome, and what is wrong."""
         if made.kept is MigrationExtent.NONE:
-            lost = (StateAction.IMPOSSIBLE, StateAction.DROPPED)
-            refused = (each for each in MigrationReport.of(made).operators if each.keep in lost)
+            lost = (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED)
+            refused = (each for each in MigrationReport.of(made).operators if each.effect in lost)
             return NOT_MIGRATABLE, "; ".join(f"{each.operator} {each.state}" for each in refused)
         target = f"{savepoint.folder}/migrated-{uuid4().hex}"
         template = self.flink.template(new)
@@ -134,7 +135,7 @@ class _Bench:
         runs = Runs(savepoint.printed, restored.rows or (), before, expected, self.flink.after_alone(new))
         runs = runs.without_fillers()
         # Only keys that became one are sent otherwise than by a run from scratch, where nothing begins.
-        if all(line.keeps and not (line.begun or line.merges or line.accepted) for line in made.operators):
+        if all(line.keeps and not (line.new_fields or line.merges or line.accepted) for line in made.operators):
             rows, wanted = runs.restored, runs.expected
             equal = net(rows) == net(wanted) or _same_by_key(new.script, rows, wanted)
             return (RIGHT, "") if equal else (WRONG, f"rows {sorted(rows)} and not {sorted(wanted)}")

@@ -14,8 +14,8 @@ from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migratio
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
-from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 
 CASE = Path(__file__).parents[1] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
 KAFKA = {
@@ -76,7 +76,7 @@ def source(made: Migration) -> OperatorMigration:
 )
 def test_positions_are_kept_of_the_same_place(other: Mapping[str, str]) -> None:
     made = migrated(KAFKA, {**KAFKA, **other})
-    assert (source(made).keep, made.kept) == (StateAction.CARRIED, MigrationExtent.PARTIAL)
+    assert (source(made).effect, made.kept) == (RestoreEffect.RIGHT, MigrationExtent.PARTIAL)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: 
     new = {**old, **other}
     made = migrated(old, new)
     line = source(made)
-    assert (line.keep, made.kept, made.refused) == (StateAction.IMPOSSIBLE, MigrationExtent.NONE, True)
+    assert (line.effect, made.kept, made.refused) == (RestoreEffect.NOT_MIGRATABLE, MigrationExtent.NONE, True)
     assert line.reason.startswith(says)
     assert "begin it anew with --restart-source orders, in a DAG with source-moved in check.accept" in line.reason
     for anew in (migrated(old, new, "orders"), migrated(old, new, accepted=(Accept.SOURCE_MOVED,))):
-        assert (source(anew).keep, anew.kept, anew.refused) == (StateAction.BEGINS, MigrationExtent.PARTIAL, False)
+        assert (source(anew).effect, anew.kept, anew.refused) == (RestoreEffect.EMPTY, MigrationExtent.PARTIAL, False)
 
 
 def test_only_what_moved_begins_anew_by_itself() -> None:
     made = migrated(KAFKA, {**KAFKA, "scan.startup.mode": "latest-offset"}, accepted=(Accept.SOURCE_MOVED,))
-    assert source(made).keep is StateAction.CARRIED
+    assert source(made).effect is RestoreEffect.RIGHT
 
 
 AVRO_FILES = {"connector": "filesystem", "path": "/a", "format": "avro"}
@@ -125,7 +125,7 @@ def test_a_column_of_another_name_is_the_same_where_rows_say_no_names(
     options: Mapping[str, str], begun: tuple[str, ...]
 ) -> None:
     made = migrated(options, options, price=True)
-    assert [line.begun for line in made.operators if line.keep is StateAction.REWRITTEN] == [begun]
+    assert [line.new_fields for line in made.operators if line.effect is RestoreEffect.REWRITTEN] == [begun]
 
 
 @pytest.mark.parametrize(
@@ -150,23 +150,23 @@ def test_a_source_that_is_not_there() -> None:
 
 
 def test_a_source_of_another_name_is_the_same_by_its_options() -> None:
-    assert source(migrated(KAFKA, KAFKA, name="purchases")).keep is StateAction.CARRIED
+    assert source(migrated(KAFKA, KAFKA, name="purchases")).effect is RestoreEffect.RIGHT
     moved = source(migrated(KAFKA, {**KAFKA, "topic": "clicks"}, name="purchases"))
-    assert (moved.keep, moved.reason.partition(",")[0]) == (StateAction.IMPOSSIBLE, "topic changed")
+    assert (moved.effect, moved.reason.partition(",")[0]) == (RestoreEffect.NOT_MIGRATABLE, "topic changed")
     told = migrated(KAFKA, {**KAFKA, "topic": "clicks"}, name="purchases", renamed={"purchases": "orders"})
-    assert source(told).keep is StateAction.IMPOSSIBLE, "its name is not what changed"
+    assert source(told).effect is RestoreEffect.NOT_MIGRATABLE, "its name is not what changed"
 
 
 def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
-    assert source(migrated(None, None)).keep is StateAction.CARRIED
+    assert source(migrated(None, None)).effect is RestoreEffect.RIGHT
     line = source(migrated(None, None, name="purchases"))
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert line.reason == (
         "it is another table than orders; where it is the same, say --source-renamed orders=purchases, or begin it "
         "anew with --restart-source purchases, in a DAG with source-moved in check.accept"
     )
     told = migrated(None, None, name="purchases", renamed={"purchases": "orders"})
-    assert source(told).keep is StateAction.CARRIED
+    assert source(told).effect is RestoreEffect.RIGHT
 
 
 @pytest.mark.parametrize("renamed", [{"purchases": "order"}, {"purchase": "orders"}])
@@ -178,19 +178,19 @@ def test_a_renamed_source_that_is_not_there(renamed: Mapping[str, str]) -> None:
 @pytest.mark.parametrize(
     ("connectors", "kept", "refused"),
     [
-        (("filesystem", "filesystem"), StateAction.CARRIED, False),
-        (("kafka", "kafka"), StateAction.CARRIED, False),
-        (("filesystem", "kafka"), StateAction.BEGINS, True),
-        (("print", "filesystem"), StateAction.BEGINS, True),
+        (("filesystem", "filesystem"), RestoreEffect.RIGHT, False),
+        (("kafka", "kafka"), RestoreEffect.RIGHT, False),
+        (("filesystem", "kafka"), RestoreEffect.EMPTY, True),
+        (("print", "filesystem"), RestoreEffect.EMPTY, True),
     ],
 )
 def test_what_a_sink_has_not_committed_is_its_own_connectors(
-    connectors: tuple[str, str], kept: StateAction, refused: bool
+    connectors: tuple[str, str], kept: RestoreEffect, refused: bool
 ) -> None:
     """Another connector would pass over what the former one has stored, and its rows would be lost."""
     made = migrated(KAFKA, KAFKA, sinks=connectors)
     (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
-    assert (line.keep, made.refused) == (kept, refused)
+    assert (line.effect, made.refused) == (kept, refused)
 
 
 @pytest.mark.parametrize("connectors", [("jdbc", "jdbc"), ("print", "jdbc"), ("jdbc", "blackhole")])
@@ -207,17 +207,19 @@ BROKERS = {"topic": "sums", "properties.bootstrap.servers": "one:9092", "format"
 @pytest.mark.parametrize(
     ("connector", "other", "kept"),
     [
-        ("kafka", {"topic": "others"}, StateAction.CARRIED),
-        ("kafka", {"properties.linger.ms": "5"}, StateAction.CARRIED),
-        ("kafka", {"nobody.knows": "1"}, StateAction.BEGINS),
+        ("kafka", {"topic": "others"}, RestoreEffect.RIGHT),
+        ("kafka", {"properties.linger.ms": "5"}, RestoreEffect.RIGHT),
+        ("kafka", {"nobody.knows": "1"}, RestoreEffect.EMPTY),
         (
             "kafka",
             {"properties.bootstrap.servers": "two:9092", "sink.delivery-guarantee": "exactly-once"},
-            StateAction.BEGINS,
+            RestoreEffect.EMPTY,
         ),
     ],
 )
-def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping[str, str], kept: StateAction) -> None:
+def test_what_a_sink_has_begun_stays_at_its_place(
+    connector: str, other: Mapping[str, str], kept: RestoreEffect
+) -> None:
     """Transactions that are not committed are asked for at the brokers that the new script names."""
     exactly = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "x"}
     both = {**BROKERS, **(exactly if "sink.delivery-guarantee" in other else {})}
@@ -227,7 +229,7 @@ def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping
     )
     made = migrated(KAFKA, KAFKA, sinks=(old.removesuffix("'"), new.removesuffix("'")))
     (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
-    assert (line.keep, made.refused) == (kept, kept is not StateAction.CARRIED)
+    assert (line.effect, made.refused) == (kept, kept is not RestoreEffect.RIGHT)
 
 
 @pytest.mark.parametrize(("format", "gone"), [("csv", set()), ("json", {"SUM(b)"})])
@@ -244,7 +246,7 @@ def test_rows_without_names_say_by_place_which_column_is_meant(format: str, gone
             plan = json.dumps(written)
         plans.append((read_plan(plan),))
     (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
-    assert {metric for line in made.operators for metric in line.lost} == gone
+    assert {metric for line in made.operators for metric in line.dropped_fields} == gone
 
 
 def test_a_function_that_was_registered_keeps_what_nobody_measured() -> None:
@@ -256,6 +258,6 @@ def test_a_function_that_was_registered_keeps_what_nobody_measured() -> None:
         plans.append((read_plan(re.sub(r'"internalName" ?: "\$MAX\$1"', registered, plan)),))
     (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
     assert made.kept is MigrationExtent.NONE
-    assert [line.reason for line in made.operators if line.keep is StateAction.IMPOSSIBLE] == [
+    assert [line.reason for line in made.operators if line.effect is RestoreEffect.NOT_MIGRATABLE] == [
         "what middle keeps was not measured"
     ]

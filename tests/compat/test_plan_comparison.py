@@ -20,7 +20,6 @@ from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, diff_plans
-from airflow_flinkcompat.exec_graph.migration import StateAction
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.measured import RIGHT
@@ -467,7 +466,7 @@ def test_values_of_another_time_zone_do_not_go_on(time: str, kept: str) -> None:
     old, new = Side(script, {ZONED: "UTC"}, engine="flink"), Side(script, {ZONED: "Asia/Tokyo"}, engine="flink")
     (made,) = migrations(old, new, _equal())
     assert made.kept == kept
-    reasons = [line.reason for line in made.operators if line.keep is StateAction.IMPOSSIBLE]
+    reasons = [line.reason for line in made.operators if line.effect is RestoreEffect.NOT_MIGRATABLE]
     assert reasons == (
         [] if kept == "whole" else ["table.local-time-zone is another one, in which values that are stored were made"]
     )
@@ -540,6 +539,6 @@ def test_where_chaining_is_off_every_operator_has_another_id() -> None:
     off = Side(TABLE + QUERY, {"pipeline.operator-chaining.enabled": "false"}, engine="flink")
     (made,) = migrations(Side(TABLE + QUERY, engine="flink"), off, _equal())
     assert made.kept == "whole"
-    moved = [line for line in made.operators if line.keep is StateAction.MOVED]
+    moved = [line for line in made.operators if line.effect is RestoreEffect.MOVED]
     assert moved
     assert all(line.old and line.new and line.old.id != line.new.id for line in moved)

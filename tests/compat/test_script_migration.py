@@ -18,7 +18,8 @@ from airflow_flinkcompat.compat.migration_report import MigratedOperator, Migrat
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.script_migration import script_migration
-from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from tests.measured_plans import pairs, planned
 from tests.planning import local_planner, read
 
@@ -46,11 +47,11 @@ def told(migration: Migration, *, named: bool = True) -> tuple[MigrationExtent, 
     lines = [
         (
             each.operator.removeprefix("global-"),
-            StateAction.CARRIED if each.keep is StateAction.MOVED else each.keep,
+            RestoreEffect.RIGHT if each.effect is RestoreEffect.MOVED else each.effect,
             each.reason,
             *(
                 sorted(name.partition("(")[0] for name in names) if named else len(names)
-                for names in (each.keeps, each.begins, each.gone)
+                for names in (each.keeps, each.begins, each.dropped_keys)
             ),
         )
         for each in MigrationReport.of(migration).operators
@@ -234,7 +235,7 @@ def test_a_sink_at_another_place_beside_a_new_metric(place: str, kept: str) -> N
     found = script_migration(Change(*changed))
     assert found is not None
     *_, written = MigrationReport.of(found).operators
-    assert written.keep.value.startswith(kept)
+    assert written.effect.value.startswith(kept)
 
 
 def test_what_a_migration_does_not_see() -> None:
@@ -250,8 +251,8 @@ def test_what_a_migration_does_not_see() -> None:
 def test_another_condition_is_seen_where_all_state_is_computed_without_the_stored_one(kept: str, seen: bool) -> None:
     report = check(*sides(TABLE + OLD, TABLE + OLD.replace("GROUP BY", "WHERE amount > 3 GROUP BY")))
     assert [each.rule for each in report.unseen] == ["filter-below-state"]
-    operators = (MigratedOperator("group-aggregate", StateAction.COMPUTED, ""),)
+    operators = (MigratedOperator("group-aggregate", RestoreEffect.COMPUTED, ""),)
     computed = replace(report, migration=MigrationReport(MigrationExtent(kept), operators))
     assert (computed.unseen == ()) is seen
-    carried = (MigratedOperator("group-aggregate", StateAction.CARRIED, ""),)
+    carried = (MigratedOperator("group-aggregate", RestoreEffect.RIGHT, ""),)
     assert replace(report, migration=MigrationReport(MigrationExtent.WHOLE, carried)).unseen == report.unseen

@@ -68,7 +68,7 @@ def test_what_is_read_wrong_or_refused_is_never_said_to_be_carried_whole_under_t
             continue
         found = kept(name)
         if pairs()[name].outcome != "restored_right" and found.kept == "whole":
-            assert any(each.keep != "carried as it is" for each in found.operators), name
+            assert any(each.effect is not RestoreEffect.RIGHT for each in found.operators), name
 
 
 def kept(name: str) -> Migration:

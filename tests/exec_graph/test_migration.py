@@ -12,8 +12,8 @@ import pytest
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import Unknown
-from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, migration
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_diff import kept
 from tests.exec_graph.test_layouts import SINKS
@@ -28,7 +28,7 @@ def plan(name: str) -> CompiledPlan:
 
 
 def rewritten(name: str) -> OperatorMigration:
-    (found,) = (each for each in kept(name).operators if each.keep is StateAction.REWRITTEN)
+    (found,) = (each for each in kept(name).operators if each.effect is RestoreEffect.REWRITTEN)
     return found
 
 
@@ -37,20 +37,20 @@ def test_a_job_keeps_all_of_itself(name: str) -> None:
     symbols = Symbols()
     same = migration(*(job_state(compiled_state(plan(name), symbols, {}, SINKS), symbols) for _ in range(2)))
     assert same.kept is MigrationExtent.WHOLE
-    assert {each.keep for each in same.operators} == {StateAction.CARRIED}
+    assert {each.effect for each in same.operators} == {RestoreEffect.RIGHT}
 
 
 def test_a_metric_that_is_added_begins_and_the_others_go_on() -> None:
     found = rewritten("w-add-agg-front")
-    assert found.begun
-    assert not found.lost
-    assert [source for state in found.states for source in state.fields].count(None) == len(found.begun)
+    assert found.new_fields
+    assert not found.dropped_fields
+    assert [source for state in found.states for source in state.fields].count(None) == len(found.new_fields)
     assert kept("w-add-agg-front").kept is MigrationExtent.PARTIAL
 
 
 def test_metrics_in_another_order_are_kept_whole() -> None:
     found = rewritten("g-reorder")
-    assert (found.begun, found.lost) == ((), ())
+    assert (found.new_fields, found.dropped_fields) == ((), ())
     assert found.states[0].fields != tuple(range(len(found.states[0].fields)))
     assert kept("g-reorder").kept is MigrationExtent.WHOLE
 
@@ -63,14 +63,14 @@ def test_keys_in_another_order_are_kept_whole() -> None:
 def test_a_key_that_goes_is_named() -> None:
     found = rewritten("ga-key-del")
     assert found.merges
-    assert found.lost == ("d",)
+    assert found.dropped_fields == ("d",)
     assert kept("ga-key-del").kept is MigrationExtent.PARTIAL
 
 
 def test_a_metric_that_goes_is_named() -> None:
     found = rewritten("g-del-agg")
-    assert found.lost
-    assert not found.begun
+    assert found.dropped_fields
+    assert not found.new_fields
     assert kept("g-del-agg").kept is MigrationExtent.PARTIAL
 
 
@@ -85,21 +85,21 @@ def test_a_metric_that_goes_is_named() -> None:
 def test_what_cannot_be_kept_says_why(name: str, reason: str) -> None:
     found = kept(name)
     assert found.kept is MigrationExtent.NONE
-    (lost,) = (each for each in found.operators if each.keep is StateAction.IMPOSSIBLE)
+    (lost,) = (each for each in found.operators if each.effect is RestoreEffect.NOT_MIGRATABLE)
     assert reason in lost.reason
 
 
 def test_an_identity_that_moves_costs_nothing() -> None:
     found = kept("ms-two-sources-reorder")
     assert found.kept is MigrationExtent.WHOLE
-    assert StateAction.MOVED in {each.keep for each in found.operators}
+    assert RestoreEffect.MOVED in {each.effect for each in found.operators}
 
 
 def test_another_table_is_another_source() -> None:
     found = kept("ua-replace")
     assert found.kept is not MigrationExtent.WHOLE
-    assert {StateAction.BEGINS, StateAction.DROPPED} <= {
-        each.keep
+    assert {RestoreEffect.EMPTY, RestoreEffect.DROPPED} <= {
+        each.effect
         for each in found.operators
         if StateKind.POSITIONS in {each.old and each.old.kind, each.new and each.new.kind}
     }
@@ -118,7 +118,7 @@ def test_calls_that_share_a_distinct_keep_their_order() -> None:
     (line,) = (
         each
         for each in migration(job(old, symbols), job(new, symbols)).operators
-        if each.keep is StateAction.IMPOSSIBLE
+        if each.effect is RestoreEffect.NOT_MIGRATABLE
     )
     assert line.reason == "other metrics share the distinct values of c"
 
@@ -147,7 +147,7 @@ def test_readers_of_one_table_do_not_take_each_others_positions() -> None:
     (old,), (new,) = (map(of_one_table, side) for side in written("ms-two-sources-reorder"))
     symbols = Symbols()
     found = migration(job(old, symbols), job(new, symbols))
-    reasons = {each.reason for each in found.operators if each.keep is StateAction.IMPOSSIBLE}
+    reasons = {each.reason for each in found.operators if each.effect is RestoreEffect.NOT_MIGRATABLE}
     assert reasons == {"its table is read several times, and which source has which positions is not known"}
     assert migration(job(old, symbols), job(old, symbols)).kept is MigrationExtent.WHOLE
 
@@ -171,8 +171,8 @@ def test_a_query_that_comes_does_not_take_what_another_one_has_kept() -> None:
         for edge in old["edges"]
     ]
     found = migration(job(old, symbols), job(new, symbols))
-    keeps = [each.keep for each in found.operators if each.new is not None and each.new.name == "group-aggregate"]
-    assert (keeps, found.kept) == ([StateAction.MOVED, StateAction.BEGINS], MigrationExtent.PARTIAL)
+    keeps = [each.effect for each in found.operators if each.new is not None and each.new.name == "group-aggregate"]
+    assert (keeps, found.kept) == ([RestoreEffect.MOVED, RestoreEffect.EMPTY], MigrationExtent.PARTIAL)
 
 
 def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:
@@ -181,12 +181,12 @@ def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:
         job_state(compiled_state(plan(f"2.3/{name}"), symbols, {}, SINKS), symbols)
         for name in ("retracting-sum", "retracting-numbers")
     )
-    reasons = [each.reason for each in migration(old, new).operators if each.keep is StateAction.IMPOSSIBLE]
+    reasons = [each.reason for each in migration(old, new).operators if each.effect is RestoreEffect.NOT_MIGRATABLE]
     assert reasons, "the upper aggregation cannot be kept"
 
 
 def test_an_operator_that_comes_above_one_that_goes_on_would_lack_its_rows_of_before() -> None:
-    (line,) = (each for each in kept("rj-third-add").operators if each.keep is StateAction.IMPOSSIBLE)
+    (line,) = (each for each in kept("rj-third-add").operators if each.effect is RestoreEffect.NOT_MIGRATABLE)
     assert line.old is None
     assert line.reason == "it would begin empty, and never see what join handed on before"
     assert kept("rj-third-add").kept is MigrationExtent.NONE
@@ -194,5 +194,9 @@ def test_an_operator_that_comes_above_one_that_goes_on_would_lack_its_rows_of_be
 
 def test_positions_are_kept_of_a_job_that_keeps_nothing_else() -> None:
     found = kept("ua-stateless-remove")
-    assert [each.keep for each in found.operators] == [StateAction.CARRIED, StateAction.CARRIED, StateAction.DROPPED]
+    assert [each.effect for each in found.operators] == [
+        RestoreEffect.RIGHT,
+        RestoreEffect.RIGHT,
+        RestoreEffect.DROPPED,
+    ]
     assert found.kept is MigrationExtent.PARTIAL

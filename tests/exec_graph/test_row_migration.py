@@ -11,8 +11,8 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored, Unknown
-from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, migration
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes.accumulators import PlannedCall, accumulated
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.rewriting import key_places
@@ -24,11 +24,13 @@ from tests.savepoint.savepoints import FOLDER
 A, B, C = (StateField("BIGINT", name, name, begins=Begins.NULL) for name in "abc")
 
 
-def operator(*fields: StateField, form: str = "row", retracting: bool = False, unverified: str = "") -> StateSpec:
+def operator(
+    *fields: StateField, form: str = "row", retracting: bool = False, unmeasured_properties: str = ""
+) -> StateSpec:
     sort_key = Stored("row", (A,)) if form != "row" else None
     kind = KeyedStateKind.VALUE if form == "row" else KeyedStateKind.MAP
     layout = StateLayout((A,), (NamedState("rows", kind, Stored(form, fields), sort_key, retracting=retracting),))
-    return StateSpec(StateKind.OPERATOR, "rank", "1" * 32, layout, "of these rows", unverified)
+    return StateSpec(StateKind.OPERATOR, "rank", "1" * 32, layout, "of these rows", unmeasured_properties)
 
 
 def made(old: StateSpec, new: StateSpec) -> OperatorMigration:
@@ -49,9 +51,9 @@ def test_columns_are_carried_by_what_they_mean(
     form: str, old: tuple[StateField, ...], new: tuple[StateField, ...], places: tuple[int | None, ...]
 ) -> None:
     line = made(operator(*old, form=form), operator(*new, form=form))
-    assert line.keep is StateAction.REWRITTEN
+    assert line.effect is RestoreEffect.REWRITTEN
     assert [state.fields for state in line.states] == [places]
-    assert line.begun == tuple(each.words for each, place in zip(new, places, strict=True) if place is None)
+    assert line.new_fields == tuple(each.words for each, place in zip(new, places, strict=True) if place is None)
 
 
 @pytest.mark.parametrize(
@@ -61,18 +63,18 @@ def test_columns_are_carried_by_what_they_mean(
         (operator(A), operator(A, replace(B, begins=None)), "b takes no NULL"),
         (operator(A, retracting=True), operator(A, B, retracting=True), "rows that are taken back have b"),
         (operator(A, B), operator(A, B, form="List<row>"), "laid out otherwise"),
-        (operator(A, B), operator(A, unverified="another N"), "laid out otherwise"),
+        (operator(A, B), operator(A, unmeasured_properties="another N"), "laid out otherwise"),
     ],
 )
 def test_what_would_be_read_wrong_is_refused(old: StateSpec, new: StateSpec, reason: str) -> None:
     line = made(old, new)
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert reason in line.reason
 
 
 def test_a_column_may_go_where_rows_are_taken_back() -> None:
     line = made(operator(A, B, retracting=True), operator(A, retracting=True))
-    assert (line.keep, line.lost) == (StateAction.REWRITTEN, ("b",))
+    assert (line.effect, line.dropped_fields) == (RestoreEffect.REWRITTEN, ("b",))
 
 
 # --- joins: rows of both sides, by a unique key or counted ------------------------------------------------------------
@@ -110,9 +112,9 @@ def test_rows_of_a_side_are_carried_by_their_columns(
     old: NamedState, new: NamedState, places: tuple[int | None, ...]
 ) -> None:
     line = made(join(old), join(new))
-    assert line.keep is StateAction.REWRITTEN
+    assert line.effect is RestoreEffect.REWRITTEN
     assert [state.fields for state in line.states] == [places, (0,)]
-    assert line.lost == tuple(field.words for field in old.row if field not in new.row)
+    assert line.dropped_fields == tuple(field.words for field in old.row if field not in new.row)
 
 
 LONG_DECIMAL, NANOS = (
@@ -137,7 +139,7 @@ LONG_DECIMAL, NANOS = (
 )
 def test_sides_that_would_be_read_wrong_are_refused(old: NamedState, new: NamedState, reason: str) -> None:
     line = made(join(old), join(new))
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert reason in line.reason
 
 
@@ -189,7 +191,7 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
     old: StateSpec, new: StateSpec, begun: tuple[str, ...], lost: tuple[str, ...]
 ) -> None:
     line = made(old, new)
-    assert (line.keep, line.begun, line.lost) == (StateAction.REWRITTEN, begun, lost)
+    assert (line.effect, line.new_fields, line.dropped_fields) == (RestoreEffect.REWRITTEN, begun, lost)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
 )
 def test_a_call_that_would_be_computed_wrong_is_refused(old: StateSpec, new: StateSpec, reason: str) -> None:
     line = made(old, new)
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert reason in line.reason
 
 
@@ -221,24 +223,24 @@ def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None
         for function in ("COUNT", "SUM0")
     )
     old, new = over((count,), (A, B), bounded=False), over((count, total), (A, B), bounded=False)
-    assert made(old, new).keep is StateAction.REWRITTEN
-    line = made(old, replace(new, jointly_used=frozenset({frozenset({("COUNT", "b"), ("SUM0", "b")})})))
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert made(old, new).effect is RestoreEffect.REWRITTEN
+    line = made(old, replace(new, co_dependent_calls=frozenset({frozenset({("COUNT", "b"), ("SUM0", "b")})})))
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert "would go on" in line.reason
 
 
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"filtering": frozenset("b")}, "b, which would start empty, decides which results continue"),
-        ({"jointly_used": frozenset({frozenset("ab")})}, "a metric is computed of a, which would go on, and b"),
-        ({"jointly_used": frozenset({frozenset("a"), frozenset("b")})}, ""),
+        ({"having_calls": frozenset("b")}, "b, which would start empty, decides which results continue"),
+        ({"co_dependent_calls": frozenset({frozenset("ab")})}, "a metric is computed of a, which would go on, and b"),
+        ({"co_dependent_calls": frozenset({frozenset("a"), frozenset("b")})}, ""),
     ],
 )
 def test_a_column_that_begins_with_null_decides_nothing(told: dict[str, frozenset[object]], reason: str) -> None:
     """Rows stored before have NULL there, which a condition or a computed output would take for a value."""
     line = made(operator(A), replace(operator(A, B), **told))  # type: ignore[arg-type]
-    assert (line.keep is StateAction.IMPOSSIBLE) == bool(reason)
+    assert (line.effect is RestoreEffect.NOT_MIGRATABLE) == bool(reason)
     assert reason in line.reason
 
 
@@ -250,9 +252,9 @@ def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -
         lower = replace(operator(A, B), name="group-aggregate", id=graph.ids[1])
         return ExecGraph((graph,), (lower, upper) if lower_too else (upper,))
 
-    assert {line.keep for line in migration(job(True), job(True)).operators} == {StateAction.CARRIED}
+    assert {line.effect for line in migration(job(True), job(True)).operators} == {RestoreEffect.RIGHT}
     begins, above = migration(job(False), job(True)).operators
-    assert (begins.keep, above.keep) == (StateAction.BEGINS, StateAction.IMPOSSIBLE)
+    assert (begins.effect, above.effect) == (RestoreEffect.EMPTY, RestoreEffect.NOT_MIGRATABLE)
     assert above.reason == "it has gathered what group-aggregate hands on, which begins empty below it"
 
 
@@ -294,7 +296,7 @@ def test_what_an_over_computes_is_told_by_its_plan() -> None:
     symbols = Symbols()
     specs = job_state(compiled_state(new[0], symbols, {}, frozenset()), symbols).specs
     (spec,) = (each for each in specs if each.name == "over-aggregate")
-    functions = {frozenset(function for function, _ in calls) for calls in spec.jointly_used}
+    functions = {frozenset(function for function, _ in calls) for calls in spec.co_dependent_calls}
     assert functions >= {frozenset({"COUNT", "SUM0"})}
 
 
@@ -312,15 +314,17 @@ def test_a_constant_of_an_over_is_what_it_is_and_not_where_it_stands() -> None:
         return job_state(compiled_state(replace(plan, nodes=tuple(nodes)), symbols, {}, frozenset()), symbols)
 
     symbols = Symbols()
-    assert {line.keep for line in migration(with_sum_of(2), with_sum_of(2)).operators} == {StateAction.CARRIED}
+    assert {line.effect for line in migration(with_sum_of(2), with_sum_of(2)).operators} == {RestoreEffect.RIGHT}
     (line,) = (each for each in migration(with_sum_of(2), with_sum_of(3)).operators if each.new and each.new.layout)
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert line.reason == "SUM(3) never counted the rows that leave the frame, and they would be taken from it"
 
 
 def of_sinks(*told: tuple[tuple[StateField, ...], str, str]) -> ExecGraph:
     """A job with such an operator for each sink; the last word is a property that nobody verified."""
-    specs = (replace(operator(*fields, unverified=more), sinks=frozenset({sink})) for fields, sink, more in told)
+    specs = (
+        replace(operator(*fields, unmeasured_properties=more), sinks=frozenset({sink})) for fields, sink, more in told
+    )
     return ExecGraph((), tuple(replace(spec, id=f"{place:032}") for place, spec in enumerate(specs)))
 
 
@@ -349,7 +353,7 @@ def test_an_operator_goes_on_from_what_its_own_sinks_have_had(
     taken: list[str | None],
 ) -> None:
     found = [line for line in migration(of_sinks(*old), of_sinks(*new)).operators if line.new is not None]
-    told = [line.old and {*line.old.sinks, line.old.unverified} for line in found]
+    told = [line.old and {*line.old.sinks, line.old.unmeasured_properties} for line in found]
     assert all(each is None if name is None else name in (each or ()) for each, name in zip(told, taken, strict=True))
 
 
@@ -358,9 +362,9 @@ def test_sources_of_one_table_go_on_by_their_ids_alone() -> None:
         return ExecGraph((), tuple(StateSpec(StateKind.POSITIONS, "t", id, meaning="t") for id in ids))
 
     same = migration(sources("a", "b"), sources("b", "a"))
-    assert [(line.keep, line.old and line.old.id) for line in same.operators] == [
-        (StateAction.CARRIED, "b"),
-        (StateAction.CARRIED, "a"),
+    assert [(line.effect, line.old and line.old.id) for line in same.operators] == [
+        (RestoreEffect.RIGHT, "b"),
+        (RestoreEffect.RIGHT, "a"),
     ]
     for old, new in (
         (sources("a"), sources("a", "b")),

@@ -12,7 +12,7 @@ import pytest
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.migration import StateAction
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.source import scanned
 from airflow_flinkcompat.exec_graph.streams import passed_on
@@ -135,8 +135,8 @@ def test_above_a_join_that_hands_on_other_rows_nothing_is_carried(
         next(node for node in found["nodes"] if "joinSpec" in node)["joinSpec"] |= join
         return json.dumps(found)
 
-    kept = {line.new.name: line.keep for line in migration_of(plan(before), plan(after)).operators if line.new}
-    assert kept["group-aggregate"] is StateAction.IMPOSSIBLE
+    kept = {line.new.name: line.effect for line in migration_of(plan(before), plan(after)).operators if line.new}
+    assert kept["group-aggregate"] is RestoreEffect.NOT_MIGRATABLE
 
 
 @pytest.mark.parametrize(

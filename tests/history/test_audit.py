@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.migration import Accept, Migration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.history import KnownHistory, computing, sources
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.state_rows import StateQuery
@@ -144,7 +144,7 @@ def test_timers_tell_what_was_sent_by_their_own_clock(before: str, after: str, t
     assert before in new.script
     old = Side(new.script.replace(before, after) if before else new.script, new.settings, engine="flink")
     lines = (
-        replace(line, keep=StateAction.IMPOSSIBLE) if line.new and line.new.kind is StateKind.OPERATOR else line
+        replace(line, effect=RestoreEffect.NOT_MIGRATABLE) if line.new and line.new.kind is StateKind.OPERATOR else line
         for line in migration_of(plan, plan).operators
     )
     found, reasons = KnownHistory({"orders": ""}).extend(Migration(tuple(lines)), new, old)

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError
-from airflow_flinkcompat.exec_graph.migration import Migration, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.migration import NotMigratable
 from dev.measure.pair_runner import PairRunner
@@ -26,7 +27,7 @@ LEAST = 150
 """How many of them history makes whole."""
 UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
 _PLACE = re.compile(r"file://\w*/")
-_WHOLE = {StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN, StateAction.COMPUTED}
+_WHOLE = {RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.REWRITTEN, RestoreEffect.COMPUTED}
 
 
 def load_measured() -> Iterator[Pair]:
@@ -50,7 +51,7 @@ def whole() -> list[str]:
 def is_whole(change: Migration) -> bool:
     """Whether history adds something, and nothing begins empty."""
     lines = [line for line in change.operators if line.new is not None]
-    kept = all(line.keep in _WHOLE and not (line.begun or line.accepted) for line in lines)
+    kept = all(line.effect in _WHOLE and not (line.new_fields or line.accepted) for line in lines)
     return kept and not change.refused and any(line.from_history for line in lines)
 
 

@@ -7,8 +7,8 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.queries import state_query
@@ -82,10 +82,10 @@ def test_how_far_time_has_come_in_a_new_table_is_not_told() -> None:
 def test_a_source_for_which_there_is_nothing_goes_on_behind_its_rows() -> None:
     """One that begins anew on request has a place, at which it began before."""
     new, anew = (StateSpec(StateKind.POSITIONS, f"`default_catalog`.`db`.`{name}`", name) for name in ("new", "anew"))
-    begun = [OperatorMigration(StateAction.BEGINS, old, spec, "") for old, spec in ((None, new), (anew, anew))]
+    begun = [OperatorMigration(RestoreEffect.EMPTY, old, spec, "") for old, spec in ((None, new), (anew, anew))]
     found = Migration(tuple(begun))
     assert [*new_sources(found)] == ["new"]
     made = behind_their_rows(found, ["new", "anew"])
-    assert [line.keep for line in made.operators] == [StateAction.COMPUTED, StateAction.BEGINS]
+    assert [line.effect for line in made.operators] == [RestoreEffect.COMPUTED, RestoreEffect.EMPTY]
     assert behind_their_rows(found, []) == found
     assert behind_their_rows(Migration(tuple(begun[:1])), ["new"]).kept is MigrationExtent.WHOLE

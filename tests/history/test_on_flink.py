@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
-from airflow_flinkcompat.exec_graph.migration import Migration, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.history import KnownHistory, WarmStart
 from airflow_flinkcompat.history.sources import Until
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -119,7 +120,7 @@ def in_folder(script: str, folder: Path) -> str:
 def told(change: Migration) -> str:
     """What is computed, as a case says it, of each operator."""
     lines = (each for each in change.operators if each.from_history)
-    return "; ".join("all" if line.keep is StateAction.COMPUTED else ", ".join(line.computed) for line in lines)
+    return "; ".join("all" if line.effect is RestoreEffect.COMPUTED else ", ".join(line.computed) for line in lines)
 
 
 def kept(old: Side, new: Side, bench: PairRunner) -> Migration:

@@ -11,7 +11,8 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.history import KnownHistory, known_history
 from airflow_flinkcompat.history.table_rows import LONG_AGO
@@ -39,7 +40,7 @@ def computed(number: str) -> OperatorMigration:
     layout = operator_layout(operator, Symbols())
     assert isinstance(layout, StateLayout)
     spec = spec_of(SIDE, operator, layout, number)
-    return OperatorMigration(StateAction.COMPUTED, spec, spec, "", from_history=True)
+    return OperatorMigration(RestoreEffect.COMPUTED, spec, spec, "", from_history=True)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
-from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction, with_history
-from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration, with_history
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import Differences, EntryJoin, HistoryDiffers
 from airflow_flinkcompat.savepoint.binary import write_int
@@ -133,7 +133,7 @@ def test_older_windows_that_history_alone_has_were_sent_before() -> None:
 
 
 def test_parts_of_one_window_are_put_together() -> None:
-    whole = EntryJoin(replace(line(), keep=StateAction.COMPUTED), header(), 1)
+    whole = EntryJoin(replace(line(), effect=RestoreEffect.COMPUTED), header(), 1)
     assert whole.entries([], [entry("x", 20, 4, 3), entry("x", 3, 1, 8)]) == [entry("x", 23, 5, 8)]
 
 
@@ -149,18 +149,18 @@ def test_history_takes_the_place_of_what_begins_and_of_what_cannot_be_kept() -> 
     found = change(ADDED)
     told = with_history(found, lambda spec: True)
     (new,) = (each for each in told.operators if each.from_history)
-    assert (new.keep, new.begun, new.computed) == (StateAction.REWRITTEN, (), ("MAX(d)",))
+    assert (new.effect, new.new_fields, new.computed) == (RestoreEffect.REWRITTEN, (), ("MAX(d)",))
     assert with_history(found, lambda spec: False) == found
     impossible = replace(
         found,
         operators=tuple(
-            OperatorMigration(StateAction.IMPOSSIBLE, each.old, each.new, "its windows are longer")
+            OperatorMigration(RestoreEffect.NOT_MIGRATABLE, each.old, each.new, "its windows are longer")
             if each.new and each.new.kind is StateKind.OPERATOR
             else each
             for each in found.operators
         ),
     )
     (whole,) = (each for each in with_history(impossible, lambda spec: True).operators if each.from_history)
-    assert (whole.keep, whole.computed) == (StateAction.COMPUTED, ("SUM(b)", "COUNT(*)", "MAX(d)"))
+    assert (whole.effect, whole.computed) == (RestoreEffect.COMPUTED, ("SUM(b)", "COUNT(*)", "MAX(d)"))
     assert with_history(impossible, lambda spec: True).kept == "whole"
     assert impossible.kept == "none"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.migration.entries import merge_entries
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
@@ -29,7 +30,7 @@ def test_a_distinct_count_may_begin_where_a_key_goes() -> None:
     aggregation["outputType"] = "ROW<`a` VARCHAR(2147483647), `EXPR$2` BIGINT, `EXPR$3` BIGINT NOT NULL>"
     made = migration_of(old, json.dumps(plan))
     assert made.kept is MigrationExtent.PARTIAL
-    (line,) = (each for each in made.operators if each.keep is StateAction.REWRITTEN)
+    (line,) = (each for each in made.operators if each.effect is RestoreEffect.REWRITTEN)
     (rows,) = (state for state in line.states if state.old is not None)
     begins = {state.new.name for state in line.states if state.old is None}
     sums = rows.new

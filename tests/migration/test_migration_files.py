@@ -16,8 +16,8 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored, Unknown
-from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction, migration
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, migration
+from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.migration import (
@@ -119,7 +119,7 @@ def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
 
 def test_state_that_no_line_tells_of_is_not_lost(tmp_path: Path) -> None:
     made = change(ADDED)
-    left = Migration(tuple(each for each in made.operators if each.keep is not StateAction.REWRITTEN))
+    left = Migration(tuple(each for each in made.operators if each.effect is not RestoreEffect.REWRITTEN))
     with pytest.raises(NotMigratable, match=r"the old plan has no such state, the savepoint holds .*window-aggs"):
         write_migrated(str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), left, NOW)
 
@@ -137,7 +137,7 @@ def test_a_wrong_layout_model_of_a_carried_operator_writes_nothing(tmp_path: Pat
 
     made = migration_of(plan, plan)
     carried = Migration(tuple(replace(each, old=wrong(each.old), new=wrong(each.new)) for each in made.operators))
-    assert {each.keep for each in carried.operators} == {StateAction.CARRIED}
+    assert {each.effect for each in carried.operators} == {RestoreEffect.RIGHT}
     with pytest.raises(NotMigratable, match=r"predicts accState VALUE .*, the savepoint holds accMapState MAP .*"):
         migrate_savepoint(str(place), str(place), str(tmp_path / "new"), carried, NOW)
     assert not (tmp_path / "new").exists()
@@ -151,12 +151,12 @@ def test_the_job_of_a_template_has_stand_ins_for_its_sinks(tmp_path: Path) -> No
     spec = next(each.new for each in made.operators if each.new is not None)
     sink = replace(spec, kind=StateKind.SINK, id="5" * 32, further_ids=(), layout=None)
 
-    def with_sink(keep: StateAction) -> Migration:
+    def with_sink(keep: RestoreEffect) -> Migration:
         return Migration((*made.operators, OperatorMigration(keep, sink, sink, "")))
 
-    migrate_savepoint(template, template, str(tmp_path / "new"), with_sink(StateAction.BEGINS), NOW)
+    migrate_savepoint(template, template, str(tmp_path / "new"), with_sink(RestoreEffect.EMPTY), NOW)
     with pytest.raises(NotMigratable, match="the savepoint does not"):
-        migrate_savepoint(template, template, str(tmp_path / "ran"), with_sink(StateAction.CARRIED), NOW)
+        migrate_savepoint(template, template, str(tmp_path / "ran"), with_sink(RestoreEffect.RIGHT), NOW)
 
 
 def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(
     old, template = (str(FOLDER / ADDED / name) for name in ("old", "template"))
     spec = unknown(ADDED)
     others = [each for each in change(ADDED).operators if each.new and each.new.kind is not StateKind.OPERATOR]
-    made = Migration((*others, OperatorMigration(StateAction.CARRIED, spec, spec, "")))
+    made = Migration((*others, OperatorMigration(RestoreEffect.RIGHT, spec, spec, "")))
     migrate_savepoint(old, old, str(tmp_path / "same"), made, NOW)
     with pytest.raises(NotMigratable, match=r"other serializers than the template's, and it was not measured"):
         migrate_savepoint(old, template, str(tmp_path / "other"), made, NOW)
@@ -178,7 +178,7 @@ def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(
 def test_a_rewriting_that_a_run_would_refuse_is_refused_without_a_savepoint() -> None:
     """What a field begins with that comes now, and the same where its values would be merged."""
     made = change(ADDED)
-    (line,) = (each for each in made.operators if each.keep is StateAction.REWRITTEN)
+    (line,) = (each for each in made.operators if each.effect is RestoreEffect.REWRITTEN)
     require_rewritable(made)
     (state,) = line.states
     unknown = tuple(replace(field, begins=None) for field in state.new.value.fields)
@@ -189,7 +189,9 @@ def test_a_rewriting_that_a_run_would_refuse_is_refused_without_a_savepoint() ->
 
 def test_what_cannot_be_kept_is_not_written(tmp_path: Path) -> None:
     made = change(ADDED)
-    refused = Migration(tuple(replace(each, keep=StateAction.IMPOSSIBLE, reason="of this") for each in made.operators))
+    refused = Migration(
+        tuple(replace(each, effect=RestoreEffect.NOT_MIGRATABLE, reason="of this") for each in made.operators)
+    )
     with pytest.raises(NotMigratable, match="cannot be kept: of this"):
         write_migrated(
             str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), refused, NOW

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.migration import StateAction
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
@@ -70,7 +70,7 @@ def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int
 def test_what_would_be_read_wrong_is_refused(case: Case, bench: PairRunner) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     lines = migration_of(bench.compiled(old), bench.compiled(new)).operators
-    assert [each.reason for each in lines if each.keep is StateAction.IMPOSSIBLE] == [case.refused]
+    assert [each.reason for each in lines if each.effect is RestoreEffect.NOT_MIGRATABLE] == [case.refused]
 
 
 def test_each_kind_is_run_every_day() -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
@@ -73,7 +74,7 @@ def given_savepoint() -> tuple[SavepointMetadata, OperatorState, SubtaskState]:
 
 
 def layout() -> StateLayout:
-    (line,) = (each for each in change(HOP, replace(HOP, size=6)).operators if each.keep is StateAction.REWRITTEN)
+    (line,) = (each for each in change(HOP, replace(HOP, size=6)).operators if each.effect is RestoreEffect.REWRITTEN)
     assert line.old is not None
     assert isinstance(line.old.layout, StateLayout)
     return line.old.layout
@@ -287,5 +288,5 @@ def test_what_is_distinct_goes_with_its_slice(tmp_path: Path) -> None:
 
 
 def test_what_is_distinct_in_several_slices_cannot_be_put_together() -> None:
-    (line,) = (each for each in with_windows(slide="PT60S").operators if each.keep is StateAction.IMPOSSIBLE)
+    (line,) = (each for each in with_windows(slide="PT60S").operators if each.effect is RestoreEffect.NOT_MIGRATABLE)
     assert line.reason == "several COUNT(DISTINCT c) of one slice each do not say that of all their slices"

@@ -12,7 +12,8 @@ from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
 from airflow_flinkcompat.compat.restore_verdict import graph_may_decide
 from airflow_flinkcompat.compat.rule import Fate, Remedy
-from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import mask_secrets
@@ -183,8 +184,8 @@ def _if_migrated(report: Report) -> str:
     if report.migration is None or report.migration.kept is MigrationExtent.NONE:
         return ""
     operators = report.migration.operators
-    empty = [each.operator for each in operators if each.keep is StateAction.BEGINS]
-    dropped = [each.operator for each in operators if each.keep is StateAction.DROPPED]
+    empty = [each.operator for each in operators if each.effect is RestoreEffect.EMPTY]
+    dropped = [each.operator for each in operators if each.effect is RestoreEffect.DROPPED]
     parts = (
         ("kept", [name for each in operators for name in each.keeps]),
         ("computed from history", [name for each in operators for name in each.computed]),

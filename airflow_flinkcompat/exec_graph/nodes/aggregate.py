@@ -34,7 +34,7 @@ from airflow_flinkcompat.exec_graph.rewriting import (
     ROWS,
     StateRewrite,
     as_it_is,
-    begun,
+    new_fields,
     source_of,
     stored_fields,
     taken,
@@ -227,18 +227,18 @@ def _lent(field: StateField, stored: StateField, calls: Set[Hashable]) -> bool:
 
 def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLayout) -> str:
     """Why a rewriting would be read wrong, "" where it would not."""
-    metrics = words(begun(states))
+    metrics = words(new_fields(states))
     if not metrics:
         return ""
     if after.retracting:
         return f"{', '.join(metrics)} would count rows as taken back that it never saw"
-    fields = (field for state in states if state.new.value.form in ROWS for field in state.begun)
+    fields = (field for state in states if state.new.value.form in ROWS for field in state.new_fields)
     untold = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
     if untold:
         return f"what {', '.join(untold)} begins with was not measured"
     # Plans name a computed argument by its place, so what a view is of is asked of the calls that use it.
     going_on = {field.meaning.call for field in taken(states) if isinstance(field.meaning, CallPart)}
-    shared = (field for field in begun(states) if _users(field) & going_on)
+    shared = (field for field in new_fields(states) if _users(field) & going_on)
     kept = words(stored_fields(before))
     distinct = [*words(shared), *(each for each in metrics if each in kept and each.startswith("distinct values"))]
     return f"other metrics share the {distinct[0]}" if distinct else ""

@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, Facets
 from airflow_flinkcompat.exec_graph.nodes.accumulators import accumulator_facet, call_meaning
-from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite, as_it_is, begun, by_fields, means, words
+from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite, as_it_is, by_fields, means, new_fields, words
 from airflow_flinkcompat.exec_graph.streams import facets_aside, own, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, joined, resolved
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
@@ -142,7 +142,7 @@ def _stores_the_same(old: NamedState, new: NamedState) -> bool:
 
 def _refused(state: StateRewrite) -> str:
     """Why rewritten rows would be read wrong, "" where they would not."""
-    old, new, added = state.old, state.new, begun([state])
+    old, new, added = state.old, state.new, new_fields([state])
     if old is None:
         return "what it stores is laid out otherwise"
     if retyped := {field.meaning for field in added} & set(means(old.row)):

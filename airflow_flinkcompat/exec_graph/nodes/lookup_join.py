@@ -132,7 +132,7 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
         raise CannotLower("a column of rows that wait is asked about alone: where it is asked below, it does not wait")
     computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
-    return StateSpec(StateKind.OPERATOR, LOOKUP, unverified=decides)
+    return StateSpec(StateKind.OPERATOR, LOOKUP, unmeasured_properties=decides)
 
 
 def delta_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:

@@ -119,7 +119,7 @@ _ACCUMULATORS = "accState"
 def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
     """The states of an OVER aggregation."""
     accumulators = next(by_fields(state, before) for state in after.states if state.name == _ACCUMULATORS)
-    refused = (_refused(call, before) for call in accumulators.begun)
+    refused = (_refused(call, before) for call in accumulators.new_fields)
     if reason := next(filter(None, refused), ""):
         return reason
     if _beside(before) != _beside(after):

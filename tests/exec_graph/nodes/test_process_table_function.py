@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, diff_plans, job_graphs
-from airflow_flinkcompat.exec_graph.migration import StateAction, migration
+from airflow_flinkcompat.exec_graph.migration import migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect
 
 PLAN = json.loads((Path(__file__).parent / "process_table_function.json").read_text())
@@ -68,5 +68,5 @@ def test_without_a_uid_it_keeps_nothing() -> None:
 def test_a_migration_refuses_it_with_its_reason() -> None:
     ((old, new),) = graphs(PLAN, changed(step=2))
     (line,) = (each for each in migration(old, new).operators if each.new and "process" in each.new.name)
-    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert "the class of a process table function declares its state" in line.reason
