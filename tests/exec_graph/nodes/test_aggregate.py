@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulator_states
-from airflow_flinkcompat.exec_graph.rewriting import begun, words
+from airflow_flinkcompat.exec_graph.rewriting import new_fields, words
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
@@ -22,7 +22,7 @@ def row(*fields: StateField) -> StateLayout:
 def places(old: StateLayout, new: StateLayout) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
     made = accumulator_states(old, new)
     assert not isinstance(made, str), made
-    return made[0].fields, words(begun(made))
+    return made[0].fields, words(new_fields(made))
 
 
 def test_an_average_goes_on_in_a_sum_and_a_count() -> None:
