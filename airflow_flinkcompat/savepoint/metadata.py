@@ -370,8 +370,11 @@ def _key_groups(reader: DataReader, headers: bool) -> KeyGroups | None:
     try:
         form = KeyedForm(kind)
     except ValueError:
+        known = "only a canonical savepoint is read"
+        if headers:
+            known = "the changelog of a checkpoint is not read, a canonical savepoint is"
         raise SavepointUnreadable(
-            f"a keyed state of kind {kind} is not known here: only a canonical savepoint is read, which "
+            f"a keyed state of kind {kind} is not known here: {known}, which "
             "`flink stop --type canonical <job id>` takes"
         ) from None
     first, begins, handle = reader.int32(), reader.int64s(reader.count()), _handle(reader)

@@ -9,9 +9,15 @@ import pytest
 
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.deploy import PlansUnavailable, SqlGatewayPlanner, explain_plans
+from airflow_flinkcompat.deploy.ledger.entries import JobStop, StoppedEntry
+from airflow_flinkcompat.deploy.plans import stored_job
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.local_flink import LocalFlink
+from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.flink.test_compiled_plans import SUMS, TABLES, Scripted, gateway, planner, side
+from tests.savepoint.savepoints import FOLDER
 
 
 def test_a_gateway_elsewhere_needs_a_folder_both_see(tmp_path: Path) -> None:
@@ -39,6 +45,32 @@ def test_a_target_without_a_planner_is_named_with_the_remedy() -> None:
         ),
     ):
         explain_plans(*both, target)
+
+
+GROUP = str(FOLDER / "2.3" / "group")
+GONE, UNREAD = "/gone", "the stored state was not read, so the deployed script stands for it"
+
+
+def test_the_last_savepoint_of_a_job_is_the_targets_else_the_ledgers(tmp_path: Path) -> None:
+    cluster, job = FakeCluster(), JobRef("job-1")
+    left = [
+        StoppedEntry(job=side(TABLES + SUMS), stop=JobStop(JobRef(id), savepoint=Snapshot(place)), owner="me")
+        for id, place in (("job-0", GONE), ("job-1", GROUP))
+    ]
+    assert stored_job(cluster, job, ()) == (None, "")
+    assert stored_job(cluster, job, left) == (read_job(GROUP), "")
+    cluster.states[job, "completed"] = SnapshotStats(Snapshot(GONE))
+    assert stored_job(cluster, job, left) == (read_job(GROUP), ""), "a checkpoint that made room for another one"
+    found, why = stored_job(cluster, job, ())
+    assert (found, why) == (None, f"{UNREAD}: {GONE}/_metadata cannot be read from here (FileNotFoundError)")
+    cluster.states[job, "completed"] = SnapshotStats(Snapshot(""))
+    assert stored_job(cluster, job, ()) == (None, ""), "it lies in the memory of the JobManager"
+    content = (FOLDER.parent / "checkpoints" / "2.3" / "rocksdb-incremental" / "_metadata").read_bytes()
+    incremental, changelog = (bytes([kind, *[0] * 7]) for kind in (11, 14))
+    (tmp_path / "_metadata").write_bytes(content.replace(incremental, changelog))
+    cluster.states[job, "savepoint"] = SnapshotStats(Snapshot(str(tmp_path)))
+    _, why = stored_job(cluster, job, ())
+    assert "kind 14 is not known here: the changelog of a checkpoint is not read, a canonical savepoint is" in why
 
 
 # --- a real planner ---------------------------------------------------------------------------------------------------
