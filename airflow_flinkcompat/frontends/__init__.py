@@ -19,7 +19,7 @@ __all__ = ["FRONT_ENDS", "read"]
 FRONT_ENDS: Mapping[str, str] = MappingProxyType(
     {
         "python": "airflow_flinkcompat.frontends.pyflink.reader",
-        "table": "airflow_flinkcompat.frontends.flip11.statements",
+        "table": "airflow_flinkcompat.frontends.flip11",
     }
 )
 """The module whose ``read(job, catalog)`` reads a language other than SQL."""

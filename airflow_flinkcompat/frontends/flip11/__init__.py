@@ -1,1 +1,251 @@
-"""The Table API in its own notation, Scala and Java, and in the old string expressions: tokens → trees → values."""
+"""Reads a text in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
+
+``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``: a name that nothing binds is a
+table. A table that nothing puts anywhere is the query, into a sink without a name. Nothing is run; what is not
+understood is noted with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from airflow_flinkcompat.frontends.flip11.notation import Notation
+from airflow_flinkcompat.frontends.programs import ProgramScript
+from airflow_flinkcompat.frontends.table_api.expression_tree import Parser, Tree, Unreadable, program_tokens
+from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
+from airflow_flinkcompat.frontends.table_api.values import (
+    Config,
+    Const,
+    Inserts,
+    JobResult,
+    NotRead,
+    StreamEnvironment,
+    TableEnvironment,
+    TableValue,
+    TooMuch,
+    UnknownValue,
+)
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer, nodes
+
+SIZE_LIMIT = 1_000_000
+"""Characters of a text."""
+STATEMENTS_LIMIT = 300
+_SQL = (
+    "ADD", "ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "LOAD", "REMOVE", "RESET", "SET", "UNLOAD", "USE",
+)  # fmt: skip
+_SQL_START = re.compile(r"([A-Za-z]+)\s+['`\w]")
+_QUERIES = (nodes.InsertInto, nodes.StatementSet, exp.Query)
+_BINDS = ("val", "var", "final", "lazy")
+_SKIPPED = ("import", "package")
+_AROUND = ("object", "class", "trait", "def", "public", "private", "static", "void", "if", "for", "while", "try")
+
+
+def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
+    """The script a text in FLIP-11's notation stands for.
+
+    Args:
+        job: The text and its variables.
+        catalog: Declares tables that the text does not.
+
+    Returns:
+        Its statements, and the parts that were not understood.
+
+    Raises:
+        ScriptError: The text holds nothing, half a character, or is too long.
+    """
+    return parse_table(job.script, job.source, job.variables, catalog)
+
+
+def parse_table(
+    text: str, source: str = "<program>", given: Mapping[str, str] | None = None, catalog: Script | None = None
+) -> ProgramScript:
+    """The script a text in FLIP-11's notation stands for; ``catalog`` declares tables that the text does not.
+
+    ``given`` are values by name that the text does not bind. Raises :class:`~airflow_flinkcompat.sql.ScriptError`
+    where the text holds nothing, half a character, or is too long.
+    """
+    text = text.removeprefix("\ufeff")
+    if len(text) > SIZE_LIMIT:
+        raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters; that is more than is read of a program")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise ScriptError(f"{source}:{line}: holds half of a surrogate pair, which is no character") from None
+    session = ScriptBuilder(source, text)
+    _StatementReader(session, given or {}, () if catalog is None else catalog.statements).read()
+    script = session.script()
+    if not script.statements and not script.unread:
+        raise ScriptError(f"{source}: holds no program: no query of a table, and no SQL statement")
+    return script
+
+
+class _StatementReader:
+    def __init__(self, session: ScriptBuilder, given: Mapping[str, str], declared: Sequence[Statement]) -> None:
+        self.session = session
+        self.text = session.text
+        self.starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", self.text))]
+        self.notation = Notation(session, given, declared, self.node)
+        self.tables: dict[str, ast.AST] = {}
+        """Where each name was bound to a table."""
+        self.binds: str | None = None
+        """The name that the statement binds."""
+
+    def read(self) -> None:
+        parser = Parser(list(program_tokens(self.text, self._declarations())))
+        left = STATEMENTS_LIMIT
+        while parser.token.kind != "end":
+            start = parser.token.start
+            left -= 1
+            try:
+                if not left:
+                    raise TooMuch(f"it has more than {STATEMENTS_LIMIT} statements")
+                try:
+                    tree = self._parsed(parser)
+                except (Unreadable, RecursionError):
+                    _resume(parser)
+                    raise
+                if tree is not None:
+                    self._run(tree, self.node(start, tree.end))
+            except Unreadable as error:
+                self._report(error.start, error.end, str(error), error.refused)
+            except NotRead as error:
+                self._report(start, parser.token.start, str(error))
+            except RecursionError:
+                self._report(start, parser.token.start, "it is nested too deeply")
+            except TooMuch as error:
+                self._report(start, start, f"the program is not read any further: {error}")
+                break
+        self._results()
+        for inserts in self.session.sets:
+            if inserts.inserts:
+                self.session.report(inserts.node, "this statement set is never executed, as far as the text was read")
+
+    def node(self, start: int, end: int) -> ast.Constant:
+        """A place of the text as :mod:`ast` gives it: columns in bytes of UTF-8."""
+        found = ast.Constant(None)
+        found.lineno, found.col_offset = self._at(start)
+        found.end_lineno, found.end_col_offset = self._at(end)
+        return found
+
+    def _at(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self.starts, offset)
+        return line, len(self.text[self.starts[line - 1] : offset].encode())
+
+    def _report(self, start: int, end: int, reason: str, refused: bool = False) -> None:
+        if self.binds is not None:
+            self.notation.names[self.binds] = UnknownValue(f"{self.binds} was not read where it was made", tables=True)
+            self.tables.pop(self.binds, None)
+        self.session.report(self.node(start, max(end, start + 1)), reason, refused)
+
+    def _declarations(self) -> int:
+        """Execute the SQL statements that come first; where the program begins."""
+        at = 0
+        # The program is no SQL: its quotes are not to be looked at as if it were.
+        while (first := next(lexer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
+            at += first.start
+            if first.kind == "semicolon":
+                at += 1
+                continue
+            match = _SQL_START.match(self.text, at)
+            if match is None or match[1].upper() not in _SQL:
+                break
+            text = self.text[at : at + next(lexer.split(self.text[at:])).end]
+            node = self.node(at, at + len(text))
+            at += len(text)
+            try:
+                self.session.execute(Const(text, node), node)
+            except NotRead as error:
+                self.session.report(node, str(error))
+            except TooMuch as error:
+                self.session.report(node, f"the program is not read any further: {error}")
+                return len(self.text)
+        return at
+
+    def _parsed(self, parser: Parser) -> Tree | None:
+        """The expression of a statement, None where there is none."""
+        self.binds = None
+        parser.depth = parser.nested = 0
+        if parser.sees(";"):
+            parser.next()
+            return None
+        if parser.token.kind == "name" and parser.token.text in _SKIPPED:
+            parser.at += 1
+            while not (parser.token.kind == "end" or parser.token.fresh or parser.sees(";")):
+                parser.at += 1
+            return None
+        if parser.token.kind == "name" and parser.token.text in _AROUND:
+            raise parser.unexpected("a class, a function or a condition is not read: give the statements by themselves")
+        self.binds = _target(parser)
+        tree = parser.expression()
+        if not parser.ended():
+            raise parser.unexpected("the statement goes on in a way that is not read")
+        return tree
+
+    def _run(self, tree: Tree, node: ast.Constant) -> None:
+        name = self.binds
+        self.notation.statement = self.notation.node = node
+        value = self.notation.value(tree)
+        if name is not None:
+            self.notation.names[name] = value
+            self.notation.used.discard(name)
+            self.tables.pop(name, None)
+            if isinstance(value, TableValue):
+                self.tables[name] = node
+        elif isinstance(value, TableValue):
+            self.notation.method(value, "execute", [], tree)
+        elif not isinstance(
+            value, JobResult | Const | UnknownValue | Inserts | Config | StreamEnvironment | TableEnvironment
+        ):
+            raise Unreadable("a statement that neither binds a name nor makes a query", tree.start, tree.end)
+
+    def _results(self) -> None:
+        """The table that nothing puts anywhere is the query."""
+        if any(isinstance(statement.tree, _QUERIES) for statement in self.session.statements):
+            return
+        unused = {name: node for name, node in self.tables.items() if name not in self.notation.used}
+        for name, node in unused.items():
+            table = self.notation.names[name]
+            if len(unused) > 1:
+                self.session.report(node, "which of several tables is the query is not known: write .insertInto(…)")
+            elif isinstance(table, TableValue):
+                try:
+                    self.session.say(table.sql, node, (*table.steps, "execute"))
+                except (NotRead, TooMuch, RecursionError) as error:
+                    self.session.report(node, str(error) or "it is nested too deeply")
+
+
+def _target(parser: Parser) -> str | None:
+    """The name a statement binds: ``val w =``, ``val w: Window =``, ``Table res =``, ``w =``."""
+    bound = False
+    while parser.token.kind == "name" and parser.token.text in _BINDS:
+        parser.at += 1
+        bound = True
+    words = parser.tokens[parser.at : parser.at + 4]
+    match ["name" if token.kind == "name" else token.text for token in words]:
+        case ["name", "=", *_]:
+            name, length = words[0].text, 2
+        case ["name", ":", "name", "="]:
+            name, length = words[0].text, 4
+        case ["name", "name", "=", *_] if not words[1].fresh:
+            name, length = words[1].text, 3
+        case _ if bound:
+            raise parser.unexpected("what is bound here is not read: write val name = …")
+        case _:
+            return None
+    parser.at += length
+    return name
+
+
+def _resume(parser: Parser) -> None:
+    """Go on with the next line that may begin a statement."""
+    while not (parser.token.kind == "end" or parser.sees(";")):
+        parser.at += 1
+        if parser.token.fresh and not parser.sees(".", ",", ")", "]", "}"):
+            return

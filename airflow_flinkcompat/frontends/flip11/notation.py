@@ -1,8 +1,9 @@
-"""FLIP-11's notation on the values of PyFlink's reader, and where the two differ.
+"""The notation of FLIP-11 as values of the Table API, with its expressions and row windows.
 
-In FLIP-11 ``groupBy`` stands in front of ``window`` or is left out, a window may have no alias and no time (then it is
-on processing time), ``'rowtime`` is a keyword for the event time of a table, and ``rowWindow`` takes row windows. Each
-becomes what today's Flink says instead, with a note of which Flink takes it as it is written.
+FLIP-11 differs from today's Flink: ``groupBy`` may precede ``window`` or be absent, a window may have no alias and no
+time (it is on processing time then), ``'rowtime`` is a keyword for the event time of a table, and ``rowWindow`` takes
+row windows. Each is read as its equivalent in today's Flink, with a note of the versions that take it as written. A row
+window becomes a :class:`~airflow_flinkcompat.frontends.table_api.values.Spec` of kind ``Over``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.frontends.flip11 import row_windows
 from airflow_flinkcompat.frontends.table_api import api_calls, validation
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.expression_text import (
@@ -40,11 +40,71 @@ from airflow_flinkcompat.frontends.table_api.values import (
 )
 from airflow_flinkcompat.sql import Statement, nodes
 
+KINDS: Mapping[str, str] = {"TumbleRows": "Tumble", "SlideRows": "Over", "SessionRows": "Session"}
+"""Row windows, and the window of today whose lengths follow the same rules."""
+_LENGTH = {"TumbleRows": "over", "SessionRows": "with_gap"}
+_CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
+
+
+def said(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
+    """The row window after a call of a method. Raises :class:`NotRead` for what FLIP-11's row windows do not have."""
+    if spec.kind == "SlideRows" and method == "unbounded_preceding" and not args:
+        method, args = "preceding", [Expr("bound", ("UNBOUNDED_RANGE",))]
+    known = ("preceding", "following", "on") if spec.kind == "SlideRows" else (_LENGTH[spec.kind], "on")
+    if method not in known or spec.get(method) is not None or spec.alias:
+        raise NotRead(f"{spec.kind} has no {method} here")
+    given = args[0] if len(args) == 1 else None
+    if not isinstance(given, Expr):
+        raise NotRead(f"{method} of {spec.kind} takes one expression")
+    if method == "on":
+        validation.time_column("Over", method, given)
+    elif spec.kind == "SlideRows":
+        if given.kind not in ("interval", "rows", "bound"):
+            raise validation.refused(f"{method} of SlideRows is no constant", "write 5.minutes or 5.rows")
+    else:
+        validation.length(KINDS[spec.kind], method, given, (), batch)
+    return replace(spec, said=(*spec.said, (method, (given,))))
+
+
+def today(spec: Spec, keys: Sequence[Expr], time: Expr) -> Spec:
+    """The row window as today's ``Over``. Raises :class:`NotRead` where it lacks an alias or a length."""
+    if not spec.alias:
+        raise validation.refused("a row window has no alias", "end it with as 'w, which aggregates are over")
+    parts: list[tuple[str, tuple[Expr, ...]]] = [("partition_by", tuple(keys))] if keys else []
+    parts.append(("order_by", (time,)))
+    if spec.kind == "Over":
+        parts = [*(part for part in spec.said if part[0] == "partition_by"), *parts]
+    elif spec.kind == "SlideRows":
+        parts += _slide(spec)
+    else:
+        length = spec.get(_LENGTH[spec.kind])
+        if length is None:
+            raise validation.refused(f"{spec.kind} has no length", f"write {spec.kind} {_EXAMPLE[spec.kind]} as 'w")
+        parts.append(("within", (Expr("within", (_CALL[spec.kind], length[0])),)))
+    return Spec("Over", tuple(parts), spec.alias)
+
+
+_EXAMPLE = {"TumbleRows": "over 10.minutes", "SessionRows": "withGap 10.minutes"}
+
+
+def _slide(spec: Spec) -> list[tuple[str, tuple[Expr, ...]]]:
+    preceding, following = spec.get("preceding"), spec.get("following")
+    if preceding is None:
+        raise NotRead("SlideRows without preceding: how far back it goes is not said; write unboundedPreceding")
+    if preceding[0].kind == "bound" and following is not None and following[0].kind == "rows":
+        preceding = (Expr("bound", ("UNBOUNDED_ROW",)),)
+    parts = [("preceding", preceding)]
+    if following is not None:
+        validation.bounds(Spec("Over", tuple(parts)), "following", following[0])
+        parts.append(("following", following))
+    return parts
+
+
 Place = Callable[[int, int], ast.Constant]
 OLD = "1.2"
 """The last Flink that says it as FLIP-11 does."""
 NEVER = ""
-_WINDOWS = ("Tumble", "Slide", "Session", "Over", *row_windows.KINDS)
+_WINDOWS = ("Tumble", "Slide", "Session", "Over", *KINDS)
 _CLASSES = {
     "DataTypes": "pyflink.table.DataTypes",
     "TableEnvironment": "pyflink.table.TableEnvironment",
@@ -211,8 +271,8 @@ class Notation(Meaning):
         match owner, name, args:
             case Spec(alias=""), "alias", [Const(str(alias))] if owner.kind != "Over":
                 return replace(owner, alias=alias)
-            case Spec(), _, _ if owner.kind in row_windows.KINDS:
-                return row_windows.said(owner, name, args, self.session.batch)
+            case Spec(), _, _ if owner.kind in KINDS:
+                return said(owner, name, args, self.session.batch)
             case TableEnvironment(), "from_path", [Const(str(path))]:
                 return self._table(path)
             case ((TableValue() | GroupedTable(window=None, over=None)), "window", [Spec() as spec]) if (
@@ -235,7 +295,7 @@ class Notation(Meaning):
 
     def _window(self, owner: TableValue | GroupedTable, spec: Spec) -> GroupedTable:
         """``window`` on a table, or behind ``groupBy`` as in FLIP-11."""
-        if spec.kind in row_windows.KINDS:
+        if spec.kind in KINDS:
             raise validation.refused(f"window does not take {spec.kind}", "row windows go to rowWindow")
         table = owner if isinstance(owner, TableValue) else owner.table
         if spec.get("on") is None:
@@ -257,12 +317,12 @@ class Notation(Meaning):
 
     def _row_windows(self, owner: TableValue | GroupedTable, args: Sequence[Value]) -> GroupedTable:
         table, keys = (owner, ()) if isinstance(owner, TableValue) else (owner.table, owner.keys or ())
-        specs = [arg for arg in args if isinstance(arg, Spec) and arg.kind in row_windows.KINDS]
+        specs = [arg for arg in args if isinstance(arg, Spec) and arg.kind in KINDS]
         if len(specs) != len(args):
             raise NotRead("rowWindow takes TumbleRows, SlideRows and SessionRows")
         for spec in specs:
             self.note(f"{spec.kind} and rowWindow", NEVER)
-        windows = [row_windows.today(spec, keys, self._time(spec, table)) for spec in specs]
+        windows = [today(spec, keys, self._time(spec, table)) for spec in specs]
         aliases = [window.alias for window in windows]
         if len(set(aliases)) < len(aliases):
             raise validation.refused("two row windows have one alias", "give each window an alias of its own")

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.frontends.pyflink import constants, files, inputs, python_functions
+from airflow_flinkcompat.frontends.pyflink import constants, inputs, python_functions
 from airflow_flinkcompat.frontends.pyflink.expressions import Expressions
 from airflow_flinkcompat.frontends.pyflink.scopes import (
     RUNS_CODE,
@@ -20,7 +20,7 @@ from airflow_flinkcompat.frontends.pyflink.scopes import (
     lose,
     touches,
 )
-from airflow_flinkcompat.frontends.table_api import api_calls, user_functions
+from airflow_flinkcompat.frontends.table_api import api_calls, arguments
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
     Constant,
@@ -93,7 +93,7 @@ class Calls(Expressions):
             case Class():
                 raise NotRead(f"an object of the class {function.node.name} is not read")
             case Udf() if not names:
-                return user_functions.inline(function, args, self.session, node)
+                return arguments.inline(function, args, self.session, node)
             case Function():
                 return self.inlined(function, args, names)
         found = self._of_known(function, owner, name, args, names)
@@ -188,7 +188,7 @@ class Calls(Expressions):
         match path, args:
             case ends, _ if ends in _ENDS:
                 raise NotRead("whether the program ends here is unknown")
-            case "os.chdir", [Const(where)] if where in (files.PROGRAM, files.STARTED):
+            case "os.chdir", [Const(where)] if where in (inputs.PROGRAM, inputs.STARTED):
                 # A program is usually started there.
                 return Const(None)
             case changes, _ if changes.startswith(("sys.argv.", "os.chdir")):

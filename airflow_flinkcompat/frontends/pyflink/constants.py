@@ -15,8 +15,8 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from airflow_flinkcompat.frontends.pyflink import files
-from airflow_flinkcompat.frontends.pyflink.files import symbolic
+from airflow_flinkcompat.frontends.pyflink import inputs
+from airflow_flinkcompat.frontends.pyflink.inputs import symbolic
 from airflow_flinkcompat.frontends.table_api.values import (
     INPUT_BEGINS,
     TEXT_LIMIT,
@@ -271,9 +271,9 @@ def call(path: str, args: Sequence[Value]) -> Value | None:
         case "logging.getLogger", _:
             return Ref("logging.Logger")
         case "os.getcwd", []:
-            return Const(files.STARTED)
+            return Const(inputs.STARTED)
         case "pathlib.Path.cwd", []:
-            return Path(files.STARTED)
+            return Path(inputs.STARTED)
         case "textwrap.dedent", [Const(str(text))]:
             return bounded(textwrap.dedent(text))
         case "inspect.cleandoc", [Const(str(text))]:
@@ -283,18 +283,18 @@ def call(path: str, args: Sequence[Value]) -> Value | None:
 
 def _on_path(path: str, texts: Sequence[str]) -> Value | None:
     if path in _PATHS:
-        return Path(files.join(*texts) or ".")
+        return Path(inputs.join(*texts) or ".")
     match path, list(texts):
         case "os.path.join", _:
-            return bounded(files.join(*texts))
+            return bounded(inputs.join(*texts))
         case "os.path.dirname", [text]:
-            return Const(files.parent(text))
-        case "os.path.basename", [text] if text not in (files.PROGRAM, files.STARTED):
+            return Const(inputs.parent(text))
+        case "os.path.basename", [text] if text not in (inputs.PROGRAM, inputs.STARTED):
             return Const(text.rpartition("/")[2])
         case "os.path.normpath", [text]:
-            return Const(files.normal(text))
+            return Const(inputs.normal(text))
         case "os.path.abspath" | "os.path.realpath", [text]:
-            return Const(files.absolute(text))
+            return Const(inputs.absolute(text))
     return None
 
 
@@ -331,12 +331,12 @@ def on_path(path: Path, name: str, args: Sequence[Value]) -> Value | None:
         return None
     match name, texts:
         case "joinpath", _:
-            return Path(files.join(path.text, *texts))
+            return Path(inputs.join(path.text, *texts))
         case "resolve" | "absolute", []:
-            return Path(files.absolute(path.text))
+            return Path(inputs.absolute(path.text))
         case "as_posix", []:
             return Const(path.text)
-        case "as_uri", [] if files.absolute(path.text) == path.text:
+        case "as_uri", [] if inputs.absolute(path.text) == path.text:
             return Const(f"file://{path.text}")
     return None
 
@@ -348,11 +348,11 @@ def of_path(path: Path, name: str) -> Value | None:
     last = path.text.rpartition("/")[2]
     match name:
         case "parent":
-            return Path(files.parent(path.text) or ".")
+            return Path(inputs.parent(path.text) or ".")
         case "parents":
-            above = [Path(files.parent(path.text) or ".")]
+            above = [Path(inputs.parent(path.text) or ".")]
             for _ in range(9):
-                above.append(Path(files.parent(above[-1].text) or "."))
+                above.append(Path(inputs.parent(above[-1].text) or "."))
             return Container(list(above), kind="tuple")
         case "name" if not symbolic(last):
             return Const(last)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_flinkcompat.frontends.pyflink import constants, inputs
-from airflow_flinkcompat.frontends.pyflink.files import Files, join, symbolic
-from airflow_flinkcompat.frontends.pyflink.inputs import Surroundings
+from airflow_flinkcompat.frontends.pyflink.inputs import Files, Surroundings, join, symbolic
 from airflow_flinkcompat.frontends.pyflink.python_functions import FunctionText
 from airflow_flinkcompat.frontends.pyflink.scopes import (
     Arguments,
@@ -27,11 +26,11 @@ from airflow_flinkcompat.frontends.pyflink.scopes import (
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api import validation
 from airflow_flinkcompat.frontends.table_api.arguments import expression
-from airflow_flinkcompat.frontends.table_api.inputs import MARKED, marked
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, called
 from airflow_flinkcompat.frontends.table_api.values import (
     INPUT_BEGINS,
+    MARKED,
     Asked,
     Const,
     Container,
@@ -45,6 +44,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     UnknownValue,
     Value,
     bounded,
+    marked,
 )
 
 STEPS_LIMIT = 200_000

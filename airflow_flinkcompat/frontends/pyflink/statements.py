@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from airflow_flinkcompat.frontends.pyflink import inputs, python_functions
 from airflow_flinkcompat.frontends.pyflink.calls import Calls
-from airflow_flinkcompat.frontends.pyflink.files import PROGRAM
+from airflow_flinkcompat.frontends.pyflink.inputs import PROGRAM
 from airflow_flinkcompat.frontends.pyflink.scopes import (
     RUNS_CODE,
     STARS,

@@ -12,15 +12,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from airflow_flinkcompat.frontends.table_api import (
-    datatypes,
-    descriptors,
-    environment,
-    opaque,
-    table_calls,
-    user_functions,
-    validation,
-)
+from airflow_flinkcompat.frontends.table_api import arguments, descriptors, environment, table_calls, validation
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.arguments import columns as columns_of
 from airflow_flinkcompat.frontends.table_api.arguments import expression, positional, table_of, text_of
@@ -136,7 +128,7 @@ def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBu
         case _, "Configuration" if not args and not names:
             return ConfigurationValue()
         case "DataTypes", _:
-            return datatypes.data_type(name, args, names)
+            return descriptors.data_type(name, args, names)
     return None
 
 
@@ -157,7 +149,7 @@ def _function(name: str, args: Args, session: ScriptBuilder) -> Expr | None:
         case "not_", [operand]:
             return Expr("prefix", ("NOT", expression(operand)))
         case "call", [function, *given]:
-            return user_functions.by_name(text_of(function, "the name of a function"), given, session)
+            return arguments.by_name(text_of(function, "the name of a function"), given, session)
         case "call_sql", [written]:
             return Expr("sql", (f"({session.fragment(text_of(written, 'the SQL of an expression'))})",))
     return None
@@ -170,9 +162,9 @@ def call(owner: Described, name: str, args: Args, names: Names, session: ScriptB
         return _LOOK
     if isinstance(owner, Stream):
         return owner
-    if isinstance(owner, TableEnvironment) and name in opaque.FROM_ELSEWHERE:
-        return opaque.from_elsewhere(name, args, names, session, node)
-    if name in opaque.BEGINS:
+    if isinstance(owner, TableEnvironment) and name in environment.FROM_ELSEWHERE:
+        return environment.from_elsewhere(name, args, names, session, node)
+    if name in environment.BEGINS:
         names = {}
     if not isinstance(owner, SchemaValue | Type):
         args, names = positional(name, args, names)
@@ -256,7 +248,7 @@ _METHODS: Mapping[type, Callable[[Any, str, Args, Names, ScriptBuilder, ast.AST]
     ConfigurationValue: lambda options, name, args, *_: environment.of_options(options, name, args),
     SchemaValue: lambda schema, name, args, names, session, _: descriptors.of_shape(schema, name, args, names, session),
     DescriptorValue: lambda descriptor, name, args, *_: descriptors.of_descriptor(descriptor, name, args),
-    Type: lambda type, name, args, *_: datatypes.method(type, name, args),
+    Type: lambda type, name, args, *_: descriptors.method(type, name, args),
     TablePipeline: lambda pipeline, name, args, _, session, node: _pipeline(pipeline, name, args, session, node),
 }
 """What reads the methods of each kind of object."""
@@ -288,7 +280,7 @@ def _from_descriptor(name: str, args: Args, session: ScriptBuilder, node: ast.AS
 
 def _create_view(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
     written = text_of(args[0], "the name of a view")
-    rows = opaque.from_elsewhere(name, args[1:], {}, session, node) if isinstance(args[1], Stream) else args[1]
+    rows = environment.from_elsewhere(name, args[1:], {}, session, node) if isinstance(args[1], Stream) else args[1]
     if rows is args[1] and len(args) > 2:
         raise NotRead("the columns of a view are given beside a table")
     table = table_of(rows, session)
@@ -321,7 +313,7 @@ def _create_statement_set(name: str, args: Args, session: ScriptBuilder, node: a
 
 
 def _to_stream(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
-    return opaque.to_stream(name, table_of(args[0], session), session, node)
+    return environment.to_stream(name, table_of(args[0], session), session, node)
 
 
 def _depend(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
@@ -354,9 +346,9 @@ def _register(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> V
         raise NotRead("a function that is created only where there is none is not read")
     if "java" in name:
         written = text_of(args[1], "the class of a function")
-        user_functions.java(called, written, name != "create_java_function", system, session, node)
+        arguments.java(called, written, name != "create_java_function", system, session, node)
     else:
-        user_functions.register(called, args[1], system, session, node)
+        arguments.register(called, args[1], system, session, node)
     return Const(None)
 
 
@@ -373,7 +365,7 @@ _TABLES: Mapping[str, tuple[_Counts, Callable[[str, Args, ScriptBuilder, ast.AST
     **dict.fromkeys(("use_catalog", "use_database"), ((1,), _use)),
     **dict.fromkeys(("create_statement_set", "create_stmt_set"), ((0,), _create_statement_set)),
     "get_config": ((0,), lambda *_: Config()),
-    **dict.fromkeys(opaque.TO_STREAMS, (_ANY[1:], _to_stream)),
+    **dict.fromkeys(environment.TO_STREAMS, (_ANY[1:], _to_stream)),
     **dict.fromkeys(("add_python_file", "set_python_requirements", "add_python_archive"), (_ANY[1:], _depend)),
     **dict.fromkeys(_REGISTERS, ((2, 3), _register)),
     **dict.fromkeys(

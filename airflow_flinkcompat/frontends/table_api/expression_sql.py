@@ -1,12 +1,7 @@
-"""Expressions of the Table API, as the SQL that says the same.
+"""Expressions of the Table API as SQL, and the table of methods and functions that have an equivalent in SQL.
 
-Kinds of :class:`~airflow_flinkcompat.frontends.table_api.values.Expr`: ``column`` (name), ``sql`` (text of a literal),
-``infix`` (operator, left, right), ``prefix`` (operator, operand), ``postfix`` (operator, operand), ``call`` (function,
-arguments), ``cast`` (operand, type), ``aggregate`` (function, argument, distinct), ``over`` (aggregate, window alias),
-``alias`` (operand, name), ``field`` (operand, window field), ``interval`` (milliseconds), ``months`` (count), ``rows``
-(count), ``order`` (operand, ASC or DESC), ``bound`` (name of an open bound), ``form`` (template, arguments), ``list``
-(expressions), ``item`` (operand, key), ``get`` (operand, field), ``try cast`` (operand, type) and ``own`` (function of
-no known kind, arguments).
+A template of the table is written with ``{0}`` for the object of a method, or for the first argument. Any other entry
+is the name of a function that takes all of them.
 """
 
 from __future__ import annotations
@@ -16,9 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from airflow_flinkcompat.frontends.table_api import vocabulary
-from airflow_flinkcompat.frontends.table_api.inputs import MARKED
 from airflow_flinkcompat.frontends.table_api.values import (
+    MARKED,
     Const,
     Expr,
     NotRead,
@@ -30,6 +24,65 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Value,
 )
 from airflow_flinkcompat.model.text import sql_name, sql_text
+
+PROPERTIES: Mapping[str, str] = {
+    "upper_case": "UPPER", "lower_case": "LOWER", "init_cap": "INITCAP", "char_length": "CHAR_LENGTH",
+    "reverse": "REVERSE", "ascii": "ASCII", "chr": "CHR", "from_base64": "FROM_BASE64", "to_base64": "TO_BASE64",
+    "md5": "MD5", "sha1": "SHA1", "sha224": "SHA224", "sha256": "SHA256", "sha384": "SHA384", "sha512": "SHA512",
+    "abs": "ABS", "sign": "SIGN", "sqrt": "SQRT", "exp": "EXP", "ln": "LN", "log10": "LOG10", "log2": "LOG2",
+    "sin": "SIN", "cos": "COS", "tan": "TAN", "cot": "COT", "asin": "ASIN", "acos": "ACOS", "atan": "ATAN",
+    "sinh": "SINH", "cosh": "COSH", "tanh": "TANH", "degrees": "DEGREES", "radians": "RADIANS", "bin": "BIN",
+    "hex": "HEX", "cardinality": "CARDINALITY", "element": "ELEMENT",
+}  # fmt: skip
+"""Attributes that are calls."""
+AGGREGATED: Mapping[str, str] = {"first_value": "FIRST_VALUE", "last_value": "LAST_VALUE", "array_agg": "ARRAY_AGG"}
+"""Attributes that are aggregates, beside those every program knows."""
+
+METHODS: Mapping[tuple[str, int], str] = {
+    ("substring", 1): "SUBSTRING", ("substring", 2): "SUBSTRING", ("substr", 1): "SUBSTR", ("substr", 2): "SUBSTR",
+    ("replace", 2): "REPLACE", ("lpad", 2): "LPAD", ("rpad", 2): "RPAD", ("left", 1): "LEFT", ("right", 1): "RIGHT",
+    ("instr", 1): "INSTR", ("locate", 1): "LOCATE", ("locate", 2): "LOCATE", ("repeat", 1): "REPEAT",
+    ("ltrim", 0): "LTRIM", ("rtrim", 0): "RTRIM", ("btrim", 0): "BTRIM", ("starts_with", 1): "STARTSWITH",
+    ("ends_with", 1): "ENDSWITH", ("regexp", 1): "REGEXP", ("regexp_replace", 2): "REGEXP_REPLACE",
+    ("regexp_extract", 1): "REGEXP_EXTRACT", ("regexp_extract", 2): "REGEXP_EXTRACT", ("concat", 1): "CONCAT",
+    ("split_index", 2): "SPLIT_INDEX", ("str_to_map", 0): "STR_TO_MAP", ("parse_url", 1): "PARSE_URL",
+    ("parse_url", 2): "PARSE_URL", ("encode", 1): "ENCODE", ("decode", 1): "DECODE", ("round", 1): "ROUND",
+    ("truncate", 0): "TRUNCATE", ("truncate", 1): "TRUNCATE", ("if_null", 1): "IFNULL", ("power", 1): "POWER",
+    ("json_exists", 1): "JSON_EXISTS", ("json_value", 1): "JSON_VALUE", ("json_query", 1): "JSON_QUERY",
+    ("floor", 0): "FLOOR", ("ceil", 0): "CEIL",
+    ("like", 1): "({0} LIKE {1})", ("like", 2): "({0} LIKE {1} ESCAPE {2})", ("similar", 1): "({0} SIMILAR TO {1})",
+    ("between", 2): "({0} BETWEEN {1} AND {2})", ("not_between", 2): "({0} NOT BETWEEN {1} AND {2})",
+    ("position", 1): "POSITION({0} IN {1})", ("then", 2): "CASE WHEN {0} THEN {1} ELSE {2} END",
+    ("trim_leading", 1): "TRIM(LEADING {1} FROM {0})", ("trim_leading", 0): "TRIM(LEADING FROM {0})",
+    ("trim_trailing", 1): "TRIM(TRAILING {1} FROM {0})", ("trim_trailing", 0): "TRIM(TRAILING FROM {0})",
+    ("trim", 1): "TRIM(BOTH {1} FROM {0})", ("trim", 0): "TRIM(BOTH FROM {0})",
+}  # fmt: skip
+"""By name and number of arguments."""
+WITH_UNIT: Mapping[str, str] = {
+    "extract": "EXTRACT({unit} FROM {{0}})", "floor": "FLOOR({{0}} TO {unit})", "ceil": "CEIL({{0}} TO {unit})",
+}  # fmt: skip
+"""Methods that take a ``TimeIntervalUnit``."""
+TIME_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+
+FUNCTIONS: Mapping[str, tuple[str, int, int]] = {
+    "concat": ("CONCAT", 1, 99), "concat_ws": ("CONCAT_WS", 2, 99), "coalesce": ("COALESCE", 1, 99),
+    "if_then_else": ("CASE WHEN {0} THEN {1} ELSE {2} END", 3, 3),
+    "current_date": ("CURRENT_DATE", 0, 0), "current_time": ("CURRENT_TIME", 0, 0),
+    "current_timestamp": ("CURRENT_TIMESTAMP", 0, 0), "local_time": ("LOCALTIME", 0, 0),
+    "local_timestamp": ("LOCALTIMESTAMP", 0, 0), "current_watermark": ("CURRENT_WATERMARK", 1, 1),
+    "current_database": ("CURRENT_DATABASE", 0, 0),
+    "to_date": ("TO_DATE", 1, 2), "to_timestamp": ("TO_TIMESTAMP", 1, 2),
+    "to_timestamp_ltz": ("TO_TIMESTAMP_LTZ", 2, 2), "date_format": ("DATE_FORMAT", 2, 2),
+    "convert_tz": ("CONVERT_TZ", 3, 3), "from_unixtime": ("FROM_UNIXTIME", 1, 2),
+    "unix_timestamp": ("UNIX_TIMESTAMP", 0, 2), "pi": ("PI", 0, 0), "e": ("E", 0, 0), "rand": ("RAND", 0, 1),
+    "rand_integer": ("RAND_INTEGER", 1, 2), "uuid": ("UUID", 0, 0), "atan2": ("ATAN2", 2, 2), "log": ("LOG", 1, 2),
+    "negative": ("(- {0})", 1, 1),
+}  # fmt: skip
+"""Functions by name: what they are in SQL, and how many arguments they take."""
+WITHOUT_BRACKETS = (
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+)  # fmt: skip
+
 
 UNITS = {
     unit: factor
@@ -113,10 +166,10 @@ def attribute(expr: Expr, name: str) -> Expr:
         return Expr("aggregate", (expr.parts[0], expr.parts[1], True))
     if name in FIELDS and expr.kind == "column":
         return Expr("field", (expr, name))
-    if name in vocabulary.AGGREGATED:
-        return Expr("aggregate", (vocabulary.AGGREGATED[name], expr, False))
-    if name in vocabulary.PROPERTIES:
-        return Expr("call", (vocabulary.PROPERTIES[name], (expr,)))
+    if name in AGGREGATED:
+        return Expr("aggregate", (AGGREGATED[name], expr, False))
+    if name in PROPERTIES:
+        return Expr("call", (PROPERTIES[name], (expr,)))
     if name in _POSTFIX:
         return Expr("postfix", (_POSTFIX[name], expr))
     raise NotRead(f".{name} of an expression is not read")
@@ -134,10 +187,10 @@ def _interval(expr: Expr, unit: str) -> Expr:
 def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
     """``expr.name(args)`` where it stands for a function; None for what is not one of these."""
     match name, list(args):
-        case unit, [Ref(path=path, name=by)] if unit in vocabulary.WITH_UNIT and path.startswith("pyflink."):
-            if by not in vocabulary.UNITS:
+        case unit, [Ref(path=path, name=by)] if unit in WITH_UNIT and path.startswith("pyflink."):
+            if by not in TIME_UNITS:
                 raise NotRead(f"the unit {by} is not read")
-            return Expr("form", (vocabulary.WITH_UNIT[unit].format(unit=by), (expr,)))
+            return Expr("form", (WITH_UNIT[unit].format(unit=by), (expr,)))
         case "in_", [_, *_] if not any(isinstance(arg, TableValue) for arg in args):
             given = tuple(map(literal, args))
             places = ", ".join(f"{{{place + 1}}}" for place in range(len(given)))
@@ -151,14 +204,14 @@ def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
             return Expr("get", (expr, field))
         case "at", [key]:
             return Expr("item", (expr, literal(key)))
-    written = vocabulary.METHODS.get((name, len(args)))
+    written = METHODS.get((name, len(args)))
     return None if written is None else _written(written, (expr, *map(literal, args)))
 
 
 def function(name: str, args: Sequence[Value]) -> Expr | None:
     """A function of ``pyflink.table.expressions``; None for what is not one of these."""
     match name, list(args):
-        case "timestamp_diff", [Ref(name=unit), start, end] if unit in vocabulary.UNITS:
+        case "timestamp_diff", [Ref(name=unit), start, end] if unit in TIME_UNITS:
             return Expr("form", (f"TIMESTAMPDIFF({unit}, {{0}}, {{1}})", (literal(start), literal(end))))
         case "null_of", [Type(sql=type)]:
             return Expr("sql", (f"CAST(NULL AS {type})",))
@@ -171,14 +224,14 @@ def function(name: str, args: Sequence[Value]) -> Expr | None:
         case "array" | "map_", [_, *_] if name == "array" or len(args) % 2 == 0:
             places = ", ".join(f"{{{place}}}" for place in range(len(args)))
             return Expr("form", (f"{'ARRAY' if name == 'array' else 'MAP'}[{places}]", tuple(map(literal, args))))
-    written, low, high = vocabulary.FUNCTIONS.get(name, ("", 1, 0))
+    written, low, high = FUNCTIONS.get(name, ("", 1, 0))
     return _written(written, tuple(map(literal, args))) if low <= len(args) <= high else None
 
 
 def _written(written: str, args: tuple[Expr, ...]) -> Expr:
     if "{" in written:
         return Expr("form", (written, args))
-    return Expr("sql", (written,)) if written in vocabulary.WITHOUT_BRACKETS else Expr("call", (written, args))
+    return Expr("sql", (written,)) if written in WITHOUT_BRACKETS else Expr("call", (written, args))
 
 
 Inner = Callable[[Expr], str]

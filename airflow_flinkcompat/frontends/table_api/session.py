@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from airflow_flinkcompat.frontends.programs import Note, ProgramScript, ProgramStatement, Unread, WindowUse
-from airflow_flinkcompat.frontends.table_api.inputs import in_sql, names, placeholders, shown
 from airflow_flinkcompat.frontends.table_api.validation import called, fields_of
 from airflow_flinkcompat.frontends.table_api.values import (
     TEXT_LIMIT,
@@ -23,6 +22,10 @@ from airflow_flinkcompat.frontends.table_api.values import (
     TooMuch,
     UnknownValue,
     Value,
+    in_sql,
+    names,
+    placeholders,
+    shown,
 )
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.sql import (

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.frontends.flip11.statements import parse_table
+from airflow_flinkcompat.frontends.flip11 import parse_table
 from airflow_flinkcompat.frontends.pyflink.reader import parse_program
 from airflow_flinkcompat.frontends.table_api.expression_sql import sql
 from airflow_flinkcompat.frontends.table_api.expression_text import strings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.frontends.pyflink.files import FILE_LIMIT, FILES_LIMIT
+from airflow_flinkcompat.frontends.pyflink.inputs import FILE_LIMIT, FILES_LIMIT
 from airflow_flinkcompat.frontends.pyflink.reader import parse_program
 from airflow_flinkcompat.sql import ScriptError
 
