@@ -1,1 +1,1 @@
-"""Many deployments at once: what is deployed against what a change proposes, and how people and CI read of it."""
+"""Many deployments at once: deployed versions compared with a change, and reports for people and CI."""

@@ -1,4 +1,4 @@
-"""What is said of a place in a file: the common form behind SARIF, annotations, code quality and lint's own lines."""
+"""Findings at a place in a file: the common form of SARIF, annotations, code quality and lint's own lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUT_OF_REACH_RULE = "ledger-out-of-reach"
 
 @dataclass(frozen=True)
 class Annotation:
-    """One finding at its place in the proposed script, in its catalog, or in a file beside a program.
+    """One finding at its place in the proposed script, its catalog, or a file next to a program.
 
     Attributes:
         deployment: Whose script it is.
@@ -56,12 +56,12 @@ class Annotation:
 
     @property
     def waiver(self) -> AppliedWaiver | None:
-        """What somebody said of it beside the script."""
+        """The waiver of the finding."""
         return None if self.finding is None else self.finding.waiver
 
     @property
     def explained(self) -> str:
-        """The message with both clauses and what a restore would come to, for who sees nothing else of the report."""
+        """The message with both clauses and the restore's outcome, for readers who see nothing else of the report."""
         if self.finding is None:
             return self.message
         parts = [self.message]

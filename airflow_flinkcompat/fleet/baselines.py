@@ -1,4 +1,4 @@
-"""What deployments are compared with: what the ledger says is deployed, or the files of a Git revision."""
+"""Baselines of deployments: the deployed version in the ledger, or the files of a Git revision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMPARE_ELSEWHERE = (
 
 @dataclass(frozen=True)
 class Baseline:
-    """What one deployment is compared with.
+    """The baseline of one deployment.
 
     Attributes:
         side: Its script as it is deployed; None where nothing is.
@@ -47,27 +47,27 @@ class Baseline:
 
 
 FormerBaseline = Baseline | InputError | ScriptError
-"""What is deployed of a deployment that is named no more, or why that cannot be told."""
+"""The deployed version of a removed deployment, or why it is unknown."""
 
 
 class Baselines(Protocol):
-    """What the deployments of a project are compared with."""
+    """The baselines of a project's deployments."""
 
     @property
     def words(self) -> str:
-        """What that is."""
+        """Description of the baselines."""
 
     def of(self, deployment: ProjectDeployment) -> Baseline:
-        """What a deployment of the project is compared with. Raises InputError, ScriptError, OutOfReachError."""
+        """The baseline of a deployment of the project. Raises InputError, ScriptError, OutOfReachError."""
 
     def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
-        """What is deployed of deployments that the project does not name any more, or why that cannot be told.
+        """Deployed versions of deployments that the project no longer names, or why they are unknown.
 
         Raises OutOfReachError.
         """
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
-        """What else a reader has to know."""
+        """Further remarks for the reader."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class RevisionBaselines:
         return (f"{label} has the project file as {place}", *unnamed) if self.former.is_moved else unnamed
 
     def _named(self, deployment: ProjectDeployment) -> Baseline:
-        """The baseline of a deployment that the former file names: a script that is not there is no new one."""
+        """The baseline of a deployment in the former file; a missing script means a new one."""
         found = self._baseline(deployment)
         if found.side is None:
             raise InputError(
@@ -139,7 +139,7 @@ class RevisionBaselines:
         return Baseline(side, label, engine=deployment.options.engine)
 
     def _place(self, path: str) -> Path:
-        """Where a file of the project is written out. Raises InputError: it is no file of the commit."""
+        """Path of an extracted project file. Raises InputError if it is no file of the commit."""
         place = self._path(path)
         self.files.followed(place)
         return self.root / place
@@ -170,12 +170,12 @@ def revision_baselines(
 
 
 def path_in(path: str, folder: str, repository: Path) -> str:
-    """A path of the project file from the root of the repository, also where it is written as an absolute one."""
+    """A path of the project file relative to the root of the repository, even if written as an absolute one."""
     return os.path.relpath(path, repository) if Path(path).is_absolute() else Path(folder, path).as_posix()
 
 
 def _paths(project: ProjectFile, folder: str, files: RevisionFiles) -> set[str] | None:
-    """The files of the deployments; None: all, for what a Python program reads it says itself."""
+    """The files of the deployments; None: all, because a Python program may read any of them."""
     scripts = [each.script for each in project.deployments]
     if any(script.endswith(PROGRAM_SUFFIXES) for script in scripts):
         return None
@@ -188,7 +188,7 @@ def _paths(project: ProjectFile, folder: str, files: RevisionFiles) -> set[str] 
 
 @dataclass(frozen=True)
 class LedgerBaselines:
-    """What the ledgers say is deployed.
+    """The deployed versions in ledgers.
 
     Attributes:
         root: Where all ledgers lie; None: where the project says of each.
@@ -246,7 +246,7 @@ class LedgerBaselines:
         return tuple(dict.fromkeys(each.ledger for each in project.deployments if each.ledger))
 
     def _names(self, root: str) -> tuple[str, ...]:
-        """The deployments of a ledger. Raises OutOfReachError where there is none: a wrong address passes nothing."""
+        """The deployments of a ledger. Raises OutOfReachError if there are none: a wrong address must not pass."""
         if root not in self._known:
             from airflow_flinkcompat.deploy.errors import DeployError
             from airflow_flinkcompat.deploy.ledger.history import deployments
@@ -287,7 +287,7 @@ def require_against(against: str | None) -> None:
 
 @contextmanager
 def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
-    """What the deployments of a project are compared with, as it was named, or by default."""
+    """Baselines of a project's deployments, as named or by default."""
     require_against(against)
     kind, _, value = (against or "").partition(":")
     ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
@@ -312,9 +312,9 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
 
 
 def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
-    """The deployments that the file had where the change was begun, why these are not known, and scripts it leaves out.
+    """Deployments of the file at the start of the change, why they are unknown, and scripts that it leaves out.
 
-    Outside of a repository there is no change that was begun, and no such deployment.
+    Outside of a repository there is no such start, and no such deployment.
     """
     if repository is None:
         return frozenset(), "", ()
@@ -328,7 +328,7 @@ def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[fr
 
 
 def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
-    """What is to be said of the scripts that are new since a commit, and that no deployment names."""
+    """Remarks about scripts that are new since a commit and that no deployment names."""
     found = unnamed_scripts(project, [name for suffix in SUFFIXES for name in files.new_files(project.folder, suffix)])
     words = "new scripts that make a job and that no deployment of this file names, so that nothing judges them"
     return (f"{words}: {_few(found)}",) if found else ()

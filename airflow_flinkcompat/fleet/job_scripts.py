@@ -20,11 +20,11 @@ _BY_HAND = (
 
 
 SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
-"""How the names of files end that may make a job."""
+"""Suffixes of files that may hold a job."""
 
 
 def may_hold_job(path: Path) -> bool:
-    """Whether a file is worth being read for a job: of Python those that make an environment of tables."""
+    """True if a file may hold a job; for Python, if it makes a table environment."""
     if path.suffix not in SUFFIXES or not path.is_file():
         return False
     try:
@@ -34,7 +34,7 @@ def may_hold_job(path: Path) -> bool:
 
 
 def holds_job(side: Side) -> bool:
-    """Whether a script or program can be a deployment's: it holds an INSERT, or runs a query, and can be read."""
+    """True if a script or program can be a deployment's: readable, with an INSERT or a query that runs."""
     if side.language != "sql":
         if not side.program.pipelines and (problem := next(iter(side.program.problems), None)):
             raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_BY_HAND}")

@@ -39,7 +39,7 @@ _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a project.
+    """The question about a project.
 
     Attributes:
         project: The project file.
@@ -64,7 +64,7 @@ class Request:
     options: tuple[str, ...] = ()
 
     def wants(self, name: str) -> bool:
-        """Whether a deployment is asked for."""
+        """True if a deployment is requested."""
         return not self.names or name in self.names
 
 
@@ -108,7 +108,7 @@ def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[Deployme
 
 
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
-    """How a change passes that fails the gate and is meant: one example is enough."""
+    """How an intended change passes the gate: one example is enough."""
     for review in reviews:
         several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
         if review.change is None or several or review.exit_code(request.fail_on) != FAILED:
@@ -220,7 +220,7 @@ def lint_scripts(
 
 
 def _plan_alone(side: Side, options: JobOptions) -> tuple[str, str]:
-    """The answer of :func:`plan_alone` on the engine that is named. Raises InputError: Flink refuses the script."""
+    """The answer of :func:`plan_alone` on the named engine. Raises InputError if Flink refuses the script."""
     if options.engine is not None:
         return plan_alone(side, options.planner or "auto", options.jars)
     _require_no_planner(side, options)
@@ -245,7 +245,7 @@ def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baselines) -> DeploymentReview:
-    """One deployment that the file names; whatever is wrong with it is said of it."""
+    """The review of a deployment in the file; errors become part of it."""
     script = name_from(request.project.folder / deployment.script, request.root)
     try:
         baseline = baselines.of(deployment)
@@ -273,9 +273,9 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
 
 
 def judged_options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None = None) -> JobOptions:
-    """The options of a script with the engine that judges: the named one, the file's, the one that runs the job.
+    """Options of a script with its engine: the named one, the file's, or the one that runs the job.
 
-    What the command line says of planner and jars takes the place of what the file says.
+    Planner and jars of the command line override those of the file.
     """
     running = None if deployed is None or deployed.side is None else deployed.side
     engine = given.engine or of_file.engine or (running.engine if running else None)
@@ -328,7 +328,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
 
 
 def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOptions) -> tuple[Report, ...]:
-    """The verdicts, worst first. What is said of the former side's engine holds: another one is a change."""
+    """The verdicts, worst first. The former side's engine applies: another one is a change."""
     old, engine = baseline.side, options.engine
     assert old is not None
     if engine is None:
@@ -392,7 +392,7 @@ def _faults(messages: Iterable[str], side: Side) -> tuple[InputFault, ...]:
 
 
 def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:
-    """What is wrong with the project file, which is called by its path in the repository: the same in every clone."""
+    """Faults of the project file, with its path in the repository: the same in every clone."""
     own = str(project.path)
     return tuple(
         _fault(file + line.removeprefix(own) if line.startswith(own) else line, {file: file}) for line in lines
@@ -402,7 +402,7 @@ def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tu
 def _settings_in_file(
     review: DeploymentReview, file: str, positions: TomlPositions | None, deployment: str
 ) -> DeploymentReview:
-    """What is said of a setting, at its place in the project file: no script holds it."""
+    """A setting's findings at its place in the project file: no script holds it."""
     faults = []
     for fault in review.faults:
         said = fault.message.removeprefix(f"{review.script}: ")
@@ -432,7 +432,7 @@ def _fault(message: str, files: Mapping[str, str]) -> InputFault:
 
 
 def _refused_by_deploy(side: JobSpec) -> str:
-    """Why the task that deploys would refuse a script that the check takes; "" where it would not."""
+    """Reason why the deploying task would refuse a script that the check accepts; "" without one."""
     if side.language != "sql":
         return ""
     try:
@@ -444,7 +444,7 @@ def _refused_by_deploy(side: JobSpec) -> str:
 
 
 def _not_filled_in_airflow(side: Side) -> str:
-    """Why Airflow would not deploy what another tool deploys; "" where it would."""
+    """Reason why Airflow would not deploy what another tool deploys; "" without one."""
     left = obstacles(replace(side, filled_elsewhere=False)) if side.filled_elsewhere else ()
     return str(left[0]) if left else ""
 
@@ -459,7 +459,7 @@ _ACTIONS = {
 
 
 def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: ProjectDeployment) -> str:
-    """What the gate would do, of each engine where these differ."""
+    """The gate's action, for each engine if they differ."""
     each = [(report, _words(report, branch, deployment)) for report, branch in zip(reports, branches, strict=True)]
     if len({words for _, words in each}) == 1:
         return each[0][1]

@@ -85,7 +85,7 @@ def _catalog(
 
 
 def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
-    """The waivers beside a script."""
+    """The waivers next to a script."""
     place = waivers_path(path)
     name = name_from(place, root)
     text = _text(place, name)

@@ -1,4 +1,4 @@
-"""What is said of the deployments of a project: one frozen value that every format shows."""
+"""Results about the deployments of a project: one frozen value that every format shows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PASSED, FAILED, BAD_INPUT, OUT_OF_REACH = range(4)
 
 
 class Status(StrEnum):
-    """What became of a deployment.
+    """Result of a deployment.
 
-    ``LINTED``: it was read by itself, and compared with nothing. ``STOPPED``: it was deleted, and the file says that
-    its job was stopped.
+    ``LINTED``: it was read by itself, without a comparison. ``STOPPED``: it was deleted, and the file states that its
+    job was stopped.
     """
 
     UNCHANGED = "unchanged"
@@ -39,7 +39,7 @@ class Status(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much an annotation asks for; a note, of what is waived, for nothing."""
+    """Urgency of an annotation; a note, for a waived finding, needs nothing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -61,7 +61,7 @@ class InputFault:
 
 @dataclass(frozen=True)
 class DeploymentReview:
-    """What is said of one deployment.
+    """Result of one deployment.
 
     Attributes:
         name: The deployment; of a script that belongs to none its path.
@@ -107,12 +107,12 @@ class DeploymentReview:
 
     @property
     def ground(self) -> str:
-        """Who read the scripts, as the worst report says; "" where Flink's planner was not asked."""
+        """Who read the scripts, from the worst report; "" if Flink's planner was not asked."""
         return self.reports[0].ground if self.reports else ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What decides, of the worst report first; what two engines say alike is there once."""
+        """Deciding findings, of the worst report first; findings that two engines share appear once."""
         found: dict[tuple[object, ...], Finding] = {}
         for report in self.reports:
             for each in report.deciding:
@@ -138,7 +138,7 @@ class DeploymentReview:
         return format_inline(worst.message)
 
     def exit_code(self, fail_on: str) -> int:
-        """What the deployment means for the exit code, under the gate ``fail_on``."""
+        """The deployment's exit code under the gate ``fail_on``."""
         if self.status is Status.UNREACHABLE:
             return OUT_OF_REACH
         if self.faults:
@@ -152,7 +152,7 @@ class DeploymentReview:
 
 @dataclass(frozen=True)
 class FleetDiff:
-    """What is said of all deployments that were asked for.
+    """Results of all requested deployments.
 
     Attributes:
         command: ``diff``, ``plan`` or ``lint``.
@@ -177,7 +177,7 @@ class FleetDiff:
 
     @property
     def summary(self) -> str:
-        """How many there are of each kind, on one line."""
+        """Number of deployments of each kind, on one line."""
         words = Counter(result_label(each) for each in self.deployments)
         what = "script" if self.command == "lint" else "deployment"
         total = len(self.deployments)
@@ -187,7 +187,7 @@ class FleetDiff:
 
     @property
     def _planned(self) -> str:
-        """Which of the scripts Flink planned; empty if none could be read."""
+        """The scripts that Flink planned; empty if none could be read."""
         read = [each.ground for each in self.deployments if each.reports]
         if not read:
             return ""
@@ -211,7 +211,7 @@ def result_of(review: DeploymentReview) -> str:
 
 
 def result_label(review: DeploymentReview) -> str:
-    """The word of :func:`result_of` for people, who are told where the gate goes by less than the outcome."""
+    """The word of :func:`result_of` for people, with the gate's own threshold if it is lower."""
     result, left = result_of(review), review.gate_outcome
     if left is None or left is review.outcome:
         return result

@@ -35,7 +35,7 @@ class Calls:
 
     @property
     def repeated(self) -> int:
-        """How many mean what another one means and are written over other columns: Flink keeps both (EXPLAIN)."""
+        """Number of calls that repeat another one over other columns: Flink keeps both (EXPLAIN)."""
         return len({normalize_aggregate(call) for call in self.written}) - len(self.unique)
 
 
@@ -133,7 +133,7 @@ def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:
 
 
 def _of_other_sessions(window: AssignedWindow | None, keys: tuple[Expression, ...]) -> bool:
-    """Whether rows come in sessions of other keys than those they are grouped by: no windowed aggregation (EXPLAIN)."""
+    """True if rows are in sessions of other keys than their groups: no windowed aggregation (EXPLAIN)."""
     if window is None or window.window.kind is not WindowKind.SESSION:
         return False
     return set(window.partition_by) != {key for key in keys if window_field(key) is None}
@@ -142,7 +142,7 @@ def _of_other_sessions(window: AssignedWindow | None, keys: tuple[Expression, ..
 def _sets(
     grouping_sets: tuple[tuple[int, ...], ...] | None, keys: tuple[Expression, ...]
 ) -> frozenset[tuple[frozenset[Expression], int]] | None:
-    """Each grouping set as the keys in it and how often it occurs; their order says nothing (measured)."""
+    """Each grouping set as its keys and its multiplicity; their order has no effect (measured)."""
     if grouping_sets is None:
         return None
     return frozenset(Counter(frozenset(keys[i] for i in one) for one in grouping_sets).items())

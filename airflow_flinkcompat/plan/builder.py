@@ -1,4 +1,4 @@
-"""From a script to its program: statements in order, each into what it declares or computes."""
+"""Building a program from a script: statements in order, each into its declaration or computation."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def build_program(
 
 
 def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
-    """A statement that stands by itself, to be compared by its normal form."""
+    """A statement on its own, compared by its normal form."""
     # What its names mean depends on where it stands.
     source = f"{statement.text} -- in {namespace}" if str(namespace) else statement.text
     return Text(source, partial(namespace.normal_form, tree))
 
 
 def _in_table_order(tree: nodes.InsertInto, table: Table | None) -> tuple[tuple[str, ...], exp.Expr]:
-    """Return the INSERT's column list and query in the order of the table's columns, as Flink rewrites both."""
+    """Put an INSERT's column list and query in the order of the table's columns, as Flink rewrites both."""
     columns = tuple(unquoted(column) for column in tree.args.get("columns") or ())
     places = {column.name: place for place, column in enumerate(table.written)} if table and table.declared else {}
     if not places.keys() >= {*columns}:
@@ -313,7 +313,7 @@ class _Builder:
         self.problems.append(Problem("plan-file", message, normal_form(tree), span_of(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
-        """What asked for a name further up did not get what is declared here; that stays as a fact."""
+        """Record earlier uses of a name that is declared only here: they meant something else."""
         if name in self.environment.undeclared:
             self._fact("declared after its use", "", tree, statement)
 
@@ -334,7 +334,7 @@ class _Builder:
         self.other_statements.append(OtherStatement(kind, name, text, after, statement.span, self._subject(tree)))
 
     def _subject(self, tree: exp.Expr) -> tuple[str, str]:
-        """What a statement creates, alters or drops, and its path."""
+        """The object that a statement creates, alters or drops, and its path."""
         match tree:
             case nodes.HiveTable():
                 return "TABLE", dotted(self.environment.path(tree.this))
@@ -347,9 +347,9 @@ class _Builder:
     def _declared_before(
         self, tree: exp.Expr, known: bool, text: Text | NormalForm | str | None, statement: Statement
     ) -> bool:
-        """Whether a CREATE does nothing because the name is taken; what it replaces stays as a fact.
+        """True if a CREATE does nothing because the name is taken; replaced declarations are recorded.
 
-        ``text`` is the script's own earlier declaration; None where there is none, or the catalog's.
+        ``text`` is the script's own earlier declaration; None without one, or for the catalog's.
         """
         if known and tree.args.get("exists"):
             self._fact("not created: exists", "", tree, statement)
@@ -399,7 +399,7 @@ class _Builder:
             return Opaque(OtherKind.QUERY, text, (), (), error.message, span, error=error.reason)
 
     def _refused_names(self, error: BindError, tree: exp.Expr, span: Span) -> None:
-        """A name that no table has, or several, is refused where every table of the query declares its columns."""
+        """Refuse a name that no table has, or several, if every table of the query declares its columns."""
         if error.reason == INVALID:
             self.problems.append(Problem(INVALID, error.message, normal_form(tree), span))
         if error.reason not in ("unknown-column", "ambiguous-name") or "$" in error.message:
@@ -413,7 +413,7 @@ class _Builder:
             self.problems.append(Problem(REFUSED_NAME, f"{error.message}: {remedy}", normal_form(tree), span))
 
     def _is_known(self, path: Path) -> bool:
-        """Whether every column of a table or view is known, and the fields of those that hold rows."""
+        """True if every column of a table or view is known, and the fields of row columns."""
         view = self.environment.views.get(path)
         table = self.environment.tables.get(path)
         columns = view.node.schema if view is not None and view.node is not None else table.columns if table else ()
@@ -589,7 +589,7 @@ def _primary_key(tree: nodes.CreateTable, base: Table | None) -> tuple[str, ...]
 
 
 def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
-    """Names that are template variables: what they stand for is settled elsewhere."""
+    """Names that are template variables, whose values are unknown here."""
     for node in statement.nodes:
         if isinstance(node, exp.Identifier) and "${" in node.name:
             message = f"what {node.name} stands for is not known; {AS_SUBMITTED}"
@@ -597,7 +597,7 @@ def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
 
 
 def _place_column(columns: list[Column], column: Column, base: Table | None) -> None:
-    """Add a column; one that takes the place of a column of the LIKE clause stands where that stood."""
+    """Add a column; one that overrides a column of the LIKE clause keeps its position."""
     index = next((i for i, each in enumerate(columns) if base is not None and each.name == column.name), None)
     if index is None:
         columns.append(column)

@@ -1,8 +1,7 @@
-"""Names a script declares: tables, views, functions and what the statements around them say.
+"""Names in a script: tables, views, functions and the statements around them.
 
 The environment grows statement by statement, as Flink's own session does: a view is bound where it is created, a
-setting counts
-from where it stands.
+setting applies from its place on.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Path = tuple[str, str, str]
 
 
 class BindError(ValueError):
-    """A construct the plan cannot take apart: a reason code, what it is, where it stands."""
+    """A construct that the plan cannot analyse: a reason code, its text and its place."""
 
     def __init__(self, reason: str, message: str, span: Span | None = None) -> None:
         super().__init__(message)
@@ -52,9 +51,9 @@ class BindError(ValueError):
 
 @dataclass(frozen=True)
 class View:
-    """A view as bound where it was created; ``error`` says why it could not be.
+    """A view as bound where it was created; ``error`` is the reason if it could not be.
 
-    ``steps`` are the operations of the Table API it came through.
+    ``steps`` are its operations of the Table API.
     """
 
     node: Node | None
@@ -74,9 +73,9 @@ _DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default", "iceber
 class Namespace:
     """The current catalog and database, and how names resolve in them.
 
-    What a session begins with, ``default_catalog`` and its ``default_database``, is written "", as is the default
-    database of another catalog: a table has one path however its name is written. ``defaults`` are the databases that
-    catalogs begin with, as far as the script says it.
+    The initial ``default_catalog`` and its ``default_database`` are written "", and so is the default database of
+    another catalog: a table has one path in every spelling. ``defaults`` are the initial databases of catalogs, as far
+    as the script states them.
     """
 
     catalog: str = ""
@@ -116,7 +115,7 @@ class Namespace:
         return replace(self, catalog=catalog, database="" if database == default else database)
 
     def normal_form(self, tree: exp.Expr) -> NormalForm:
-        """The normal form of a statement or query that stands here: tables and user functions go by their paths."""
+        """The normal form of a statement or query at this place: tables and user functions have their paths."""
         resolved = tree.copy()
         for call in list(resolved.find_all(exp.Anonymous)):
             self._resolve_call(call)
@@ -142,7 +141,7 @@ class Namespace:
 
 @dataclass
 class Environment:
-    """The session while a script is read: current catalog and database, settings and everything declared so far."""
+    """The session while a script is read: current catalog and database, settings and all declarations so far."""
 
     settings: dict[str, str] = field(default_factory=dict)
     namespace: Namespace = field(default_factory=lambda: Namespace())
@@ -150,7 +149,7 @@ class Environment:
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
     scripts: Sequence[Script] = ()
-    """What is read: any column named in it may be one of a table that nobody declares."""
+    """Scripts read: any column named in them may belong to an undeclared table."""
     undeclared: set[Path | str] = field(default_factory=set)
     """Tables by path and functions by name (lower case) that were asked for before anything declared them."""
 
@@ -159,7 +158,7 @@ class Environment:
         return self.namespace.path(table)
 
     def table(self, path: Path, span: Span | None) -> Table:
-        """The declared table, or an undeclared one whose columns are whatever the script mentions, types unknown."""
+        """The declared table, or an undeclared one with the columns that the script mentions, types unknown."""
         declared = self.tables.get(path)
         if declared is not None:
             return replace(declared, span=span)
@@ -198,7 +197,7 @@ class Environment:
 
 
 def qualified_name(qualifier: exp.Expression, name: str) -> exp.Expression | None:
-    """A function's name behind its database, or catalog and database; None behind anything that is no name."""
+    """A function's name after its database, or catalog and database; None after anything that is no name."""
     if not all(isinstance(part, exp.Dot | exp.Column | exp.Identifier) for part in qualifier.walk()):
         return None
     return exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(name)])
@@ -243,7 +242,7 @@ _SYNONYMS = {"NUMERIC": "DECIMAL", "DEC": "DECIMAL", "CHARACTER": "CHAR"}
 
 
 def data_type(tree: exp.Expression | None) -> DataType:
-    """The Flink type a type tree writes, synonyms settled; UNKNOWN for RAW, structured and user-defined types."""
+    """The Flink type of a type tree, synonyms resolved; UNKNOWN for RAW, structured and user-defined types."""
     if not isinstance(tree, nodes.FlinkType):
         return UNKNOWN
     name = _SYNONYMS.get(str(tree.this), str(tree.this))
@@ -269,6 +268,6 @@ def data_type(tree: exp.Expression | None) -> DataType:
 
 
 def options(trees: list[exp.Expression] | None) -> tuple[tuple[str, str], ...]:
-    """WITH or hint options as (key, value), sorted: their order says nothing."""
+    """WITH or hint options as (key, value), sorted: their order has no effect."""
     found = {option.this.name: option.expression.name for option in trees or () if isinstance(option, nodes.Option)}
     return tuple(sorted(found.items()))

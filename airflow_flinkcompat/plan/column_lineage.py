@@ -1,8 +1,8 @@
-"""From which columns of the tables read each column of a sink comes, through views, joins and aggregations.
+"""Lineage from the columns of the tables read to each sink column, through views, joins and aggregations.
 
-A column counts where its value goes into the sink's: as it is, computed with, aggregated, or as what an aggregate
-filters by. What only decides which rows there are (WHERE, join conditions) does not. Where a construct keeps that to
-itself (MATCH_RECOGNIZE, a query that could not be taken apart) the column has no origin, and not a guessed one.
+A column counts if its value reaches the sink's: unchanged, in a computation, aggregated, or in an aggregate's filter. A
+column that only decides which rows exist (WHERE, join conditions) does not. Where a construct hides its columns
+(MATCH_RECOGNIZE, a query that could not be analysed) the column has no origin instead of a guessed one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HAND_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_S
 
 @dataclass(frozen=True)
 class Composition:
-    """What a value is computed of.
+    """Origins of a value.
 
     Attributes:
         columns: The columns of tables.
@@ -57,13 +57,13 @@ class Composition:
 
 
 def together(parts: Iterable[Composition | None]) -> Composition | None:
-    """What several values are computed of; None where one of them is unknown."""
+    """Union of the origins of several values; None if one of them is unknown."""
     told = list(parts)
     return None if None in told else reduce(or_, (each for each in told if each is not None), Composition())
 
 
 class _Untold(Exception):
-    """A construct does not tell from where it has a column."""
+    """A construct hides the origin of a column."""
 
 
 def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigin, ...]]:
@@ -82,7 +82,7 @@ def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigi
 
 
 def composition(value: Expression, segment: StatelessSegment) -> Composition | None:
-    """What a value is computed of, through all operators below."""
+    """Origins of a value through all operators below; None if unknown."""
     try:
         parts = set(_of(value, segment))
     except _Untold:

@@ -1,8 +1,8 @@
-"""Conditions of WHERE, HAVING and ON in one spelling, where Flink's planner makes one plan of several (EXPLAIN, 2.3.0).
+"""Normal form of conditions of WHERE, HAVING and ON, where Flink plans several spellings alike (EXPLAIN, 2.3.0).
 
-The order of AND and OR operands and the sides of a comparison say nothing there, and what always holds is dropped.
-Elsewhere they do: for an output column, a metric's argument or its FILTER the planner asks the source for columns in
-the order they are mentioned, which may put one operator more into the job.
+The order of AND and OR operands and the sides of a comparison have no effect there, and tautologies are dropped.
+Elsewhere they have. For an output column, a metric's argument or its FILTER the planner requests columns from the
+source in the order of their mention, which may add an operator to the job.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HOLDS = {
 
 
 def split_conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    """The conjuncts of a resolved condition without types, in one spelling, without those that always hold."""
+    """The conjuncts of a resolved condition without types, in normal form, without tautologies."""
     found: list[Expression] = []
     for part in conjuncts(condition):
         left: Expression | None = part
@@ -60,7 +60,7 @@ CONDITION_PASSES: tuple[Pass[Callable[[Expression], Expression | None]], ...] = 
 
 
 def constant_value(part: Expression) -> bool | None:
-    """What a condition over constants alone says of every row; None where it reads anything, or may be NULL."""
+    """Value of a condition over constants alone; None if it reads anything, or may be NULL."""
     match part:
         case Literal(value=bool(value)):
             return value
@@ -77,7 +77,7 @@ def constant_value(part: Expression) -> bool | None:
 
 
 def _order(left: Literal, right: Literal) -> int | None:
-    """How two constants compare, as far as every engine agrees: exact numbers, and a text with itself."""
+    """Order of two constants, as far as every engine agrees: exact numbers, and equal texts."""
     a, b = left.value, right.value
     if isinstance(a, str) and a == b and left.type == right.type:
         return 0
@@ -87,7 +87,7 @@ def _order(left: Literal, right: Literal) -> int | None:
 
 
 def normalize_predicate(part: Expression) -> Expression:
-    """A condition without types in one spelling: operands of AND and OR, and sides of a comparison, in one order."""
+    """A condition without types in normal form: one order of AND and OR operands and of comparison sides."""
     if not isinstance(part, FunctionCall):
         return part
     if part.function == "NOT":
@@ -108,7 +108,7 @@ def _rebuilt(part: FunctionCall, function: str, args: tuple[Expression, ...]) ->
 
 
 def _place(value: Expression) -> tuple[str, tuple[int, ...]]:
-    """Text and inputs: two columns of one name are told apart by the input they come from."""
+    """Text and inputs: two columns of one name differ by their input."""
     return describe(value), tuple(_input(leaf) for leaf in leaves(value) if isinstance(leaf, Leaf))
 
 

@@ -1,8 +1,8 @@
-"""Where the tables of a script lie, by the names that other tools have for the same data.
+"""Places of a script's tables, under the names that other tools use for the same data.
 
-A data set has the namespace and name that OpenLineage's naming gives it (``kafka://broker:9092`` and ``orders``), and
-a URI for Airflow's assets. What a script does not say stays unnamed: a placeholder that only a connection fills in, a
-pattern of topics, a connector that keeps nothing.
+A data set has the namespace and name of OpenLineage's naming (``kafka://broker:9092`` and ``orders``), and a URI for
+Airflow's assets. Places that the script does not state stay unnamed: a placeholder that only a connection fills in, a
+pattern of topics, a connector that stores nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Dataset:
 
 
 def datasets_of(table: Table, hints: Iterable[tuple[str, str]] = ()) -> tuple[Dataset, ...]:
-    """The data sets that a table stands for."""
+    """The data sets of a table."""
     named = _CONNECTORS.get(table.option("connector") or "")
     unsaid = any(mark in value for key, value in table.options if key in _PLACES for mark in _UNSAID)
     if named is None or unsaid or any(f"{key}=" in text for _, text in hints for key in _PLACES):
@@ -69,13 +69,13 @@ def dataset_at(place: str) -> Dataset | None:
 
 
 def written(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
-    """What a script writes."""
+    """Data sets that a script writes."""
     sinks = (each.sink for each in program.pipelines)
     return _by_name((sink.table, sink.hints) for sink in sinks if sink.table is not None)
 
 
 def read(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
-    """What a script's INSERTs read.
+    """Data sets that a script's INSERTs read.
 
     Args:
         program: What the script computes.

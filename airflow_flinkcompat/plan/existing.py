@@ -1,4 +1,4 @@
-"""What exists in the session of a script, statement by statement, and what a statement names that does not exist."""
+"""Objects that exist in a script's session, statement by statement, and references to missing ones."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ _STORED = "table.catalog-store."
 _Object = tuple[str, Path, bool]
 """Kind, path and whether it is temporary."""
 _Missing = tuple[str, str, bool]
-"""A message, the catalog of the name, and whether the name is surely missing where that catalog holds nothing more."""
+"""A message, the catalog of the name, and True if the name is certainly missing in a catalog without further objects.
+"""
 
 
 @dataclass
 class Existing:
-    """The tables, views, functions, databases and catalogs that exist where the next statement stands."""
+    """The tables, views, functions, databases and catalogs that exist before the next statement."""
 
     open: bool = False
-    """Return whether something outside of the script, or a statement that was not read, may have created more."""
+    """True if something outside of the script, or an unread statement, may have created more."""
     objects: set[_Object] = field(default_factory=set)
     databases: set[tuple[str, str]] = field(default_factory=lambda: {("", "")})
     catalogs: set[str] = field(default_factory=lambda: {""})

@@ -1,6 +1,7 @@
 """Scalar expressions and aggregate calls of a plan: our own frozen values, never parser nodes.
 
-Spans say where the text stood; they never take part in equality, so that moving or re-indenting a clause is no change.
+Spans hold the place of the text. They never take part in equality, so that moving or re-indenting a clause is no
+change.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ class FunctionCall:
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """What was worked out of this call, by name, and never part of it.
+        """Values derived from this call, by name, and never part of it.
 
-        A column unfolded through views holds the same call in many places; each is looked at once.
+        A column expanded through views holds the same call in many places; each is analysed once.
         """
         return {}
 
@@ -139,9 +140,8 @@ def untyped(leaf: Leaf) -> Leaf:
 class AggregateCall:
     """One aggregate: function (upper case), arguments, DISTINCT, FILTER, result type.
 
-    ``language`` is ``builtin``, or what the function's declaration says (``java``, ``scala``, ``python``), or
-    ``undeclared`` for a function nobody declared. ``approximate`` and ``order_by`` are kept because they change
-    results.
+    ``language`` is ``builtin``, the language of the function's declaration (``java``, ``scala``, ``python``), or
+    ``undeclared``. ``approximate`` and ``order_by`` are kept because they change results.
     """
 
     function: str
@@ -157,7 +157,7 @@ class AggregateCall:
 def transform(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
     """The expression with ``leaf`` applied to everything that is no call.
 
-    Calls are rebuilt only where an argument changed.
+    Calls are rebuilt only if an argument changed.
     """
     if not isinstance(expression, FunctionCall):
         return leaf(expression)
@@ -182,7 +182,7 @@ def with_inputs(
 
 
 def through(outputs: Sequence[Expression]) -> Callable[[Expression], Expression]:
-    """The leaf of :func:`transform` that says a column of a projection in terms of the rows it reads."""
+    """The leaf of :func:`transform` that replaces a projection's column by its expression over the input."""
     return lambda part: outputs[part.index] if isinstance(part, InputRef) else part
 
 
@@ -197,7 +197,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def called(*expressions: Expression) -> list[FunctionCall]:
-    """Every call in some expressions, outermost first; those that a table function made a column of are left out."""
+    """Every call in some expressions, outermost first, without the columns of a table function."""
     found: list[FunctionCall] = []
     pending = list(reversed(expressions))
     while pending:

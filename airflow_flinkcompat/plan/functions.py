@@ -1,8 +1,8 @@
-"""The function catalogue: what Flink's operators and built-in functions are and return.
+"""The function catalogue: Flink's operators and built-in functions with their result types.
 
-One table serves the comparison (kind, determinism, decomposability) and the plan's types; how a backfill says them in
-Spark SQL is in :mod:`airflow_flinkcompat.backfill.spark_sql.translations`.
-A name that is not in it is a user-defined or unknown function: :func:`lookup` answers None, nothing guesses.
+One table serves the comparison (kind, determinism, decomposability) and the plan's types; their Spark SQL is in
+:mod:`airflow_flinkcompat.backfill.spark_sql.translations`. A missing name is a user-defined or unknown function:
+:func:`lookup` returns None, nothing guesses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from airflow_flinkcompat.plan.types import (
 
 
 class FunctionKind(StrEnum):
-    """What a function is applied to: one row, the rows of a group, or one row giving many."""
+    """Input of a function: one row, the rows of a group, or one row that yields many."""
 
     SCALAR = "scalar"
     AGGREGATE = "aggregate"
@@ -219,22 +219,22 @@ _NO_MORE_KNOWN = frozenset({
     "BITMAP_TO_STRING", "BITMAP_XOR", "BITMAP_XOR_AGG", "BITMAP_XOR_CARDINALITY_AGG", "MATCH_ROWTIME",
     "MATCH_PROCTIME", "ML_PREDICT", "ML_EVALUATE", "VECTOR_SEARCH", "TO_CHANGELOG", "FROM_CHANGELOG",
 })  # fmt: skip
-"""What Flink 2.3.0 lists beside the catalogue (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
+"""Functions of Flink 2.3.0 without details in the catalogue (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
 _SPECS = {spec.name: spec for spec in _specs()}
 
 
 def lookup(name: str) -> FunctionSpec | None:
-    """The operator or built-in function of that name (any case), or None when Flink has none the catalogue knows."""
+    """The operator or built-in function of that name (any case), or None if the catalogue lacks it."""
     return _SPECS.get(name.upper())
 
 
 def is_built_in(name: str) -> bool:
-    """Whether Flink brings a function of that name (any case), also one of which the catalogue knows nothing more."""
+    """True if Flink has a function of that name (any case), even if the catalogue has no details."""
     return lookup(name) is not None or name.upper() in _NO_MORE_KNOWN
 
 
 def call_type(name: str, args: Sequence[Expression]) -> DataType:
-    """The result type of a call, also where a constant argument decides it (ROUND's digits); UNKNOWN when open."""
+    """The result type of a call, even if a constant argument decides it (ROUND's digits); UNKNOWN if open."""
     spec = lookup(name)
     if spec is None:
         return UNKNOWN

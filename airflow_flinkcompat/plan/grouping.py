@@ -41,12 +41,12 @@ from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
-"""Grouping sets beyond which a GROUP BY is kept whole: a CUBE of 40 columns stands for 2 to the 40th of them."""
+"""Limit of grouping sets; beyond it a GROUP BY is kept whole: a CUBE of 40 columns has 2 to the 40th of them."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """An aggregation under construction: its node, and where each grouped tree or aggregate is found in its row."""
+    """An aggregation under construction: its node, and the positions of grouped trees and aggregates in its row."""
 
     node: Node
     special: Special
@@ -65,7 +65,7 @@ class Grouping:
         keys, sets, position = _keys(items, scalars, window_call)
         calls: dict[AggregateCall, int] = {}
         bound: dict[int, AggregateCall] = {}
-        """By the identity of its tree, which stands in the SELECT or HAVING meanwhile."""
+        """Bound items by the identity of their trees, which stay in the SELECT or HAVING meanwhile."""
         for output in outputs:
             for found in _aggregates(output, environment, scalars, keys):
                 if next(_nested_aggregates(found, environment), None) is not None:
@@ -194,7 +194,7 @@ def _not_grouped(part: exp.Expression, scalars: ScalarBinder) -> BindError:
 
 
 def _call(tree: exp.Expression, scalars: ScalarBinder) -> AggregateCall | None:
-    """What a tree is as an aggregate; None where it cannot be one."""
+    """A tree as an aggregate; None if it cannot be one."""
     try:
         return scalars.aggregate(tree)
     except BindError:
@@ -204,7 +204,7 @@ def _call(tree: exp.Expression, scalars: ScalarBinder) -> AggregateCall | None:
 @quick_init
 @dataclass(frozen=True)
 class _GroupItem:
-    """One item of GROUP BY: the alternative sets it stands for."""
+    """One item of GROUP BY with its alternative sets."""
 
     sets: tuple[tuple[exp.Expression, ...], ...]
     simple: bool
@@ -263,7 +263,7 @@ def _keys(
     """The distinct keys in order of first mention, the grouping sets by position, the window call's place."""
     keys: dict[Expression, int] = {}
     places: dict[int, int] = {}
-    """Of each part, by identity: a CUBE names its parts in many sets."""
+    """Positions by identity of each part: a CUBE names its parts in many sets."""
     position = 0
     for item in items:
         for part in item.all:
@@ -284,7 +284,7 @@ def _keys(
 def _aggregates(
     tree: exp.Expression, environment: Environment, scalars: ScalarBinder, keys: tuple[Expression, ...]
 ) -> Iterator[exp.Expression]:
-    """The aggregates of an output; a function nobody declared counts as one where it reads what is not grouped."""
+    """The aggregates of an output; an undeclared function counts as one if it reads an ungrouped column."""
     if isinstance(tree, exp.Window):
         # What an OVER call ranks or sums may itself be an aggregate of this query.
         for part in (*tree.this.iter_expressions(), *(tree.args.get("partition_by") or ()), tree.args.get("order")):

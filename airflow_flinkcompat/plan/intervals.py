@@ -70,14 +70,14 @@ def _of_several_fields(text: str, unit: exp.IntervalSpan, sign: int, span: Span)
 
 
 def refused_intervals(statement: Statement) -> Iterator[tuple[str, Span]]:
-    """The interval literals of a statement, wherever they stand, that Flink refuses."""
+    """The interval literals of a statement that Flink refuses."""
     for node in statement.nodes:
         if isinstance(node, exp.Interval) and (words := interval_refusal(node)):
             yield words, span_of(node, statement)
 
 
 def interval_refusal(tree: exp.Interval) -> str | None:
-    """Why Flink refuses an interval literal, and the remedy; None where it takes it, or where it is not read."""
+    """Reason why Flink refuses an interval literal, and the remedy; None if it accepts it, or it was not read."""
     unit = tree.args["unit"]
     value = tree.this.this if isinstance(tree.this, exp.Neg) else tree.this
     if not value.is_string:

@@ -1,4 +1,4 @@
-"""Joins as their operator sees them: equated keys, time bounds, what else is asked, what moves below to one input."""
+"""Joins from their operator's view: equated keys, time bounds, conditions, and those moved to one input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Windo
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 
 _MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
-"""The inputs to which the planner moves a condition of the join that asks about that input alone, by kind of join."""
+"""Inputs to which the planner moves a join's one-sided condition, by kind of join."""
 _KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
 """The inputs to which it moves such a condition from above the join."""
 Resolve = Callable[[Expression], Expression]
@@ -82,9 +82,9 @@ def join_operator(
 
 
 def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
-    """The join with a conjunct from above it, where the planner moves it into or below the join; None elsewhere.
+    """The join with a conjunct from above, if the planner moves it into or below the join; else None.
 
-    ``part`` is over the join's own columns. Moved below the side that an outer join keeps, into an inner join
+    ``part`` is over the join's own columns. It moves below the preserved side of an outer join, and into an inner join
     otherwise; a WHERE stays above a temporal join (measured).
     """
     if operator.form not in (JoinForm.REGULAR, JoinForm.INTERVAL, JoinForm.WINDOW):
@@ -191,9 +191,9 @@ class _Bounded:
 
 
 def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int) -> _Bounded | None:
-    """Bounds on the left time minus the right one in milliseconds, and the conjuncts that say nothing of time.
+    """Bounds on the left time minus the right one in milliseconds, and the conjuncts without time.
 
-    None where there is not one of each, or time is used in any other way: of several Flink takes none.
+    None unless there is one of each, or if time is used in any other way: Flink accepts one only.
     """
     lower: list[int] = []
     upper: list[int] = []

@@ -1,4 +1,4 @@
-"""From a pipeline's nodes to its stateful operators: it is evaluated symbolically, sources first."""
+"""From a pipeline's nodes to its stateful operators by symbolic evaluation, sources first."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 from airflow_flinkcompat.quick_init import quick_init
 
 SIZE_LIMIT = 20_000
-"""Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
+"""Limit of parts of one resolved expression; beyond it a plan is not expanded: it would only be slow, never wrong."""
 RELATIONS_LIMIT = 10_000
-"""Relations of one pipeline beyond which it is not: 30 views, each of which reads the one before twice, are 2**30."""
+"""Limit of relations of one pipeline: 30 views, each of which reads the one before twice, are 2**30."""
 
 
 RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
@@ -85,9 +85,9 @@ RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_D
 @quick_init
 @dataclass(frozen=True)
 class _Stream:
-    """A relation while the plan is evaluated: its columns, resolved and typed, over the segment below.
+    """A relation under evaluation: its columns, resolved and typed, over the segment below.
 
-    ``numbering`` is a ROW_NUMBER right below of which it is not settled yet which ranks are kept.
+    ``numbering`` is a ROW_NUMBER directly below whose ranks are not settled yet.
     """
 
     columns: tuple[Expression, ...]
@@ -119,7 +119,7 @@ def resolve_operators(sink: Sink) -> Output:
 
 
 def _origin(part: Expression, below: _Stream) -> Expression:
-    """A column below, where the text that a reader points at is its use, unless something was computed there."""
+    """A column below, whose text for readers is its use, unless something was computed there."""
     if not isinstance(part, InputRef):
         return part
     origin = below.columns[part.index]
@@ -129,7 +129,7 @@ def _origin(part: Expression, below: _Stream) -> Expression:
 
 
 def _column_list(sink: Sink) -> tuple[str, ...]:
-    """The INSERT's column list; one that names all columns of the table in their order says nothing."""
+    """The INSERT's column list; empty if it names all columns of the table in their order."""
     if sink.table is None or not sink.table.declared or sink.partition:
         return sink.columns
     return () if sink.columns == tuple(column.name for column in sink.table.written) else sink.columns
@@ -142,10 +142,10 @@ class _Resolver:
         self._visited = 0
         self._inputs: dict[int, _Stream] = {}
         self._unranked: set[int] = set()
-        """The OVERs, by identity, that number rows of which no constant range is kept."""
+        """The OVERs, by identity, that number rows without a constant range of ranks."""
 
     def stream(self, node: Node) -> _Stream:
-        """The relation a node makes, with every condition that stands right above a ROW_NUMBER taken together."""
+        """The relation of a node, with all conditions directly above a ROW_NUMBER combined."""
         stream = self._visit(node)
         if stream.numbering is None:
             return stream
@@ -505,7 +505,7 @@ FILTER_PASSES: tuple[Pass[Callable[[StatelessSegment, Expression], StatelessSegm
     Pass("filter-into-join", "a condition above a join goes into it or below it", _into_join),
     Pass("filter-below-aggregation", "a condition on group keys alone goes below the aggregation", _below_aggregation),
 )
-"""Applied to a conjunct above an operator: the first that moves it counts, None leaves it to the others."""
+"""Rules for a conjunct above an operator: the first that moves it wins, None leaves it to the others."""
 OUTPUT_PASSES: tuple[Pass[Callable[[Output], Output]], ...] = (
     Pass("pruning", "metrics and columns that nobody reads are left out", _pruned),
 )
@@ -538,7 +538,7 @@ def _kind(node: Node) -> str:
 
 
 def _too_large(expression: FunctionCall) -> bool:
-    """Whether it has more than :data:`SIZE_LIMIT` parts, those of the operators' outputs it reads included."""
+    """True if it has more than :data:`SIZE_LIMIT` parts, including the operators' outputs that it reads."""
     parts = 0
     pending: list[Any] = [expression]
     while pending and parts <= SIZE_LIMIT:

@@ -1,4 +1,4 @@
-"""What Flink computes of the rows that come to a lookup join: further columns of the rows that wait for an answer."""
+"""Columns that Flink computes for the input of a lookup join: further columns of the waiting rows."""
 
 from __future__ import annotations
 

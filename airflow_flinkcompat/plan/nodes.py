@@ -1,7 +1,7 @@
-"""The logical DAG: what a program computes and keeps, as frozen nodes that can be compared and executed.
+"""The logical DAG of a program, as frozen nodes that can be compared and executed.
 
-Every node knows its ``inputs`` and its ``schema`` (columns with Flink types, in order). Expressions in a node refer to
-the columns of its input by position (:class:`InputRef`); in a join and a correlate, to the concatenated row.
+Every node has ``inputs`` and a ``schema`` (columns with Flink types, in order). Expressions in a node refer to the
+columns of its input by position (:class:`InputRef`); in a join and a correlate, to the concatenated row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WindowKind(StrEnum):
 
 
 class Measure(StrEnum):
-    """What a window is measured in: milliseconds, or rows of its key in the order of their arrival."""
+    """Unit of a window: milliseconds, or rows of its key in arrival order."""
 
     TIME = "TIME"
     ROWS = "ROWS"
@@ -36,13 +36,12 @@ class Measure(StrEnum):
 @quick_init
 @dataclass(frozen=True)
 class Window:
-    """A window definition; all lengths in milliseconds, or in rows where ``measure`` says so.
+    """A window definition; all lengths in milliseconds, or in rows if ``measure`` is rows.
 
-    ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap``
-    the gap of
-    SESSION, ``offset`` the shift of the assignment. What a kind does not have is None. ``normalised_offset`` is the
-    assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
-    TUMBLE and HOP of the Table API are measured in rows: they close when they are full.
+    ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap`` the
+    gap of SESSION, ``offset`` the shift of the assignment. Fields that a kind lacks are None. ``normalised_offset`` is
+    the effective assignment: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only TUMBLE and HOP of the
+    Table API are measured in rows: they close when they are full.
     """
 
     kind: WindowKind
@@ -133,9 +132,9 @@ class Table:
 
     @property
     def watermark_delay(self) -> int | None:
-        """Milliseconds the watermark runs behind its column: 0 for the column itself, n for ``column - INTERVAL n``.
+        """Delay of the watermark in milliseconds: 0 for the column itself, n for ``column - INTERVAL n``.
 
-        None without a watermark, or with one that is computed in another way.
+        None without a watermark, or with one of another form.
         """
         if self.watermark is None:
             return None
@@ -309,9 +308,9 @@ class GroupWindowAggregate(Single):
 class Frame:
     """The rows an OVER call sees: ``unit`` is RANGE or ROWS.
 
-    ``preceding`` is how far back it goes, in rows or milliseconds, None for all, and ``following`` how far ahead, None
-    for all. ``window``: of these only the rows of the current row's own window (FLIP-11's TumbleRows, SessionRows).
-    ``other`` is a frame that says anything else.
+    ``preceding`` is the extent backwards, in rows or milliseconds, None for all, and ``following`` the extent forwards,
+    None for all. ``window``: only rows of the current row's own window (FLIP-11's TumbleRows, SessionRows). ``other``
+    is a frame of any other form.
     """
 
     unit: str = "RANGE"
@@ -395,7 +394,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause that is kept whole: its normal form, in which ``columns`` of ``input`` are named by their number."""
+    """A clause that is kept whole: its normal form, in which ``columns`` of ``input`` are numbered."""
 
     form: NormalForm
     columns: tuple[Expression, ...]
@@ -407,11 +406,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), normal form and inputs.
+    """A construct that the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), normal form and inputs.
 
-    Unchanged it says nothing; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses`` are those
-    that are told apart, by name, and ``keys`` the partition keys of each input by its number. ``error``: the code of
-    what kept it from being taken apart, where it could not be bound.
+    An unchanged one makes no difference; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses``
+    are those that are compared separately, by name, and ``keys`` the partition keys of each input by its number.
+    ``error``: the code of the reason, if it could not be bound.
     """
 
     stateful: ClassVar[bool] = True
@@ -472,9 +471,9 @@ Node = (
 
 
 def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
-    """The windowing nodes the rows of a node belong to, one per branch of a union: the uppermost of each.
+    """The windowing nodes of a node's rows, one per branch of a union: the uppermost of each.
 
-    None stands for a branch whose rows belong to no window; one over rows is none that a moment could divide.
+    None stands for a branch whose rows have no window; a row-count window is none that a moment could divide.
     """
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         return (node if node.window.measure is Measure.TIME else None,)

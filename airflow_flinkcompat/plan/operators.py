@@ -42,7 +42,7 @@ class TooLarge(ValueError):
 class AssignedWindow:
     """A window as a segment assigns it: definition, time column, clock and notation (``tvf`` or ``group window``).
 
-    ``mismatched`` are the calls of a legacy window's fields that name another window; ``filters_below`` the conjuncts
+    ``mismatched`` are the calls of a legacy window's fields that name another window; ``filters_below`` are conjuncts
     on the rows it assigns, which decide where a session ends.
     """
 
@@ -90,7 +90,7 @@ class StatelessSegment:
     hints: tuple[tuple[str, str], ...] = ()
 
     def prune(self, read: Iterable[Expression]) -> StatelessSegment:
-        """The segment with only those metrics and columns in its operator that somebody reads, and so on below."""
+        """The segment with only the metrics and columns of its operator that are read, and so on below."""
         if not isinstance(self.origin, Operator):
             return self
         above = (*read, *self.filters, *self.window_filters, *(call for call, _ in self.functions))
@@ -101,7 +101,7 @@ class StatelessSegment:
 
     @property
     def filters_above_session(self) -> frozenset[Expression]:
-        """Conjuncts on rows that a session window has assigned already; on other windows their place says nothing."""
+        """Conjuncts on rows that a session window has assigned; for other windows their place has no effect."""
         sessions = [window for window in self.windows if window.window.kind is WindowKind.SESSION]
         return self.filters - sessions[-1].filters_below if sessions else frozenset()
 
@@ -125,7 +125,7 @@ class Operator(ABC):
     @property
     @abstractmethod
     def appends(self) -> bool:
-        """Whether the rows it hands on are never taken back, if the tables below only append."""
+        """True if its output rows are never retracted, provided that the tables below only append."""
 
     @property
     @abstractmethod
@@ -138,14 +138,14 @@ class Operator(ABC):
 
 
 def appends(segment: StatelessSegment) -> bool:
-    """Whether rows that leave a segment are never taken back, if its tables only append."""
+    """True if rows that leave a segment are never retracted, provided that its tables only append."""
     return not isinstance(segment.origin, Operator) or segment.origin.appends
 
 
 @quick_init
 @dataclass(frozen=True)
 class Output:
-    """What reaches a sink: its columns, resolved, over ``segment`` (HAVING and later filters are the segment's)."""
+    """Input of a sink: its columns, resolved, over ``segment`` (HAVING and later filters are the segment's)."""
 
     segment: StatelessSegment
     columns: tuple[Expression, ...]
@@ -197,7 +197,7 @@ def segments(output: Output) -> tuple[StatelessSegment, ...]:
 
 
 class AggregateKind(StrEnum):
-    """How Flink plans an aggregation."""
+    """Flink's plan for an aggregation."""
 
     GROUP = "group aggregation"
     GROUP_WINDOW = "group window aggregation"
@@ -287,17 +287,17 @@ class AggregateOperator(Operator):
         )
 
     def _asked(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
-        """What an aggregation with these calls wants of its input, in order of first mention.
+        """Input columns of an aggregation with these calls, in order of first mention.
 
-        The planner drops a metric nobody reads after it has planned what goes in: an expression, a filter, a further
-        column or another order of columns stays (EXPLAIN).
+        The planner drops an unread metric after it has planned the input: an expression, a filter, a further column or
+        another order of columns stays (EXPLAIN).
         """
         arguments = [part for call in calls for part in (*call.args, call.filter) if part is not None]
         return tuple(dict.fromkeys((*self.keys, *arguments)))
 
 
 class JoinForm(StrEnum):
-    """How a join is planned; ``JOIN`` where the query does not tell."""
+    """Flink's plan for a join; ``JOIN`` if the query does not determine it."""
 
     REGULAR = "regular join"
     INTERVAL = "interval join"
@@ -311,12 +311,12 @@ class JoinForm(StrEnum):
 class JoinOperator(Operator):
     """A join of two inputs.
 
-    ``join`` is INNER, LEFT, RIGHT or FULL; ``keys`` the equated expressions of both sides in order; ``conditions`` what
-    else it asks of a pair of rows, each column an ``OperatorColumn`` of its input. Conditions on one input stand in
-    that input's segment where the planner moves them there. ``bounds`` is how far, in milliseconds and inclusive, the
-    left time may lie from the right one; ``times`` are these two time columns, or the one a temporal join looks up by.
-    ``rows`` are the columns that are read of each input, in its order, ``row_types`` their types, ``input_columns`` all
-    the columns of each input.
+    ``join`` is INNER, LEFT, RIGHT or FULL; ``keys`` are the equated expressions of both sides in order; ``conditions``
+    are the other conditions on a pair of rows, each column an ``OperatorColumn`` of its input. Conditions on one input
+    are in that input's segment if the planner moves them there. ``bounds`` is the allowed distance, in milliseconds and
+    inclusive, of the left time from the right one; ``times`` are these two time columns, or the one by which a temporal
+    join looks up. ``rows`` are the columns read from each input, in its order, ``row_types`` their types,
+    ``input_columns`` all columns of each input.
     """
 
     form: JoinForm
@@ -382,10 +382,10 @@ _HANDS_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_
 
 @dataclass(frozen=True)
 class OtherOperator(Operator):
-    """A construct of any other kind: ``attributes`` holds all it says, resolved, as named parts.
+    """A construct of any other kind: ``attributes`` holds its resolved, named parts.
 
-    ``rows`` are the columns of its inputs, ``row_types`` their types, ``input_columns`` all the columns of its inputs,
-    also those of a union that nobody reads.
+    ``rows`` are the columns read from its inputs, ``row_types`` their types, ``input_columns`` all columns of its
+    inputs, including unread ones of a union.
     """
 
     kind: str
@@ -406,7 +406,7 @@ class OtherOperator(Operator):
         return tuple(column for row in self.rows for column in row)
 
     def prune(self, wanted: Set[object]) -> Self:
-        """A union hands on the columns that are read; any other construct reads all its columns."""
+        """Prune unread columns of a union; any other construct reads all its columns."""
         rows, types = self.rows, self.row_types
         if self.kind == OtherKind.UNION_ALL:
             used = sorted({output.index for output in wanted if isinstance(output, ColumnOutput)})
@@ -418,11 +418,11 @@ class OtherOperator(Operator):
 
 @dataclass(frozen=True)
 class OverOperator(Operator):
-    """An OVER aggregation: every row goes on, with what its calls make of the rows before it.
+    """An OVER aggregation: every row passes, with the results of its calls over the rows before it.
 
     ``aggregates`` are the distinct calls in order of first use, ``order`` the ORDER BY as (expression, ascending, nulls
-    first). ``row`` holds the columns somebody reads, ``all_columns`` all there are below: which of them are stored
-    depends on the planner (measured).
+    first). ``row`` holds the columns that are read, ``all_columns`` all columns below: the planner decides which of
+    them are stored (measured).
     """
 
     segment: StatelessSegment
@@ -453,10 +453,7 @@ class OverOperator(Operator):
 
     @property
     def planned_calls(self) -> Sequence[tuple[AggregateCall, tuple[DataType, ...]]]:
-        """The calls it is planned with, each with what it is over: SUM and AVG are computed of a count and a sum.
-
-        Read off EXPLAIN.
-        """
+        """The planned calls with their arguments: SUM and AVG are computed from a count and a sum (EXPLAIN)."""
         found: dict[AggregateCall, tuple[DataType, ...]] = {}
         for call, types in zip(self.aggregates, self.argument_types, strict=True):
             split = call.function in ("SUM", "AVG") and len(types) == 1 and types[0].name in (*INTEGERS, "DOUBLE")
@@ -501,7 +498,7 @@ class OverOperator(Operator):
 
 
 class RankKind(StrEnum):
-    """How Flink plans a ranking."""
+    """Flink's plan for a ranking."""
 
     TOP_N = "Top-N"
     DEDUPLICATION = "deduplication"
@@ -511,17 +508,17 @@ class RankKind(StrEnum):
 
 @dataclass(frozen=True)
 class RankOperator(Operator):
-    """ROW_NUMBER with a constant range of ranks kept right above it: Top-N and deduplication.
+    """ROW_NUMBER with a constant range of ranks directly above it: Top-N and deduplication.
 
     ``partition`` are the distinct PARTITION BY keys in written order, ``order`` the ORDER BY as (expression, ascending,
-    nulls first), ``order_clock`` the time attribute it orders by where it orders by nothing else. Ranks ``first`` to
-    ``last`` are kept. ``row`` is the stored row in the planner's order (columns read above, partition and order keys,
-    keys of an aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank
-    makes it a constant). ``window`` is the window whose both bounds are among the partition keys, assigned below.
-    ``selected`` are the columns of the SELECT list beside the number, where the aggregation below has metrics that the
-    row does not hold: on that list depends whether the planner leaves such metrics out (EXPLAIN). ``constant_key``: a
-    constant stood among the keys of either kind, outside of windows; the planner drops it, and may drop a projection of
-    the source with it (EXPLAIN). ``conditions`` are those that keep these ranks.
+    nulls first), ``order_clock`` the time attribute if it is the only sort key. Ranks ``first`` to ``last`` are kept.
+    ``row`` is the stored row in the planner's order (columns read above, partition and order keys, keys of an
+    aggregation below). ``number_read``: the number is read above (a range of one rank makes it a constant). ``window``
+    is the window whose both bounds are partition keys, assigned below. ``selected`` are the other columns of the SELECT
+    list if the aggregation below has metrics that the row lacks: that list decides whether the planner leaves such
+    metrics out (EXPLAIN). ``constant_key``: a constant was among the keys of either kind, outside of windows; the
+    planner drops it, and may drop a projection of the source with it (EXPLAIN). ``conditions`` are those that keep
+    these ranks.
     """
 
     segment: StatelessSegment
@@ -554,7 +551,7 @@ class RankOperator(Operator):
 
     @property
     def assigned(self) -> AssignedWindow | None:
-        """The window assigned to the ranked rows themselves, where no aggregation stands in between."""
+        """The window assigned to the ranked rows themselves, without an aggregation in between."""
         return self.segment.windows[-1] if self.segment.windows else None
 
     @property

@@ -44,15 +44,15 @@ class OrderBinder:
         self.statement = statement
 
     def span(self, tree: exp.Expr) -> Span:
-        """Where a tree stands."""
+        """The place of a tree."""
         return span_of(tree, self.statement)
 
     def ordered(
         self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None, *, root: bool = False
     ) -> Node:
-        """The query under its ORDER BY and LIMIT; ``below`` binds what a SELECT list computes its columns from.
+        """The query with its ORDER BY and LIMIT; ``below`` binds the inputs of a SELECT list.
 
-        Flink leaves out the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it; ``root`` is neither.
+        Flink drops the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it; ``root`` is neither.
         """
         order, limit, offset = map(tree.args.get, ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
@@ -85,7 +85,7 @@ class OrderBinder:
         return Project(sort, columns, wanted, span=node.span)
 
     def _ordinal(self, key: Expression, columns: Sequence[Column], order: exp.Expression | None) -> Expression:
-        """The column that a bare whole number stands for in ORDER BY."""
+        """The column of a bare whole number in ORDER BY."""
         if not isinstance(key, Literal) or not isinstance(key.value, int) or isinstance(key.value, bool):
             return key
         if not 0 < key.value <= len(columns):
@@ -189,7 +189,7 @@ def with_kept_sorts(node: Node, *, root: bool) -> Node:
 def _row_window(
     keys: list[exp.Expression], order: tuple[tuple[Expression, bool, bool | None], ...], binder: ScalarBinder
 ) -> tuple[list[exp.Expression], Window | None]:
-    """The PARTITION BY items, and the window behind them at whose end a frame of FLIP-11 begins anew."""
+    """The PARTITION BY items, and the window after them at whose end a frame of FLIP-11 restarts."""
     last = keys[-1] if keys else None
     if not isinstance(last, exp.Anonymous) or not (is_group_window(last) and through_table_api(binder.statement)):
         return keys, None
@@ -214,7 +214,7 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
 
 
 def _bound(bound: object, side: object, expected: str, unit: str, binder: ScalarBinder) -> tuple[int | None] | None:
-    """How far a frame goes to one side, in rows or milliseconds; None where it says anything else."""
+    """Extent of a frame to one side, in rows or milliseconds; None for any other form."""
     bound = bound.upper() if isinstance(bound, str) else bound
     if bound == "CURRENT ROW":
         return (0,)
@@ -231,12 +231,12 @@ def _bound(bound: object, side: object, expected: str, unit: str, binder: Scalar
 
 
 HIDDEN_KEY = "SORT$"
-"""How the columns begin that are there for an ORDER BY alone."""
+"""Prefix of columns that exist for an ORDER BY alone."""
 _LARGEST = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
 
 
 def constant_count(tree: exp.Expression) -> int | None:
-    """The number that a literal of whole digits is, in parentheses or cast to an integer type as well; else None.
+    """The number of a whole-digit literal, also in parentheses or cast to an integer type; else None.
 
     ``CAST(2 AS BIGINT) PRECEDING`` is planned as ``2 PRECEDING`` (EXPLAIN, 2.3.0).
     """

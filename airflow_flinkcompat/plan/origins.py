@@ -1,9 +1,8 @@
-"""Where a value comes from once every projection, view, CTE and subquery below it is unfolded.
+"""Origin of a value through every projection, view, CTE and subquery below it.
 
-These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same
-columns get
-equal expressions, whatever their aliases and nesting. Types take no part in meaning (``meaning`` strips them); the
-layout of state is compared apart.
+These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same columns
+have equal expressions, whatever their aliases and nesting. Types are no part of the meaning (``meaning`` strips them);
+the layout of state is compared separately.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class WindowColumn(Leaf):
 @quick_init
 @dataclass(frozen=True)
 class OperatorColumn(Leaf):
-    """An output of a stateful operator below: which of the segment's operators, and what that output means."""
+    """An output of a stateful operator below: the operator of the segment, and the meaning of the output."""
 
     operator: int
     output: Any
@@ -84,7 +83,7 @@ class ColumnOutput:
 @quick_init
 @dataclass(frozen=True)
 class PassedOutput:
-    """A column of input ``input`` that an operator hands on as it is."""
+    """A column of input ``input`` that an operator passes unchanged."""
 
     input: int
     column: Expression
@@ -137,7 +136,7 @@ def _normalize_call(value: FunctionCall) -> FunctionCall:
 
 
 def retyped(value: Expression) -> Expression:
-    """The types that :func:`normalize` took from an expression, of what says its own: casts and constants."""
+    """Types that :func:`normalize` removed from an expression's casts and constants."""
     if isinstance(value, FunctionCall):
         args = tuple(map(retyped, value.args))
         if value.function in ("CAST", "TRY_CAST") and len(args) > 1 and isinstance(args[1], Literal):

@@ -1,6 +1,6 @@
-"""The type of a normalising pass: of what Flink's planner makes one plan, the operators say in one way.
+"""The type of a normalising pass, which gives one form to spellings that Flink plans alike.
 
-``plan.lineage.PASSES`` lists all of them, in the order in which they are applied.
+``plan.lineage.PASSES`` lists all of them in their order.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ Function = TypeVar("Function")
 class Pass(Generic[Function]):
     """One normalising pass.
 
-    ``summary`` says what the planner does, and ``seen_on`` is the version of Flink whose EXPLAIN or restore showed it;
-    it is taken to hold on every engine. ``apply`` does the same; what it takes and gives depends on the stage at which
-    the pass stands.
+    ``summary`` describes the planner's behaviour, and ``seen_on`` is the version of Flink whose EXPLAIN or restore
+    showed it; it is assumed for every engine. ``apply`` does the same; its signature depends on the stage of the pass.
     """
 
     name: str

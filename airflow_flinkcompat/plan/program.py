@@ -20,16 +20,15 @@ REFUSALS = frozenset({REFUSED, REFUSED_NAME, INVALID})
 
 
 ELSEWHERE = ("program", "plan-file")
-"""Reasons of a :class:`Problem` under which the same words may stand for something else each time."""
+"""Reasons of a :class:`Problem` under which equal words may refer to different objects."""
 
 
 @dataclass(frozen=True)
 class OtherStatement:
-    """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), kept whole.
+    """A statement outside of any pipeline (ADD JAR, CREATE CATALOG, ALTER TABLE …), kept whole.
 
-    ``after`` is what it stands behind: the number of queries, and for ALTER and DROP the names declared so far, because
-    they change what those mean. ``subject`` is what it is about, where that has a name: ``TABLE``, ``CATALOG`` … and
-    the path.
+    ``after`` is its position: the number of queries before it, and for ALTER and DROP the names declared so far,
+    because they change their meaning. ``subject`` is its named object: ``TABLE``, ``CATALOG`` … and the path.
     """
 
     kind: str
@@ -44,7 +43,7 @@ class OtherStatement:
 
     @property
     def queries_before(self) -> int:
-        """How many queries stand in front of it."""
+        """Number of queries in front of it."""
         return int(self.after[0]) if self.after else 0
 
     @property
@@ -93,7 +92,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Absence:
-    """A name in a statement that stands for nothing, or for something of another kind.
+    """A name in a statement that refers to nothing, or to an object of another kind.
 
     Attributes:
         message: The name and the remedy.
@@ -108,11 +107,9 @@ class Absence:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One INSERT (or bare SELECT).
+    """One INSERT (or bare SELECT) with its sink, its settings, and its statement set (0-based) or None.
 
-    It has its sink, the settings in force where it stands, and its statement set (0-based) or None.
-
-    ``steps`` are the operations of the Table API that the query came through, views included; empty for SQL alone.
+    ``steps`` are the query's operations of the Table API, views included; empty for SQL alone.
     """
 
     sink: Sink
@@ -124,10 +121,10 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Program:
-    """What a script computes: pipelines in written order, declared tables, views and functions, facts and problems.
+    """Content of a script: pipelines in written order, declared tables, views and functions, facts and problems.
 
-    ``view_plans`` are the plans of its views, but for those that could not be bound. ``notes``, ``windows``, ``opaque``
-    and ``inputs`` are what reading a program told, as in its script.
+    ``view_plans`` are the plans of its views that could be bound. ``notes``, ``windows``, ``opaque`` and ``inputs``
+    come from reading a program, as in its script.
     """
 
     pipelines: tuple[Pipeline, ...]

@@ -37,7 +37,7 @@ _NO_END = 0
 
 
 def numbers_rows(node: Over) -> bool:
-    """Whether an OVER does nothing but number rows by an order; a second call of the same kind adds nothing."""
+    """True if an OVER only numbers rows by an order; a second call of the same kind adds nothing."""
     call = node.calls[0]
     return call.call.function == "ROW_NUMBER" and bool(call.order_by) and all(other == call for other in node.calls)
 
@@ -82,14 +82,14 @@ def numbering(
 
 
 def stands_beside(node: Project, over: Over) -> bool:
-    """Whether a projection is the SELECT list the OVER stands in, with or without QUALIFY."""
+    """True if a projection is the SELECT list of the OVER, with or without QUALIFY."""
     return node.input is over or (isinstance(node.input, Filter) and node.input.input is over)
 
 
 def selected_beside(
     columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> tuple[tuple[Expression, ...], StatelessSegment]:
-    """A SELECT list beside a numbering: what it computes is computed below, and stored as computed (EXPLAIN)."""
+    """A SELECT list with a numbering: its computations are planned below, and stored as computed (EXPLAIN)."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     taken: dict[Expression, DataType] = {}
@@ -117,7 +117,7 @@ def _taken_in(leaf: Expression) -> Expression:
 
 
 def ranked(segment: StatelessSegment) -> StatelessSegment | None:
-    """The segment above a numbering with the ranks its conditions keep; None where they are no constant range."""
+    """The segment above a numbering with its constant range of ranks; None without one."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     conditions = [part for part in segment.filters | segment.window_filters if _reads_number(part)]
@@ -133,7 +133,7 @@ def ranked(segment: StatelessSegment) -> StatelessSegment | None:
 
 
 def kept_ranks(comparisons: Iterable[tuple[str, int]]) -> tuple[int, int | None]:
-    """First and last rank that comparisons of the number with constants keep; no last one where none bounds it."""
+    """First and last rank that comparisons of the number with constants keep; None for an open end."""
     first, last = 1, None
     for sign, bound in comparisons:
         if sign in (">", ">=", "="):
@@ -189,9 +189,9 @@ def _integer(value: Expression) -> int | None:
 def _in_planned_order(
     types: Mapping[Expression, DataType], node: Over, segment: StatelessSegment
 ) -> tuple[Expression, ...]:
-    """Each column once: first those that stand below as they are, in the order they have there, then computed ones.
+    """Each column once: first unchanged columns of the input in its order, then computed ones.
 
-    The planner moves projections above a ranking, so the order in which a SELECT list names columns says nothing.
+    The planner moves projections above a ranking, so the order of a SELECT list has no effect.
     """
     scan = next((below for below in walk_nodes(node) if isinstance(below, Scan)), None)
     declared = [] if scan is None else [column.name for column in scan.table.columns]
@@ -213,7 +213,7 @@ def _in_planned_order(
 
 
 def _handed_up(segment: StatelessSegment) -> list[object]:
-    """What the operator below hands up, in its order, as far as that is known; bare window fields by their names."""
+    """Outputs of the operator below, in its order as far as known; bare window fields by their names."""
     below = segment.origin
     if isinstance(below, AggregateOperator):
         keys = [KeyOutput(below.keys[key]) if isinstance(key, int) else key for key in below.key_order]
@@ -224,7 +224,7 @@ def _handed_up(segment: StatelessSegment) -> list[object]:
 
 
 def is_key(column: Expression) -> bool:
-    """Whether a column is a key of the aggregation below."""
+    """True if a column is a key of the aggregation below."""
     return isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
 
 
@@ -239,7 +239,7 @@ def _window(partition: Iterable[Expression], segment: StatelessSegment) -> Assig
 
 
 def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | None:
-    """The window a window field belongs to; None for those of a legacy group window, which are computed above it."""
+    """The window of a window field; None for a legacy group window's, which are computed above it."""
     if isinstance(key, WindowColumn):
         return segment.windows[key.level]
     below = segment.origin
@@ -253,7 +253,7 @@ def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | N
 def _clock(
     node: Over, key: Expression, columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> TimeAttribute | None:
-    """The clock of a column that is a time attribute; the time column of a window stays one for a ranking (EXPLAIN)."""
+    """The clock of a time attribute; a window's time column remains one for a ranking (EXPLAIN)."""
     for column, value in zip(node.input.schema, columns, strict=True):
         if normalize(value) == key and column.time_attribute is not None:
             return column.time_attribute

@@ -286,7 +286,7 @@ class QueryBinder(OrderBinder):
         return Relation(node, left.scope.concat(right))
 
     def _unnamed(self, function: str, arguments: tuple[Expression, ...], alias: str) -> tuple[Column, ...]:
-        """The columns of a table function where its alias names none; any that is mentioned, if that is not known."""
+        """Columns of a table function without column aliases; any mentioned one if they are unknown."""
         (kind,) = [each.type for each in arguments] if function == "UNNEST" else [UNKNOWN]
         if kind.name != "ARRAY" or kind.elements[0].name == "UNKNOWN":
             return self.environment.mentioned
@@ -325,7 +325,7 @@ class QueryBinder(OrderBinder):
     def _kept(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
         """Clauses of a pattern recognition; their columns are those of its input, read for one of its variables.
 
-        Raises :class:`BindError` for a column that the input does not have.
+        Raises :class:`BindError` for a column that the input lacks.
         """
         declared = [tree.args["pattern"], *(tree.args.get("subsets") or ())]
         found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
@@ -429,7 +429,7 @@ class QueryBinder(OrderBinder):
 
     # -------------------------------------------------------------------------------------------- SELECT
     def _select(self, tree: exp.Select) -> tuple[Node, ScalarBinder | None]:
-        """The plan of a SELECT, and what binds further expressions beside its list; None where DISTINCT hides it."""
+        """The plan of a SELECT, and a binder for expressions outside of its list; None if DISTINCT hides it."""
         below = self._from(tree)
         where = tree.args.get("where")
         if where is not None:
@@ -576,7 +576,7 @@ def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
 
 
 def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tuple[str, str], ...]:
-    """The hints after SELECT: name and arguments. A relation goes by its table's name, whatever its alias is."""
+    """The hints after SELECT: name and arguments. A relation is identified by its table's name, not its alias."""
     clause = tree.args.get("hint")
     if clause is None:
         return ()
@@ -597,7 +597,7 @@ def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tu
 
 
 def table_hints(tree: exp.Table) -> tuple[tuple[str, str], ...]:
-    """The hints after a table's name: name and arguments; the order of options says nothing."""
+    """The hints after a table's name: name and arguments; the order of options has no effect."""
     return tuple(sorted(_hint(hint, {}) for hint in tree.args.get("hints") or ()))
 
 

@@ -1,6 +1,6 @@
-"""Result types of Flink's operators and functions, by its own rules for decimals, common types and aggregates.
+"""Result types of Flink's operators and functions, by its rules for decimals, common types and aggregates.
 
-Every rule maps argument types to a type, answers UNKNOWN when the arguments do not say, and never raises. Sources:
+Every rule maps argument types to a type, returns UNKNOWN if they do not determine it, and never raises. Sources:
 Flink's ``LogicalTypeMerging`` (decimals, sums, averages) and Calcite's least restrictive type, checked against a Flink
 2.3 planner.
 """
@@ -34,7 +34,7 @@ _INTERVALS = (INTERVAL_DAY_TIME.name, INTERVAL_YEAR_MONTH.name)
 
 
 def any_nullable(types: Sequence[DataType]) -> bool:
-    """Whether one of the arguments may be NULL (what makes the result of a strict function nullable)."""
+    """True if an argument may be NULL (which makes the result of a strict function nullable)."""
     return any(t.nullable for t in types)
 
 
@@ -54,7 +54,7 @@ def not_null(result: DataType) -> ResultType:
 
 
 def unknown(types: Types) -> DataType:
-    """For functions whose type the argument types do not decide."""
+    """For functions whose type does not depend on argument types alone."""
     return UNKNOWN
 
 

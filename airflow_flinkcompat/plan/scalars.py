@@ -106,9 +106,9 @@ class Scope:
         return hits[0] if hits else None
 
     def find_field(self, name: str, qualifier: str | None = None) -> tuple[int, tuple[str, ...]] | None:
-        """A column of rows and the path to the field of that name in it, which Flink takes for a column of its own.
+        """A column of rows and the path to the field of that name in it, which Flink treats as a column.
 
-        The field that stands nearest to the top counts. Seen with Flink 2.3.0.
+        The field nearest to the top counts. Seen with Flink 2.3.0.
         """
         columns = [i for i, other in enumerate(self.qualifiers) if qualifier is None or other == qualifier]
         rows: list[tuple[int, tuple[str, ...], DataType]] = [(i, (), self.columns[i].type) for i in columns]
@@ -132,9 +132,8 @@ Special = Callable[[exp.Expression], Expression | None]
 class ScalarBinder:
     """Binds expressions of one statement against one scope.
 
-    ``special`` is asked first for every tree: it hands in what stands for grouped expressions, aggregates and OVER
-    calls
-    once these have become columns.
+    ``special`` is consulted first for every tree: it replaces grouped expressions, aggregates and OVER calls once these
+    have become columns.
     """
 
     def __init__(self, environment: Environment, statement: Statement, scope: Scope, special: Special | None = None):
@@ -158,7 +157,7 @@ class ScalarBinder:
         return bound if bound.span is not None else placed(bound, self.span(tree))
 
     def told_apart(self, column: exp.Column) -> str | None:
-        """A column for a normal form: its name, and which one it is of those with this name; None where it is none."""
+        """A column for a normal form: its name, and its number among those of this name; None if it is none."""
         name, qualifier = column.name, column.table or None
         index = self.scope.find(name, qualifier)
         if index is None:
@@ -380,7 +379,7 @@ class ScalarBinder:
 
 
 _OPERATORS = ACCESSES | {"AND", "CASE", "IN", "LIKE", "NEG", "NOT", "OR"}
-"""Names that a plan has for what is no function in SQL."""
+"""Plan names for SQL syntax that is no function."""
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_BINARY, frozenset({"this", "expression", "negate"})),
     exp.Div: frozenset({"this", "expression", "typed", "safe"}),
@@ -458,11 +457,11 @@ _BOUND: Mapping[type[exp.Expr], Callable[[ScalarBinder, Any], Expression]] = {
     exp.HexString: lambda binder, tree: binder._binary(tree),
     nodes.JsonPair: lambda binder, tree: binder.call("KEY VALUE", [tree.this, tree.expression], tree),
 }
-"""How each kind of tree is bound that is no operator with two sides."""
+"""Binders by kind of tree, for trees other than operators with two sides."""
 
 
 def unread(tree: exp.Expr, span: Callable[[Any], Span], at: exp.Expr | None = None) -> None:
-    """Raises :class:`BindError`, placed at ``at`` or the tree, where a tree says something that nothing here reads."""
+    """Raise :class:`BindError`, placed at ``at`` or the tree, for a part of a tree that is not read."""
     known = _READ.get(type(tree))
     lost = [] if known is None else [name for name, value in tree.args.items() if value and name not in known]
     if lost:
@@ -495,7 +494,7 @@ def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[ex
 
 
 def _operands(tree: exp.Expression) -> Iterable[exp.Expression]:
-    """The trees right below an expression; a column or literal, as most are, has none that could hold a call."""
+    """The trees directly below an expression; a column or literal has none that could hold a call."""
     return () if isinstance(tree, exp.Column | exp.Literal) else tree.iter_expressions()
 
 

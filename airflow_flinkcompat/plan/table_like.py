@@ -27,7 +27,7 @@ _MAY_OVERWRITE = frozenset({"GENERATED", "METADATA", "OPTIONS", "WATERMARKS"})
 
 @dataclass(frozen=True)
 class _Own:
-    """What the new table declares itself: column names by kind, and whether it has the other parts."""
+    """The new table's own declarations: column names by kind, and the other parts that it has."""
 
     physical: frozenset[str]
     computed: frozenset[str]

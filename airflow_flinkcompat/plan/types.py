@@ -11,7 +11,7 @@ from airflow_flinkcompat.quick_init import quick_init
 
 
 class TimeAttribute(StrEnum):
-    """Which clock a time column carries: event time (a declared watermark) or processing time."""
+    """Clock of a time column: event time (a declared watermark) or processing time."""
 
     ROWTIME = "rowtime"
     PROCTIME = "proctime"

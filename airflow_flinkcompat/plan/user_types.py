@@ -1,4 +1,4 @@
-"""Types by names that Flink does not have: its validator looks for each in the catalog, and finds none."""
+"""Types with names that Flink lacks: its validator looks each up in the catalog, and finds none."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airflow_flinkcompat.sql.type_parser import USER_TYPE, meant_type
 
 
 def type_problems(statement: Statement) -> Iterator[Problem]:
-    """What is to be said of the types of a statement that are none of Flink's, wherever they stand.
+    """Problems with types of a statement that are not Flink's, at any place.
 
-    Flink 2.3 was seen to refuse each of them. A name behind its database may be a type that somebody declared where
-    this does not look, so that it is not known what becomes of it.
+    Flink 2.3 was seen to refuse each of them. A name with a database may be a type that somebody declared elsewhere, so
+    its effect is unknown.
     """
     for node in statement.nodes:
         if not isinstance(node, nodes.FlinkType) or node.this != USER_TYPE:

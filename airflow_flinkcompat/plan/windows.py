@@ -135,9 +135,9 @@ def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression
 
 
 def through_table_api(statement: Statement) -> bool:
-    """Whether a program wrote the queries of a statement through the Table API.
+    """True if a program wrote the queries of a statement through the Table API.
 
-    Only there is said what SQL has no words for: windows over rows, row windows that end or that look ahead.
+    Only there can windows be expressed for which SQL has no syntax: over rows, or row windows that end or look ahead.
     """
     return isinstance(statement, ProgramStatement) and bool(statement.query_steps)
 
@@ -175,7 +175,7 @@ def aggregation_window(
 
 
 def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, WindowField] | None:
-    """Where a column passes a window field on unchanged: the windowing node and the field."""
+    """Origin of a column that passes a window field unchanged: the windowing node and the field."""
     while isinstance(expression, InputRef):
         match node:
             case Project():
@@ -203,7 +203,7 @@ def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, Win
 
 
 def _computes_on_window(node: Node, expression: Expression) -> bool:
-    """Whether something is computed from a window field on the way to this expression."""
+    """True if a computation on a window field precedes this expression."""
     if isinstance(expression, FunctionCall):
         parts = [part for part in walk(expression) if isinstance(part, InputRef)]
         return any(window_origin(node, p) is not None or _computes_on_window(node, p) for p in parts)
@@ -221,7 +221,7 @@ def _computes_on_window(node: Node, expression: Expression) -> bool:
 
 
 def refusal(window: Window) -> str | None:
-    """Why Flink refuses a windowing function with these lengths, in its own words; None when it does not."""
+    """Flink's own words for refusing a windowing function with these lengths; None if it accepts them."""
     kind, size, slide, offset = window.kind, window.size, window.slide, window.offset
     match kind:
         case WindowKind.TUMBLE if size is not None and size <= 0:

@@ -1,1 +1,1 @@
-"""What would happen to all jobs at once: many pairs of scripts judged, and counted by outcome and reason."""
+"""Audit of all jobs at once: many pairs of scripts, judged and counted by outcome and reason."""

@@ -1,4 +1,4 @@
-"""Tables and views that would be declared otherwise: their new DDL in the place of what jobs declare by that name."""
+"""Tables and views with changed declarations: their new DDL replaces what jobs declare under that name."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
 def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tuple[JobSpec, tuple[str, ...]]:
     """A job over the changed tables.
 
-    What its script or its catalog declares by the name of one is replaced where it stands. A table that the script or
-    program only uses, and that nobody declares, is added to the catalog.
+    Declarations of the same name in its script or catalog are replaced in place. A table that the script or program
+    only uses, and that nobody declares, is added to the catalog.
     """
     if not tables:
         return job, ()
@@ -137,7 +137,7 @@ def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -
 
 
 def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[_Edit]:
-    """What puts the changed tables in the place of a text's own, each by the name that it has there."""
+    """Edits that put the changed tables in place of a text's own, each by its name there."""
     starts = [0]
     for line in script.text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -154,7 +154,7 @@ def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[
 
 
 def _declaration(statement: Statement, namespace: Namespace) -> _Declaration | None:
-    """What a statement declares; None where it is no table and no view, or its name is none."""
+    """The declaration in a statement; None if it is no table or view, or has no readable name."""
     tree = statement.tree
     if not isinstance(tree, CreateTable | CreateView):
         return None
@@ -174,7 +174,7 @@ def _path(namespace: Namespace, name: exp.Expression) -> Path | None:
 
 
 def _in_namespaces(script: Script) -> Iterator[tuple[Statement, Namespace]]:
-    """Every statement with the catalog and database that are current where it stands."""
+    """Every statement with the catalog and database that are current there."""
     namespace = Namespace()
     for statement in script.statements:
         yield statement, namespace
@@ -187,11 +187,11 @@ def _in_namespaces(script: Script) -> Iterator[tuple[Statement, Namespace]]:
 
 
 _NOT_DECLARED: Path = ("", "", "")
-"""Where what statements use stands that declare nothing."""
+"""Key of the references of statements that declare nothing."""
 
 
 def _references(script: Script) -> dict[Path, frozenset[Path]]:
-    """What a script declares with what each declaration refers to, and what its other statements refer to."""
+    """Declarations of a script with their references, and the references of its other statements."""
     found: dict[Path, frozenset[Path]] = {}
     for statement, namespace in _in_namespaces(script):
         declared = _declaration(statement, namespace)

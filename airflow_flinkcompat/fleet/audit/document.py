@@ -35,7 +35,7 @@ class AuditDocument:
         self._separator = ",\n  "
 
     def end(self, summary: AuditSummary) -> None:
-        """Write what all rows come to."""
+        """Write the totals of all rows."""
         subject = summary.subject
         rest = {
             "source": mask_secrets(subject.source),

@@ -24,11 +24,11 @@ class AuditWriter(Protocol):
         """Take a row."""
 
     def end(self, summary: AuditSummary) -> None:
-        """Write what all rows come to."""
+        """Write the totals of all rows."""
 
 
 class _Rendered:
-    """What shows the summary alone."""
+    """Writer of the summary alone."""
 
     def __init__(self, render: Callable[[AuditSummary], str], file: IO[str]) -> None:
         self._render, self._file = render, file
@@ -41,5 +41,5 @@ class _Rendered:
 
 
 def writer(name: str, file: IO[str]) -> AuditWriter:
-    """What writes a format."""
+    """The writer of a format."""
     return AuditDocument(file) if name == "json" else _Rendered(_RENDERERS[name], file)

@@ -1,4 +1,4 @@
-"""From a pair to its row: one pure function, the same here, in a process of its own and on Spark."""
+"""One pure function from a pair to its row, the same here, in another process and on Spark."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ REASONS = {
     "internal-error": "The check failed, which is an error of its own: please report it",
     "no-query": "The script holds no INSERT and no SELECT",
 }
-"""Why there is no verdict, with a title each; all other reasons are codes of rules."""
+"""Reasons for a missing verdict with their titles; all other reasons are codes of rules."""
 
 
 class _NoVerdictError(Exception):
-    """There is none: the reason, and what is to be said."""
+    """No verdict: the reason and its message."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class _NoVerdictError(Exception):
 
 
 def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> AuditRow:
-    """Judge a pair; whatever is wrong with it is said in its row."""
+    """Judge a pair; errors become part of its row."""
     try:
         return _judged(pair, tables)
     except _NoVerdictError as error:
@@ -90,7 +90,7 @@ def _holds_query(side: Side) -> bool:
 
 
 def _causes(reports: tuple[Report, ...], worst: Outcome) -> tuple[Cause, ...]:
-    """What makes the worst outcome: of each rule the first that it says."""
+    """Causes of the worst outcome: the first finding of each rule."""
     found: dict[str, Cause] = {}
     for report in reports:
         for each in report.deciding if report.outcome is worst else ():

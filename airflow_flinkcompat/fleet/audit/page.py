@@ -1,4 +1,4 @@
-"""The audit as one HTML file that loads nothing and runs nothing: whoever opens it needs no network and no trust."""
+"""The audit as one HTML file that loads and runs nothing: readers need no network and no trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where jobs come from: files, their changes in a Git history, deployments of a project, or what ledgers say runs."""
+"""Sources of jobs: files, their changes in a Git history, deployments of a project, or ledgers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from airflow_flinkcompat.project.history import Blobs, FileChange, blobs, file_c
 from airflow_flinkcompat.sql import ScriptError, decode_script
 
 SCRIPTS = (".sql", ".table")
-"""How the files end that are scripts for certain; a Python file may be anything, and is named itself."""
+"""File suffixes that are certainly scripts; a Python file may be anything and must be named itself."""
 _PROGRAM, _OF_FLINK = ".py", b"pyflink"
-"""How a file ends, and what it holds, that is most probably a program which nobody named."""
+"""Suffix and content of a file that is probably a program which nobody named."""
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
 OptionsOf = Callable[[Path], JobOptions]
-"""How a script is judged, its catalog as DDL; raises InputError or ScriptError where that cannot be told."""
+"""Options of a script, its catalog as DDL; raises InputError or ScriptError if they are unknown."""
 OverDeployment = Callable[[JobOptions], JobOptions]
 
 
@@ -44,7 +44,7 @@ class Versions:
 
     @property
     def wanted(self) -> bool:
-        """Whether a version is named, so that jobs of another engine are no part of the question."""
+        """True if a version is named, so that jobs of another engine are excluded."""
         return self.old is not None or self.new is not None
 
     def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
@@ -62,7 +62,7 @@ def _pair(name: str, old: JobSpec, new: JobSpec, options: JobOptions) -> AuditPa
 
 
 class Jobs:
-    """The pairs of one source as they are read, and what is to be said of the others when all were.
+    """Pairs of one source as they are read, and remarks about the others at the end.
 
     Args:
         pairs: The pairs, read when they are asked for; they may write down what they leave out.
@@ -203,7 +203,7 @@ def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment,
 
 
 def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOptions) -> Jobs:
-    """What ledgers say is deployed, each against itself."""
+    """Deployed jobs of ledgers, each compared with itself."""
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.ledger.history import deployments
 
@@ -230,7 +230,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOption
 
 
 def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
-    """What each deployment of a ledger runs, or why that is not known; a few ledgers are read at a time."""
+    """The deployed job of each deployment, or why it is unknown; a few ledgers are read at a time."""
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.ledger.history import Ledger
     from airflow_flinkcompat.deploy.ledger.store import Store
@@ -250,13 +250,13 @@ def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | 
 
 
 def plain_job(side: Side) -> Side:
-    """The job as it is sent to a process: without what was worked out of it, with the files of its catalog."""
+    """The job as it is sent to a process: without derived values, with the files of its catalog."""
     own = {name: getattr(side, name) for name in JobSpec.__dataclass_fields__}
     return Side(**own, catalog_sources=side.catalog_sources)
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
-    """Whether a version is asked for of another engine than the job's; counts it then."""
+    """True, and counted, if the requested version belongs to another engine than the job's."""
     if engine is None or not versions.wanted or engine == versions.engine:
         return False
     left_out[engine] = left_out.get(engine, 0) + 1
@@ -287,7 +287,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _holds_flink(path: Path) -> bool:
-    """Whether a Python file names PyFlink; one that cannot be read does not."""
+    """True if a Python file names PyFlink; False for an unreadable one."""
     try:
         return _OF_FLINK in path.read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""Spark's workers judge the pairs, by the same function; they come and go in batches, so that memory is bounded."""
+"""Spark's workers judge pairs with the same function, in batches, so that memory is bounded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SHIPPED = ("airflow_flinkcompat", "sqlglot")
-"""What a worker needs to judge: this package, and the one it parses with, both of Python alone."""
+"""Packages that a worker needs to judge: this one and its parser, both pure Python."""
 _BATCH_BYTES = 32 << 20
 _BATCH_PAIRS = 10_000
 _PARTS_EACH = 8
@@ -79,7 +79,7 @@ def _batches(pairs: Iterable[AuditPair]) -> Iterator[list[bytes]]:
 
 
 def _judged(session: SparkSession, batch: list[bytes], tables: tuple[ReplacementTable, ...], place: str) -> list[bytes]:
-    """What the workers say of a batch: pickled lists of rows, in order."""
+    """Results of a batch: pickled lists of rows, in order."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -125,14 +125,14 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
 
 
 def _reason(error: Exception) -> str:
-    """The worker's own error, which stands behind Spark's traces."""
+    """The worker's own error, below Spark's traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = (line for line in lines if "Error" in line.partition(":")[0] and not line.startswith(("at ", "org.")))
     return next(named, lines[0] if lines else type(error).__name__)
 
 
 def _package(folder: Path) -> Path:
-    """What workers need, in one archive: this package and what it parses with, without what was compiled of them."""
+    """One archive for the workers: this package and its parser, without compiled files."""
     target = folder / "flinkcompat_package.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in _SHIPPED:

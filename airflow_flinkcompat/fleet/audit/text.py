@@ -1,4 +1,4 @@
-"""The audit for people: a table by outcome and reason, then what is said most often of each, with examples."""
+"""The audit for people: a table by outcome and reason, then the most frequent causes with examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_flinkcompat.fleet.audit.judging import REASONS
 from airflow_flinkcompat.fleet.audit.values import AuditGroup, AuditResult, AuditSummary, Cause
 
 QUIET = (AuditResult.COMPATIBLE, AuditResult.NO_JOB)
-"""Results of which nothing but the number is to be said."""
+"""Results that are only counted."""
 _HEADER = ("result", "reason", "jobs", "alone", "for example")
 _EXAMPLES = 3
 _MESSAGES = 5
@@ -68,13 +68,13 @@ def render_audit_markdown(summary: AuditSummary) -> str:
 
 
 def heading(summary: AuditSummary) -> str:
-    """What was asked, on one line."""
+    """The question on one line."""
     subject = summary.subject
     return format_inline(f"flinkcompat audit of {subject.source}: {subject.question}")
 
 
 def what(cause: Cause) -> str:
-    """What is said of a reason, with its place and how Flink would end."""
+    """A reason with its place and Flink's reaction."""
     place = f"{cause.place}: " if cause.place and not cause.message.startswith(cause.place) else ""
     return f"{place}{cause.message}{_ends(cause)}"
 
@@ -90,12 +90,12 @@ def _cells(group: AuditGroup) -> tuple[str, ...]:
 
 
 def common(group: AuditGroup, most: int) -> list[tuple[str, int]]:
-    """What is said of more than one job of a group, with how many these are, most often first."""
+    """Causes that several jobs of a group share, with their number, most frequent first."""
     return [(text, count) for text, count in group.messages.most_common(most) if count > 1]
 
 
 def _said(group: AuditGroup) -> Sequence[str]:
-    """What is said most often, then examples; what was said above is not said of each again."""
+    """The most frequent causes, then examples; an example does not repeat a cause above it."""
     lines: list[str] = []
     often = common(group, _MESSAGES)
     for text, count in often:

@@ -1,4 +1,4 @@
-"""What is audited and what is said of it: pairs, rows, and all rows counted by outcome and reason."""
+"""Values of an audit: pairs, rows, and all rows counted by outcome and reason."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
 from airflow_flinkcompat.project import FAIL_ON
 
 MOST_KEPT = 200
-"""How many rows of a group are kept to be shown; the others are counted, and only the JSON holds them all."""
+"""Number of rows of a group that are kept for display; the others are counted, and only the JSON holds them all."""
 _MOST_MESSAGES = 500
-"""How many different messages of a group are counted each; there are as many as there are scripts, at worst."""
+"""Number of different messages of a group that are counted; at worst there is one for each script."""
 
 
 class AuditResult(StrEnum):
-    """What came of a pair, in the order in which results ask for attention."""
+    """Result of a pair, in the order in which results need attention."""
 
     INCOMPATIBLE = "incompatible"
     UNREADABLE = "unreadable"
@@ -31,7 +31,7 @@ class AuditResult(StrEnum):
 
 @dataclass(frozen=True)
 class AuditPair:
-    """A job as it is and as it would be.
+    """A job's present and future version.
 
     Attributes:
         name: The deployment, or the path of the script, with the commit where it is of a history.
@@ -56,10 +56,10 @@ class AuditPair:
 
 @dataclass(frozen=True)
 class EngineOutcome:
-    """What one engine says of a pair: the versions of both sides, and the outcome.
+    """Verdict of one engine about a pair: the versions of both sides, and the outcome.
 
-    ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``disagrees`` the outcome by the rules
-    alone, where the planner's answer changes it.
+    ``ground`` names who read the scripts, "" if Flink's planner was not asked; ``disagrees`` is the outcome by the
+    rules alone, if the planner's answer changes it.
     """
 
     engine: str
@@ -89,7 +89,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """What is said of one pair; secrets are masked.
+    """Result of one pair; secrets are masked.
 
     Attributes:
         name: That of the pair.
@@ -110,7 +110,7 @@ class AuditRow:
     notice: str = ""
 
     def exit_code(self, fail_on: str) -> int:
-        """What the row means for the exit code, under the gate ``fail_on``."""
+        """The row's exit code under the gate ``fail_on``."""
         if self.result is AuditResult.UNREADABLE:
             return BAD_INPUT
         gate = FAIL_ON[fail_on]
@@ -148,7 +148,7 @@ class AuditGroup:
 
 @dataclass(frozen=True)
 class AuditSubject:
-    """What was asked.
+    """The question of an audit.
 
     Attributes:
         source: Where the jobs are from, in words.
@@ -195,7 +195,7 @@ class AuditSummary:
 
     @property
     def jobs(self) -> int:
-        """How many pairs were judged, or could not be; scripts without a query are none."""
+        """Number of pairs that were judged or failed; scripts without a query are excluded."""
         return self.results.total() - self.results[AuditResult.NO_JOB]
 
     @property
@@ -217,14 +217,14 @@ class AuditSummary:
 
     @property
     def sentence(self) -> str:
-        """How many jobs there are of each result, on one line."""
+        """Number of jobs of each result, on one line."""
         judged = (result for result in AuditResult if self.results[result] and result is not AuditResult.NO_JOB)
         counts = ", ".join(f"{self.results[result]:,} {result}" for result in judged)
         return f"{self.jobs:,} job{'' if self.jobs == 1 else 's'}" + (f": {counts}" if counts else "")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What else is to be known, a line each."""
+        """Further remarks, a line each."""
         found = list(self.notes)
         if not self.jobs:
             found.append(f"nothing was judged, which passes nothing: of {self.subject.source} there is no job to judge")

@@ -1,4 +1,4 @@
-"""Who judges the pairs: this process, or several beside it; rows come in the order of the pairs, a few at a time."""
+"""Workers of an audit: this process, or several; rows keep the order of the pairs, a few at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
 
 _CHUNK = 16
-"""Pairs that a process is given at once: enough for the way there not to count, few enough to share them evenly."""
+"""Pairs per request to a process: enough to hide the transfer, few enough to share them evenly."""
 _AHEAD = 3
 """Chunks for each process that are read before they are needed."""
 
@@ -31,8 +31,8 @@ def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[Audi
 def audit_in_processes(pairs: Iterable[AuditPair], tables: Tables, processes: int) -> Iterator[AuditRow]:
     """Judge pairs in several processes.
 
-    A process that ends, because the system has no memory left say, takes nothing else with it: its pairs are judged
-    again by themselves, and the one over which a process ends once more is a row that says so.
+    If a process dies, for lack of memory for example, its pairs are judged again separately. A pair over which a
+    process dies once more becomes a row that reports it.
     """
     waiting: deque[tuple[list[AuditPair], Future[list[AuditRow]]]] = deque()
     reading = iter(pairs)

@@ -1,4 +1,4 @@
-"""How a fleet's reviews are shown: one small renderer for each format, all of one value."""
+"""Renderers of a fleet's reviews: one small module for each format, all from one value."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ FORMATS: Mapping[str, Callable[[FleetDiff], str]] = {
     "github": _renderer("services", "render_github"),
     "gitlab": _renderer("services", "render_gitlab"),
 }
-"""What renders each format; every text ends in a line break, and secrets are masked."""
+"""Renderers by format; every text ends in a line break, and secrets are masked."""

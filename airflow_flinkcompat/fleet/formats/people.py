@@ -1,4 +1,4 @@
-"""What people read: a table of the deployments, then the report of each that asks for a look."""
+"""Texts for people: a table of the deployments, then the report of each that needs a look."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 _COMPARED = (Status.CHANGED, Status.DELETED)
 _LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000
-"""Characters of a comment without the names of what is left out, of the rows of its table, of its notes: GitHub takes
-65,536 in all."""
+"""Maximum characters of a comment without the names left out, of the rows of its table, and of its notes; GitHub
+accepts 65,536 in all.
+"""
 _NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40
 _HEADER = {
@@ -63,9 +64,9 @@ def render_fleet_text(fleet: FleetDiff) -> str:
 
 
 def render_fleet_markdown(fleet: FleetDiff) -> str:
-    """The reviews as one comment of a pull request, or as the summary of a CI step.
+    """The reviews as a pull-request comment, or as the summary of a CI step.
 
-    The hidden first line is the same for every commit, so that a later comment can take the place of this one.
+    The hidden first line is the same for every commit, so that a later comment can replace this one.
 
     Args:
         fleet: What is said of the deployments.
@@ -105,7 +106,7 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
 
 
 def explained(review: DeploymentReview) -> str:
-    """Why a deployment is what it is: its report, or what is wrong with it."""
+    """Explanation of a deployment's result: its report, or its error."""
     faults = mask_secrets("\n".join(each.message for each in review.faults))
     if not review.reports:
         return faults
@@ -122,7 +123,7 @@ def explained(review: DeploymentReview) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The widths of columns: as wide as their cells, but for the widest ones, which share what the line has left."""
+    """Widths of columns: as wide as their cells, except for the widest ones, which share the rest of the line."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -135,7 +136,7 @@ def _heading(fleet: FleetDiff) -> str:
 
 
 def _split(fleet: FleetDiff) -> tuple[tuple[DeploymentReview, ...], Mapping[str, Sequence[str]]]:
-    """The deployments that ask for a row, and the names of those of which there is nothing to say, by what they are."""
+    """Deployments that need a row, and the names of the others by result."""
     shown, passed = [], dict[str, list[str]]()
     for review in fleet.deployments:
         result = result_of(review)
@@ -183,7 +184,7 @@ def _markdown_detail(review: DeploymentReview, places: Sequence[str]) -> str:
 
 
 def _gate(review: DeploymentReview) -> str:
-    """What the gate would do, with the branch that it would take."""
+    """The gate's action, with its branch."""
     branches = f" (branch {' or '.join(dict.fromkeys(review.branch))})" if review.branch else ""
     return f"In Airflow the gate {format_inline(review.action)}{branches}."
 

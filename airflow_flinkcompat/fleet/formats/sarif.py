@@ -110,7 +110,7 @@ def _ground(each: Annotation) -> dict[str, str]:
 
 
 def _suppressions(each: Annotation) -> dict[str, Any]:
-    """What is waived is a note besides, for services that do not read suppressions."""
+    """Waived findings are also notes, for services that do not read suppressions."""
     if each.waiver is None:
         return {}
     waiver, holds = each.waiver.waiver, each.severity is Severity.NOTE

@@ -1,4 +1,4 @@
-"""What GitHub, GitLab and every CI that reads JUnit take: annotations, code quality, test cases."""
+"""Formats of GitHub, GitLab and every CI that reads JUnit: annotations, code quality, test cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PRESSING = tuple(Severity)
 
 
 def render_github(fleet: FleetDiff) -> str:
-    """Workflow commands, by which GitHub shows the findings beside the lines of a pull request.
+    """Workflow commands with which GitHub shows findings at the lines of a pull request.
 
     Args:
         fleet: What is said of the deployments.
@@ -71,7 +71,7 @@ def render_gitlab(fleet: FleetDiff) -> str:
 
 
 def render_junit(fleet: FleetDiff) -> str:
-    """A test case for each deployment: a failure where the gate fails, an error where nothing could be judged.
+    """A test case for each deployment: a failure if the gate fails, an error if nothing could be judged.
 
     Args:
         fleet: What is said of the deployments.
