@@ -1,7 +1,7 @@
-"""The catalogue of connectors: what their sources and sinks keep in a savepoint, and what each option does.
+"""The catalogue of connectors: the savepoint state of their sources and sinks, and the effect of each option.
 
-It is data, a module for each family in ``known``, and judges nothing: what a fact means to a restore,
-:mod:`~airflow_flinkcompat.compat` says.
+It is data, a module for each family in ``known``, and judges nothing: :mod:`~airflow_flinkcompat.compat` decides about
+restores.
 """
 
 from __future__ import annotations

@@ -17,13 +17,13 @@ from typing import Any
 from airflow_flinkcompat.connectors.facts import BEGINNINGS, OptionEffect, OptionFact, TableUse
 
 DATA = Path(__file__).with_name("connector_options.json.gz")
-"""By artifact and connector the options, what plans of them keep, and what each option moves."""
+"""Options by artifact and connector, the state of their plans, and what each option moves."""
 _USES: Mapping[TableUse, str] = {TableUse.SOURCE: "source", TableUse.SINK: "sink", TableUse.LOOKUP: "lookup"}
 _OF_EVERY_SOURCE = frozenset(
     f"scan.watermark.{name}"
     for name in ("alignment.group", "alignment.max-drift", "alignment.update-interval", "emit.strategy", "idle-timeout")
 )
-"""What Flink's FactoryUtil takes beside the options of a connector."""
+"""Options of every source from Flink's FactoryUtil."""
 _WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "how sources or sinks store it"}
 
 
@@ -56,7 +56,7 @@ def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOp
 
 
 def undeclared(connector: str | None, key: str) -> bool:
-    """Whether artifacts of a connector are known, and none of them declares an option.
+    """True if artifacts of a connector are known, and none of them declares an option.
 
     Args:
         connector: The value of the option ``connector``, None for a table without one.
@@ -71,7 +71,7 @@ def undeclared(connector: str | None, key: str) -> bool:
 
 
 def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> OptionFact | None:
-    """What the artifacts of a connector tell of an option that no definition lists."""
+    """Facts from a connector's artifacts about an option that no definition lists."""
     found = declared(connector, use, key)
     if not found:
         return None
@@ -103,7 +103,7 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
 
 @dataclass(frozen=True)
 class OptionCounts:
-    """How many options of a connector are known.
+    """Number of known options of a connector.
 
     Attributes:
         declared: Those that the artifact declares.

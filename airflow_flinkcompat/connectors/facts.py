@@ -1,7 +1,7 @@
-"""What is known of a connector, as values: what its source and its sink keep, and what each of its options does.
+"""Facts about a connector as values: the state of its source and its sink, and the effect of each option.
 
-Nothing here judges. A fact names what it rests on: restores that were really run, by their ids in the table of
-evidence, or the connector's document or class where none was run.
+Nothing here judges. A fact names its evidence: real restores by their ids in the table of evidence, or else the
+connector's document or class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_flinkcompat.connectors.startup import Startup
 
 
 class Known(StrEnum):
-    """Whether something holds, where nobody may have looked."""
+    """Whether something holds, or is unknown."""
 
     YES = "yes"
     NO = "no"
@@ -23,7 +23,7 @@ class Known(StrEnum):
 
 
 class SourceState(StrEnum):
-    """What a source writes into a savepoint of where it stands."""
+    """A source's positions in a savepoint."""
 
     PARTITIONS = "partitions and their offsets"
     FILES = "files and how far each was read"
@@ -37,7 +37,7 @@ class SourceState(StrEnum):
 
 
 class SinkState(StrEnum):
-    """What a sink writes into a savepoint."""
+    """A sink's state in a savepoint."""
 
     NONE = "nothing"
     WRITER = "the state of its writer"
@@ -46,7 +46,7 @@ class SinkState(StrEnum):
 
 
 class KeyDemand(StrEnum):
-    """What a sink asks for a primary key for."""
+    """Reason why a sink needs a primary key."""
 
     ALWAYS = "it takes no table without one"
     FOR_UPDATES = "it takes results that change by one alone"
@@ -54,7 +54,7 @@ class KeyDemand(StrEnum):
 
 
 class LookupSupport(StrEnum):
-    """How a connector looks rows up: one after the other, or as its option or a hint says."""
+    """Lookup mode of a connector: synchronous, or chosen by its option or a hint."""
 
     SYNCHRONOUS = "one row after the other"
     BY_OPTION = "as lookup.async says, one after the other unless it is true"
@@ -62,7 +62,7 @@ class LookupSupport(StrEnum):
 
 
 class TableUse(StrEnum):
-    """What a query does with a table: options mean something else to each of them."""
+    """Use of a table in a query: options have another effect on each."""
 
     SOURCE = "read"
     SINK = "written"
@@ -70,7 +70,7 @@ class TableUse(StrEnum):
 
 
 class OptionEffect(StrEnum):
-    """What an option decides of a job that goes on from its savepoint, as the end of a sentence: "it decides …"."""
+    """Effect of an option on a job that resumes from its savepoint, as the end of a sentence: "it decides …"."""
 
     TUNES = "how the same rows are read or written, such as how fast"
     STARTUP = "where a start without state begins"
@@ -89,7 +89,7 @@ class OptionEffect(StrEnum):
 
 @dataclass(frozen=True)
 class ListedPlaces:
-    """An option of a source that lists several places, such as topics, each with positions of its own.
+    """A source option that lists several places, such as topics, each with positions of its own.
 
     Attributes:
         separator: What stands between them.
@@ -110,7 +110,7 @@ class ListedPlaces:
 
 @dataclass(frozen=True)
 class OptionFact:
-    """What one option does, or all that begin alike.
+    """Effect of one option, or of all with a common prefix.
 
     Attributes:
         key: The option, with a ``*`` for any text.
@@ -140,7 +140,7 @@ class OptionFact:
     expression: bool = False
 
     def covers(self, key: str) -> bool:
-        """Whether the fact speaks of an option.
+        """True if the fact applies to an option.
 
         Args:
             key: The option as a table has it.
@@ -152,7 +152,7 @@ class OptionFact:
 
 
 def facts(effect: OptionEffect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:
-    """Facts of options of which one document says the same."""
+    """Facts about options with one document."""
     return tuple(OptionFact(key, effect, document=document, says=says) for key in keys)
 
 
@@ -160,12 +160,12 @@ READ_ONCE = (
     "a scan that had ended is not run again, so that nothing is read from the new place; one that had not begins again "
     "with rows that were read before"
 )
-"""What a restore does with a scan of :attr:`SourceState.ENDED` that is to read something else."""
+"""Effect of a restore on a scan of :attr:`SourceState.ENDED` that should read something else."""
 
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What a connector's source keeps, and what the planner hands down into it.
+    """State of a connector's source, and the abilities that the planner pushes into it.
 
     Attributes:
         positions: What a savepoint holds of where it stands.
@@ -195,7 +195,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class SinkFacts:
-    """What a connector's sink keeps.
+    """State of a connector's sink.
 
     Attributes:
         state: What a savepoint holds of it.
@@ -233,7 +233,7 @@ class SinkFacts:
         return Known.NO if self.upserts is Known.YES else self.row_before
 
     def kept(self, options: Mapping[str, str]) -> SinkState:
-        """What a savepoint holds of a sink with these options.
+        """State of a sink with these options.
 
         Args:
             options: Those of its table.
@@ -249,7 +249,7 @@ class SinkFacts:
 
 @dataclass(frozen=True)
 class LookupFacts:
-    """How a connector looks rows up.
+    """Lookup mode of a connector.
 
     Attributes:
         support: Whether rows may wait for an answer, which are state.
@@ -263,7 +263,7 @@ class LookupFacts:
 
 
 BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
-"""Names of options that one use alone reads; what is called otherwise may be read by a use of which nothing is said."""
+"""Option prefixes that one use alone reads; other options may be read by any use."""
 
 
 @dataclass(frozen=True)
@@ -286,12 +286,12 @@ class ConnectorFacts:
 
     @property
     def options(self) -> Mapping[TableUse, tuple[OptionFact, ...]]:
-        """What each option does, by what a query does with the table."""
+        """Effects of the options, by use of the table."""
         sides = {TableUse.SOURCE: self.source, TableUse.SINK: self.sink, TableUse.LOOKUP: self.lookup}
         return {use: side.options for use, side in sides.items() if side is not None}
 
     def option(self, use: TableUse, key: str) -> OptionFact | None:
-        """What an option does: by the fact of its whole name, else by the longest beginning that is listed.
+        """Effect of an option: by its full name, else by the longest listed prefix.
 
         Args:
             use: What a query does with the table.
@@ -320,17 +320,17 @@ def _longest(options: tuple[OptionFact, ...], key: str) -> OptionFact | None:
 
 
 class ColumnIdentity(StrEnum):
-    """What makes a column of a source the same one under another declaration of its table."""
+    """Identity of a source column across declarations of its table."""
 
     NAME = "its name"
     PLACE = "its place"
     BOTH = "its name and its place"
-    """Some of the columns are told by the one, and some by the other."""
+    """Both identify columns, each some of them."""
 
 
 @dataclass(frozen=True)
 class FormatFacts:
-    """One format of rows: what its options do, and whether its rows update and delete.
+    """One format of rows: the effects of its options, and whether its rows update and delete.
 
     Attributes:
         name: The value of an option ``format``.

@@ -65,7 +65,7 @@ class FlinkOption:
         return what if self.least is None else f"{what}, at least {least}"
 
     def value(self, text: str, line: str) -> object:
-        """The value that a text stands for, equal for all its spellings."""
+        """The value of a text, equal for all its spellings."""
         if self.type.startswith(_LIST):
             of = FlinkOption(self.type.removeprefix(_LIST))
             return tuple(of.value(part, line) for part in option_values.elements(text))

@@ -1,4 +1,4 @@
-"""Formats of rows: whether they update and delete, and what their options do. No format is in any state."""
+"""Formats of rows: whether they update and delete, and effects of their options. No format has state."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _REGISTRY = (
         says="it decides who asks the registry for schemas, and how that connection is secured; no state holds that",
     ),
 )
-"""Of a registry all but its address, behind which the schema of a stored number may be another one."""
+"""Schema-registry options except its address, behind which a schema number may differ."""
 FORMATS: Mapping[str, FormatFacts] = {
     each.name: each
     for each in (
@@ -76,13 +76,13 @@ _OPTION = re.compile(r"(?:(?:key|value)\.)?(?P<format>[\w-]+)\.(?P<name>.+)")
 
 
 def by_place(options: Mapping[str, str]) -> bool:
-    """Whether rows of a table say by their order alone which column a value is of."""
+    """True if only the order of a row's values identifies their columns."""
     named = (FORMATS.get(options.get(key, "")) for key in _NAMED_BY)
     return any(each is not None and each.by_place for each in named)
 
 
 def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnIdentity:
-    """What makes a column of a table that is read the same one under another declaration."""
+    """Identity of a table's columns across declarations."""
     if not by_place(options):
         return ColumnIdentity.NAME
     formats = [options[key] for key in _NAMED_BY if key in options]
@@ -91,7 +91,7 @@ def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnI
 
 
 def format_option(key: str) -> OptionFact | None:
-    """What an option of a format does.
+    """Effect of a format's option.
 
     Args:
         key: The option as a table has it, such as ``value.json.ignore-parse-errors``.

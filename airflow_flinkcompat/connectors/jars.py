@@ -1,4 +1,4 @@
-"""The Maven artifacts that hold a connector or format which is not in Flink's own distribution, by line of Flink."""
+"""Maven artifacts of connectors and formats outside Flink's own distribution, by line of Flink."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ ARTIFACTS: Mapping[str, tuple[MavenArtifact, ...]] = {
     "parquet": _of_flink("flink-sql-parquet"),
     "protobuf": _of_flink("flink-sql-protobuf"),
 }
-"""Artifacts by the value of the option ``connector`` or ``format``, and by the start of a database's URL.
+"""Artifacts by the value of the option ``connector`` or ``format``, and by the prefix of a database URL.
 
-What is not listed comes with Flink, or is not known here.
+Unlisted ones come with Flink, or are unknown.
 """
 LINES = tuple(_KAFKA)
 """The lines of Flink that the table knows."""

@@ -31,10 +31,10 @@ _FLOATING = re.compile(rf"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|{
 _OFFSET = re.compile(r"GMT[+-](\d|\d\d|(\d\d):?([0-5]\d))")
 _FURTHEST_HOUR = 18
 _SESSION_ZONE = "default"
-"""What Flink has for the zone of the machine."""
+"""Flink's value for the machine's own zone."""
 _ESCAPE = re.compile(r"\\(?:u+[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL)
 _BLANKS = "".join(map(chr, range(33)))
-"""What Java's ``trim`` takes away."""
+"""Characters that Java's ``trim`` removes."""
 _QUOTES = "'\""
 _QUOTED = re.compile(r"^(['\"])(.*)\1$", re.DOTALL)
 
@@ -47,7 +47,7 @@ def character(text: str) -> str:
 
 
 def boolean(text: str) -> str:
-    """The word that the text stands for, in small letters."""
+    """The boolean word of a text, in lower case."""
     return _among(text.lower(), ("true", "false"))
 
 
@@ -113,7 +113,7 @@ def memory(text: str) -> int:
 
 
 def elements(text: str, separator: str = ";") -> list[str]:
-    """The parts of a list, of which those in quotes may hold the separator."""
+    """The parts of a list; quoted parts may contain the separator."""
     if text.startswith("["):  # YAML reads it, or else it is one part
         return [_QUOTED.sub(r"\2", part.strip()) for part in text.strip("[]").split(",") if part.strip()]
     parts, rest = [], text
@@ -130,7 +130,7 @@ def elements(text: str, separator: str = ";") -> list[str]:
 
 
 def mapping(text: str) -> str:
-    """Keys and values, in the notation of Flink or of YAML; the text as it stands."""
+    """Keys and values, in the notation of Flink or of YAML; else the text itself."""
     if not re.fullmatch(r"\{.*\}", text.strip(), re.DOTALL):
         for pair in elements(text, ","):
             if len(elements(pair, ":")) != 2:
@@ -159,4 +159,4 @@ PARSERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "memory": (memory, "a memory size such as '64 mb'"),
     "map": (mapping, "pairs such as 'key1:value1,key2:value2'"),
 }
-"""By the name of a type, what reads it and what it is for a reader."""
+"""Parsers by type name, with a description for readers."""

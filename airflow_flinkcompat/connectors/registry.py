@@ -1,4 +1,4 @@
-"""The connectors of the catalogue, found by their modules: to add one is to add a file to ``definitions``."""
+"""The connectors of the catalogue, found by their modules: adding a file to ``definitions`` adds one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNKNOWN, _UNKNOWN_SOURCE, _UNKNOWN_SINK = ConnectorFacts(()), SourceFacts(), Si
 
 
 def catalogue() -> Mapping[str, ConnectorFacts]:
-    """Every connector that is known.
+    """Every known connector.
 
     Returns:
         The facts by each value of the option ``connector`` that stands for them.
@@ -51,7 +51,7 @@ def _facts(connector: str | None) -> ConnectorFacts:
 
 
 def source(connector: str | None) -> SourceFacts:
-    """What a connector's source keeps, and what is handed down into it.
+    """State of a connector's source, and its abilities.
 
     Args:
         connector: The value of the option, None for a table without one.
@@ -63,7 +63,7 @@ def source(connector: str | None) -> SourceFacts:
 
 
 def sink(connector: str | None) -> SinkFacts:
-    """What a connector's sink keeps.
+    """State of a connector's sink.
 
     Args:
         connector: The value of the option, None for a table without one.
@@ -75,7 +75,7 @@ def sink(connector: str | None) -> SinkFacts:
 
 
 def lookup(connector: str | None) -> LookupFacts:
-    """How a connector looks rows up.
+    """Lookup mode of a connector.
 
     Args:
         connector: The value of the option, None for a table without one.
@@ -87,9 +87,9 @@ def lookup(connector: str | None) -> LookupFacts:
 
 
 def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
-    """What an option of a table does, those of its format included.
+    """Effect of a table's option, including those of its format.
 
-    What no definition lists is looked for in the connector's artifacts.
+    Options without a definition are looked up in the connector's artifacts.
 
     Args:
         connector: The value of the option ``connector``, None for a table without one.

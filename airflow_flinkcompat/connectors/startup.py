@@ -1,7 +1,7 @@
-"""Where a source begins that is given no state: by its own options, or by others that choose it.
+"""Starting position of a source without state, by its own options or by others that choose it.
 
-A source with restored state ignores such options (measured on Flink 2.3 with Kafka's connector 5.0): they count for a
-start without state only.
+A source with restored state ignores such options (measured on Flink 2.3 with Kafka's connector 5.0): they apply to
+starts without state only.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 EARLIEST, LATEST, TIMESTAMP = "earliest", "latest", "timestamp"
 MILLIS, ISO = "{millis}", "{iso}"
-"""Stand in an option for the chosen moment: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
+"""Placeholders in an option for the chosen time: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
 
 
 @dataclass(frozen=True)
 class Startup:
-    """How sources of one connector begin.
+    """Startup options of one connector.
 
     Attributes:
         choices: The options for each choice that can be made, none where it begins so anyhow.

@@ -1,6 +1,6 @@
-"""A Flink of one's own on this machine: its jars and its processes.
+"""A private Flink on this machine: its jars and its processes.
 
-``python -m airflow_flinkcompat.local_flink --work-dir DIR`` runs one until it is told to end.
+``python -m airflow_flinkcompat.local_flink --work-dir DIR`` runs one until it is stopped.
 """
 
 from airflow_flinkcompat.local_flink.cluster import LocalFlink, flink_home, local_cluster

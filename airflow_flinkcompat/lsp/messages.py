@@ -1,4 +1,4 @@
-"""A verdict in the values of the protocol: diagnostics, hovers, and the line above the script. Secrets are masked."""
+"""A verdict in protocol values: diagnostics, hovers, and the line above the script. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TOP = types.Range(types.Position(0, 0), types.Position(0, 0))
 
 
 class DeployedTexts:
-    """What is deployed as files that an editor can open beside the script; they are gone with the server."""
+    """Deployed versions as files that an editor can open next to the script; deleted with the server."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="flinkcompat-lsp-")
@@ -63,13 +63,13 @@ class DeployedTexts:
         return self._written[digest]
 
     def close(self) -> None:
-        """Takes the files away."""
+        """Delete the files."""
         self._folder.cleanup()
 
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A verdict as it was shown to the client.
+    """A verdict as shown to the client.
 
     Attributes:
         verdict: The verdict.
@@ -120,7 +120,7 @@ def shown_document(
 
 
 def _description(rule: str) -> types.CodeDescription | None:
-    """Where the page of a rule is: on the web, else in the installed package."""
+    """Address of a rule's page: on the web, else in the installed package."""
     if rule not in BY_CODE:
         return None
     return types.CodeDescription(page_url(rule) or page_file(rule).resolve().as_uri())
@@ -171,7 +171,7 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
 
 
 def hover(shown: ShownDocument, position: types.Position) -> types.Hover | None:
-    """What is known of a place.
+    """Hover text of a place.
 
     Args:
         shown: What was shown of the document.

@@ -68,7 +68,7 @@ class Positions:
         return min(start + max(column, 1) - 1, end)
 
     def _extent(self, line: int) -> tuple[int, int]:
-        """The first offset of a line of the script, and that behind its last character."""
+        """The first offset of a script's line, and the one after its last character."""
         index = min(max(line, 1), len(self._script_starts)) - 1
         start = self._script_starts[index]
         last = index + 1 == len(self._script_starts)

@@ -1,4 +1,4 @@
-"""The projects that documents belong to: found, kept with what is deployed, and asked for a verdict on a text.
+"""Projects of documents: found, cached with their deployed versions, and asked for verdicts.
 
 It knows no editor and no protocol.
 """
@@ -44,7 +44,7 @@ _SQL = ".sql"
 
 @dataclass(frozen=True)
 class DocumentVerdict:
-    """What is said of the script of a document.
+    """Verdict on a document's script.
 
     Attributes:
         project: The project file.
@@ -60,7 +60,7 @@ class DocumentVerdict:
 
 
 class KnownBaselines:
-    """Baselines of which each is asked for once, whatever is answered.
+    """Baselines, each requested once, whatever the answer.
 
     Args:
         asked: The baselines themselves.
@@ -99,7 +99,7 @@ class KnownBaselines:
 
 
 class Projects:
-    """The projects of the documents that are open. Several threads may ask; those of one project take turns.
+    """The projects of the open documents. Several threads may ask; those of one project take turns.
 
     Args:
         given: What the command line says before the files; its engine and version alone count.
@@ -113,7 +113,7 @@ class Projects:
         self._open: dict[Path, _OpenProject] = {}
 
     def verdict(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
-        """What is to be said of a script.
+        """The verdict on a script.
 
         Args:
             path: Its file, resolved.
@@ -138,7 +138,7 @@ class Projects:
             return self._unusable(path, file, error)
 
     def refresh(self) -> None:
-        """Has every project read again, and what is deployed asked for again, with the next verdict."""
+        """Read every project and its baselines again with the next verdict."""
         with self._lock:
             for each in self._open.values():
                 each.wanted += 1
@@ -234,14 +234,14 @@ class _OpenProject:
 
 
 def _declares_alone(side: Side | InputError | ScriptError) -> bool:
-    """Whether a script can be read and only declares, as that of a catalog does: lint is about queries."""
+    """True if a script can be read and only declares, as a catalog's does: lint is about queries."""
     if not isinstance(side, Side) or any(obstacles_of(side)):
         return False
     return not side.program.pipelines and not side.program.problems
 
 
 def _stamp_of(file: Path) -> tuple[int, int]:
-    """What tells whether a file was written since. Raises InputError."""
+    """Stamp that changes when a file is written. Raises InputError."""
     try:
         found = file.stat()
     except OSError as error:

@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 class FlinkcompatServer(LanguageServer):
     """Checks each document in a thread, one check of it at a time.
 
-    A check that was overtaken by another change says nothing: the document is checked once more, as it is then.
+    The result of a check that another change overtook is discarded: the document is checked once more in its new state.
 
     Args:
         projects: The projects that documents belong to.
@@ -55,7 +55,7 @@ class FlinkcompatServer(LanguageServer):
         self._told: dict[Path, str] = {}
 
     def request_check(self, uri: str) -> None:
-        """Has a document checked as it is now.
+        """Check a document in its present state.
 
         Args:
             uri: The document; one that can be no script is left alone.
@@ -73,7 +73,7 @@ class FlinkcompatServer(LanguageServer):
             self.request_check(each.uri)
 
     def forget(self, uri: str) -> None:
-        """Takes back what was said of a document that was closed.
+        """Withdraw the diagnostics of a closed document.
 
         Args:
             uri: The document.
@@ -83,7 +83,7 @@ class FlinkcompatServer(LanguageServer):
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     async def shown_now(self, uri: str) -> ShownDocument | None:
-        """What is shown of a document once its check is done.
+        """The shown verdict of a document once its check is done.
 
         Args:
             uri: The document.
@@ -117,7 +117,7 @@ class FlinkcompatServer(LanguageServer):
                 return
 
     def _judged(self, path: Path, text: str, unsaved: Mapping[Path, str]) -> tuple[ShownDocument | None, str]:
-        """What is to be shown of a script, in a thread; or what is wrong with this program."""
+        """The verdict to show, computed in a thread; or the error of this program."""
         try:
             verdict = self._projects.verdict(path, unsaved)
             return (None if verdict is None else self._shown(verdict, text)), ""

@@ -1,6 +1,6 @@
-"""The engines as data: what tells them apart wherever it matters, so that no code asks which engine it has before it.
+"""The engines as data: their differences as facts, so that no code tests for a particular engine.
 
-How each of them judges is in :mod:`~airflow_flinkcompat.compat.engines`.
+Their judgement is in :mod:`~airflow_flinkcompat.compat.engines`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """What is true of an engine, whatever is judged.
+    """Facts about an engine, independent of a change.
 
     Attributes:
         default_version: The version that is judged by where a job names none.

@@ -1,4 +1,4 @@
-"""How this package was installed, and the command that adds extras to it."""
+"""Origin of the installed package, and the command that adds extras to it."""
 
 from __future__ import annotations
 

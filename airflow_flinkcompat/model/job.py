@@ -15,7 +15,7 @@ from airflow_flinkcompat.model.options import FUNCTION_KINDS, FUNCTION_LANGUAGES
 from airflow_flinkcompat.model.text import NormalForm, Span
 
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,40})?")
-"""How an engine's version is written: 2.3, 1.20.3, 8.0.11, 2.4-SNAPSHOT."""
+"""Pattern of an engine's version: 2.3, 1.20.3, 8.0.11, 2.4-SNAPSHOT."""
 
 
 class InputError(ValueError):
@@ -45,7 +45,7 @@ class FunctionDeclaration:
 
     @classmethod
     def of(cls, name: str, text: str) -> FunctionDeclaration:
-        """A declaration as configuration has it: by name, ``kind`` or ``kind:language``.
+        """Parse a declaration from configuration: by name, ``kind`` or ``kind:language``.
 
         Args:
             name: The function's name.
@@ -65,7 +65,7 @@ class FunctionDeclaration:
         return cls(name, kind, language or "java")
 
     def to_dict(self) -> dict[str, str]:
-        """As JSON values; where it was declared is not kept.
+        """JSON values; the place of the declaration is not kept.
 
         Returns:
             The name, kind, language and definition, each a string.
@@ -159,9 +159,9 @@ class JobSpec:
         return _sha256(parts)
 
     def part_digests(self) -> dict[str, str]:
-        """A SHA-256 for each part of what computes the rows: script, settings, functions and catalog.
+        """A SHA-256 for each part that computes the rows: script, settings, functions and catalog.
 
-        The engine is no part, and blank lines at the ends do not count. Records of a hand-over hold them.
+        The engine is no part, and blank lines at the ends do not count. Hand-over records hold these digests.
 
         Returns:
             64 hex digits by part: ``script``, ``settings``, ``functions`` and ``catalog``.
@@ -179,7 +179,7 @@ class JobSpec:
         return {name: _sha256(part) for name, part in parts.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; :meth:`from_dict` reads them back.
+        """JSON values; :meth:`from_dict` reads them.
 
         Returns:
             One key per field.
@@ -190,7 +190,7 @@ class JobSpec:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """The job that :meth:`to_dict` wrote.
+        """Read the job that :meth:`to_dict` wrote.
 
         Args:
             row: Its fields; one that is missing has its default, and other keys are passed over.

@@ -1,7 +1,7 @@
-"""What a user may choose, each closed list once.
+"""Choices of a user, each closed list once.
 
-Where code branches on a choice it is an enum; beside it stands the literal type of its values, by which a type checker
-names a misspelt argument of an operator. Both are compared by a test.
+A choice on which code branches is an enum. Next to it is the literal type of its values, by which a type checker finds
+a misspelt operator argument. A test compares the two.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 EngineName = Literal["vvr", "flink"]
-"""Whose state semantics apply: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
+"""State semantics: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
 
 Language = Literal["sql", "python", "table"]
-"""What a job is written in: Flink SQL, PyFlink, or FLIP-11's notation of the Table API."""
+"""Language of a job: Flink SQL, PyFlink, or FLIP-11's notation of the Table API."""
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _LANGUAGE_OF: Mapping[str, Language] = {".py": "python", ".table": "table"}
 PROGRAM_SUFFIXES = tuple(_LANGUAGE_OF)
-"""How the files of programs of the Table API end."""
+"""Suffixes of Table API programs."""
 
 FunctionKind = Literal["scalar", "aggregate", "table"]
 FUNCTION_KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
@@ -29,10 +29,10 @@ FUNCTION_LANGUAGES: tuple[FunctionLanguage, ...] = get_args(FunctionLanguage)
 
 
 class StartMode(StrEnum):
-    """From which state a job starts. ``AUTO_FIRST``: empty where nothing is deployed yet, else from a savepoint.
+    """State from which a job starts. ``AUTO_FIRST``: empty if nothing is deployed yet, else a savepoint.
 
-    ``CHECKPOINT``: from the former job's latest retained checkpoint; the rows it wrote after that are written again.
-    ``MIGRATED``: from a savepoint that was rewritten for the new script.
+    ``CHECKPOINT``: the former job's latest retained checkpoint; later rows of that job are written again. ``MIGRATED``:
+    a savepoint that was rewritten for the new script.
     """
 
     AUTO_FIRST = "auto-first"
@@ -46,7 +46,7 @@ StartModeName = Literal["auto-first", "savepoint", "checkpoint", "stateless", "m
 
 
 class RehearsalFinding(StrEnum):
-    """What became of a new script that was started from a live job's state."""
+    """Result of starting a new script from a live job's state."""
 
     REFUSED = "refused"
     RESTORED = "restored"
@@ -56,19 +56,19 @@ class RehearsalFinding(StrEnum):
 RehearsalFindingName = Literal["refused", "restored", "could not tell"]
 
 AcceptName = Literal["filter", "source-moved", "history"]
-"""What a migration in a DAG does on request alone; that state is dropped is for the person who approves."""
+"""Exceptions that a migration in a DAG makes on request; dropping state is left to the approver."""
 ACCEPTED: tuple[AcceptName, ...] = get_args(AcceptName)
 
 Late = Literal["include", "drop"]
-"""What a backfill does with rows that a live job's watermark would have found too late for their window."""
+"""Treatment of rows that a live job's watermark would have found too late for their window."""
 LATE: tuple[Late, ...] = get_args(Late)
 
 Native = Literal["auto", "off"]
-"""Whether DuckDB may aggregate files inside the tasks of Spark: where the rows are the same for certain, or never."""
+"""Use of DuckDB inside Spark's tasks: where it certainly gives the same rows, or never."""
 NATIVE: tuple[Native, ...] = get_args(Native)
 
 PlannerMode = Literal["auto", "always", "never"]
-"""When Flink's own planner is asked; ``auto``: where it is installed for the version."""
+"""When Flink's own planner is asked; ``auto``: if it is installed for the version."""
 PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
 PlannerNetwork = Literal["allow", "refuse"]
 """Whether connectors may connect while Flink's planner plans a script."""
@@ -78,7 +78,7 @@ PLANNER_VARIABLE = "FLINKCOMPAT_PLANNER"
 
 
 def language_of(path: str | Path) -> Language:
-    """What a file is written in, by its ending; anything but a program is SQL.
+    """Language of a file, by its suffix; anything but a program is SQL.
 
     Args:
         path: The file; it need not exist.
@@ -90,7 +90,7 @@ def language_of(path: str | Path) -> Language:
 
 
 def is_path(value: Any, endings: tuple[str, ...]) -> bool:
-    """Whether an argument is the path of a file with one of these endings, and no text.
+    """True if an argument is the path of a file with one of these suffixes, and no text.
 
     Args:
         value: What was given.

@@ -9,7 +9,7 @@ from airflow_flinkcompat.lazy import cached_property
 
 
 class Outcome(StrEnum):
-    """What a change does to stored state, from best to worst."""
+    """Effect of a change on stored state, from best to worst."""
 
     COMPATIBLE = "compatible"
     PARTIAL = "partial"
@@ -38,7 +38,7 @@ _RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
 class Basis(StrEnum):
-    """What a verdict rests on."""
+    """Evidence of a verdict."""
 
     DOCUMENT = "document"
     MEASURED = "measured"
@@ -46,7 +46,7 @@ class Basis(StrEnum):
 
 
 class Consequence(StrEnum):
-    """How open-source Flink ends when a changed statement starts from the savepoint (measured)."""
+    """End of a changed statement's start from the savepoint on open-source Flink (measured)."""
 
     REFUSED_AT_SUBMIT = "refused at submit"
     REFUSED_AT_RESTORE = "refused at restore"
@@ -54,7 +54,7 @@ class Consequence(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an answer is ``unknown``: the closed list."""
+    """Reason for an ``unknown`` answer: the closed list."""
 
     DOCUMENTED = "the vendor's document says that the outcome is not known in advance"
     SEVERAL_CHANGES = "several things changed at once"

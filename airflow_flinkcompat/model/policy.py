@@ -11,21 +11,21 @@ from airflow_flinkcompat.model.outcome import Outcome
 Branch = Literal["resume", "migrate", "restart", "approve", "reject"]
 BRANCHES: tuple[Branch, ...] = get_args(Branch)
 _MIGRATABLE = {"whole": "migratable", "partial": "partly_migratable"}
-"""By how much of the state a migration keeps, the field that says where an incompatible change goes."""
+"""Field with an incompatible change's branch, by how much of the state a migration keeps."""
 
 _OF_EMPTY_SINKS = ("resume", "approve", "restart")
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Which branch each outcome takes: resume, migrate, restart (without state), approve or reject.
+    """Branch of each outcome: resume, migrate, restart (without state), approve or reject.
 
-    ``migratable`` and ``partly_migratable``: what an incompatible change takes of which a migration keeps all or some
-    of the state, where there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch of
-    a change that would resume or migrate while an updating query writes into a keyed sink at a new place, which gets
-    only keys that change from now on.
+    ``migratable`` and ``partly_migratable``: the branch of an incompatible change of which a migration keeps all or
+    some of the state, if there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch
+    of a change that would resume or migrate while an updating query writes into a keyed sink at a new place, which
+    receives only keys that change from then on.
 
-    State is never thrown away unasked: an incompatible change restarts by itself only where a policy says so, or where
+    State is never discarded unasked: an incompatible change restarts by itself only if a policy states it, or if
     history is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy
     that resumes an incompatible change unseen.
     """
@@ -56,7 +56,7 @@ class Policy:
 
     @staticmethod
     def of(value: Policy | Mapping[str, Any] | None, *, backfill: bool = False) -> Policy:
-        """A policy from a mapping of outcomes to branches; what it leaves out keeps the default.
+        """A policy from a mapping of outcomes to branches; missing ones keep the default.
 
         Args:
             value: a policy, which is taken as it is, or the branches of some outcomes.
@@ -82,7 +82,7 @@ class Policy:
         return Policy(**{**({"incompatible": "restart"} if backfill else {}), **given})
 
     def branch_for(self, outcome: Outcome, kept: str | None = None) -> str:
-        """The branch an outcome takes.
+        """The branch of an outcome.
 
         Args:
             outcome: What the check says of a change.

@@ -1,6 +1,6 @@
-"""Flink's options that say from which state a job starts: Flink 1.20 renamed them, and an unknown option says nothing.
+"""Flink's recovery options: Flink 1.20 renamed them, and an unknown option is ignored.
 
-A job that is told its savepoint in a spelling that its Flink does not know starts empty, without a word.
+A job whose savepoint is set in a spelling that its Flink does not know starts empty, without any message.
 """
 
 from __future__ import annotations

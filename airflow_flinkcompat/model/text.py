@@ -1,4 +1,4 @@
-"""Text of a script as values: where it stands, what it says however it is written, and how SQL writes any text."""
+"""Text of a script as values: its place, its normal form, and SQL literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A waiver: somebody's word, kept beside the script, that one finding on one change may stand until a day."""
+"""A waiver: a statement next to the script that one finding about one change is accepted until a day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Waiver:
-    """One finding that may stand. It is no part of a verdict, only of what a gate makes of it.
+    """One accepted finding. It affects no verdict, only the gate's reaction.
 
     Attributes:
         rule: The code of the rule.
@@ -43,7 +43,7 @@ class Waiver:
     even_silently_wrong: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; :meth:`from_dict` reads them back.
+        """JSON values; :meth:`from_dict` reads them.
 
         Returns:
             One key per field.
@@ -70,7 +70,7 @@ class Waiver:
 
 
 class WaiverState(StrEnum):
-    """What a waiver is worth to the finding that it was given for."""
+    """Validity of a waiver for its finding."""
 
     HOLDS = "holds"
     EXPIRED = "expired"
@@ -79,13 +79,13 @@ class WaiverState(StrEnum):
 
 @dataclass(frozen=True)
 class AppliedWaiver:
-    """A waiver beside the finding that it was given for. ``state`` says whether it holds."""
+    """A waiver with its finding. ``state`` is its validity."""
 
     waiver: Waiver
     state: WaiverState
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; :meth:`from_dict` reads them back.
+        """JSON values; :meth:`from_dict` reads them.
 
         Returns:
             The waiver's keys, and ``state``.
@@ -94,7 +94,7 @@ class AppliedWaiver:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> AppliedWaiver:
-        """What :meth:`to_dict` wrote.
+        """Read what :meth:`to_dict` wrote.
 
         Args:
             row: The keys.

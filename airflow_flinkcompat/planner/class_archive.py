@@ -1,4 +1,4 @@
-"""The archive of the classes that planning loads: with it, a planner starts in half of the processor time."""
+"""The archive of classes that planning loads: it halves the processor time of a planner's start."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Installation:
 
     @property
     def class_archive(self) -> Path:
-        """The place of the archive of classes, which holds for this very Java and these very jars; it may be absent."""
+        """The place of the class archive for this Java and these jars; it may be absent."""
         java = self.java.resolve()
         files = [each for each in (java, java.parents[1] / "release", *self.classpath) if each.is_file()]
         stamps = [(str(each), (found := each.stat()).st_size, int(found.st_mtime)) for each in files]
@@ -117,10 +117,10 @@ def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
 
 
 def install(name: str) -> Installation:
-    """Fetch what the planner of a line lacks on this machine.
+    """Fetch the planner's missing parts for a line.
 
     Flink's jars come from PyPI (``apache-flink-libraries``) and are cached, unless an environment variable or an
-    installed package names a Flink of the same release.
+    installed package provides a Flink of the same release.
 
     Args:
         name: The line, for instance ``2.3``.
@@ -139,7 +139,7 @@ def install(name: str) -> Installation:
 
 
 def home(name: str) -> Path:
-    """The folder whose ``lib/`` holds the jars of a line, fetched from PyPI (330 MB) where no other has them."""
+    """The folder whose ``lib/`` holds the jars of a line, fetched from PyPI (330 MB) if absent."""
     line = LINES[name]
     if (found := next(_homes(line), None)) is not None:
         return found

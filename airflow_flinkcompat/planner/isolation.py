@@ -1,4 +1,4 @@
-"""The limits of a planner's process: no network, no lasting files, and nothing that it started outlives it."""
+"""Limits of a planner's process: no network, no lasting files, and no surviving child processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OWN_FILES = f"""\
 for each in $(cut -d ' ' -f 5 /proc/self/mountinfo); do mount -o remount,bind,ro "$each" 2>/dev/null; done
 mount -t tmpfs -o size=256m,mode=700 tmpfs "$folder" && exec "$@"
 """
-"""Every file system becomes read-only; the folder for temporary files is in memory, and goes with the process."""
+"""Setup in which every file system is read-only, and temporary files are in memory and end with the process."""
 _SHARED_FILES = f"""\
 {_LIMITS}
 "$@"
@@ -52,7 +52,7 @@ class Isolation:
 
     @property
     def own_network(self) -> bool:
-        """Whether the process reaches no address at all."""
+        """True if the process reaches no address at all."""
         return _NO_NETWORK in self.command
 
     def around(self, java: str, arguments: Sequence[str], folder: str) -> list[str]:
@@ -76,7 +76,7 @@ def set_network(asked: PlannerNetwork | None) -> None:
 
 
 def network_allowed() -> bool:
-    """Whether the user lets connectors and catalogs connect."""
+    """True if the user lets connectors and catalogs connect."""
     return os.environ.get(NETWORK_VARIABLE) == "allow"
 
 

@@ -1,4 +1,4 @@
-"""The verdict on a change with the answer of Flink's own planner: when it is asked, and what happens without one."""
+"""The verdict on a change with the answer of Flink's own planner: when it is asked, and the fallback."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlannerUnavailable(InputError):
 
 @dataclass(frozen=True)
 class DeployedJob:
-    """The deployed job, as its cluster or its savepoint shows it.
+    """The deployed job, from its cluster or its savepoint.
 
     Attributes:
         options: Options of the cluster; those of a script come before them.
@@ -257,7 +257,7 @@ def _require_planned(side: Side, script: PlannedScript) -> None:
 
 
 def _require_whole(side: Side, script: PlannedScript) -> None:
-    """Raises InputError: Flink refuses the script, or a connector or format has a stand-in."""
+    """Raise InputError if Flink refuses the script, or a connector or format has a stand-in."""
     from airflow_flinkcompat.connectors.jars import artifacts
 
     for table, absent in script.stand_ins.items():

@@ -1,4 +1,4 @@
-"""The questions that are put to the planner about a change: each script, settings that are not known, absent jars."""
+"""Questions to the planner about a change: each script, unknown settings, absent jars."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _GUESSED: Sequence[Mapping[str, Any]] = (
     {"changelog": "all", "sink": "upsert"},
     {"changelog": "insert", "push_down": True, "sink": "all"},
 )
-"""What else a stand-in for a source, or for a sink with a primary key, may be able to do."""
+"""Possible further abilities of a stand-in for a source, or for a sink with a primary key."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
-"""How else a stand-in may look rows up."""
+"""Possible lookup modes of a stand-in."""
 
 _SUPPORTS = {LookupSupport.SYNCHRONOUS: "synchronous", LookupSupport.BY_OPTION: "option"}
 
@@ -149,14 +149,14 @@ def plan_of_job(side: Side, installation: Installation, operators: Collection[st
 
 
 def _stand_ins(planned: PlannedChange) -> list[Mapping[str, Any]]:
-    """Variants of the stand-ins that a change uses; an answer counts where it is the same for all of these."""
+    """Variants of the stand-ins in a change; an answer counts if it is the same for all of them."""
     sides = (planned.old, planned.new)
     guessed = _GUESSED if any(side.guessed for side in sides) else ()
     return [*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ())]
 
 
 def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
-    """Whether the script is planned with these OperatorIDs; True also where it is refused."""
+    """True if the script is planned with these OperatorIDs, or refused."""
     return script.refusal is not None or operators <= {each.id for job in script.jobs for each in job.operators}
 
 
@@ -209,7 +209,7 @@ def plan(
     variant: Mapping[str, Any] | None = None,
     restore: Sequence[str] = (),
 ) -> PlannedScript:
-    """Ask what Flink plans for one script.
+    """Flink's plan of one script.
 
     Args:
         side: The script with its settings and catalog.
@@ -269,7 +269,7 @@ _DROPPED = re.compile(r"\s*DROP\s+TEMPORARY\s+TABLE\b", re.IGNORECASE)
 
 
 def _known_abilities(script: str) -> dict[str, Any]:
-    """The abilities of stand-ins that the catalogue knows, by connector, or by connector and format."""
+    """Known abilities of stand-ins from the catalogue, by connector, or by connector and format."""
     found: dict[str, Any] = {}
     for name, facts in catalogue().items():
         if f"'{name}'" not in script:

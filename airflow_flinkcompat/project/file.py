@@ -1,7 +1,7 @@
-"""The file as tables: where it is found, which keys it may hold, and what each deployment comes to.
+"""The project file as tables: where it is found, its keys, and the merged table of each deployment.
 
 TOML, because Python reads it without a further package, a line that cannot be read is named by its number, and ``no``
-stays a text. Nothing is opened here but the file itself: no script, no connection, no ledger.
+stays a text. Only the file itself is opened: no script, no connection, no ledger.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ DEPLOYMENT_KEYS = (
 )  # fmt: skip
 """Keys of a deployment: the fields of :class:`airflow_flinkcompat.airflow.operators.Deployment` except its name."""
 _OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
-"""Arguments of the table ``check`` that may stand outside of it, for they are no matter of Airflow alone."""
+"""Arguments of the table ``check`` that may be outside of it, because they are not specific to Airflow."""
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
-"""What may be said at the top of the file, for all deployments."""
+"""Keys at the top of the file that apply to all deployments."""
 _TABLES = ("defaults", "deployments", "stopped")
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
 NETWORK = "planner_network"
 _TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, NETWORK, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
-"""How the place of a ledger begins that is no path from here: a URI, a home folder, a template."""
+"""Prefixes of a ledger's place that is no relative path: a URI, a home folder, a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
 _TWICE = "is said twice, here and as check.{}; remove one"
 _OF_WAIVERS = ("accept", "waiver", "waivers")
-"""What somebody may write here who looks for waivers."""
+"""Keys with which somebody may look for waivers here."""
 
 
 @dataclass(frozen=True)
 class ProjectTables:
-    """What a file says, before its values are read.
+    """Content of a file, before its values are read.
 
     Attributes:
         path: The file.
@@ -105,13 +105,13 @@ def find_project_file(start: Path) -> Path | None:
 
 
 _ALIKE = 0.65
-"""How alike a key and a known one are for the known one to be offered: ``parallelism`` is not ``variables``."""
+"""Similarity from which a known key is suggested: ``parallelism`` is not ``variables``."""
 
 
 def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
-    """Read ``[deployments.<name>]`` tables, each over ``[defaults]``, and these over what stands at the top.
+    """Read ``[deployments.<name>]`` tables, each over ``[defaults]``, and these over the top of the file.
 
-    A deployment that cannot be used is a problem of its own and not the end of the others.
+    An unusable deployment is a problem of its own that does not affect the others.
 
     Args:
         path: A file of TOML in UTF-8; of a ``pyproject.toml`` the table ``[tool.flinkcompat]`` counts.
@@ -190,7 +190,7 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """What to say of a key that nothing knows.
+    """Message for an unknown key.
 
     Args:
         key: The key.
@@ -264,7 +264,7 @@ def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table with what may stand outside of ``check`` as arguments of it, as DAGs know them."""
+    """The table with keys that may be outside of ``check`` as arguments of it, in the form of DAGs."""
     moved = {key: table[key] for key in _OF_CHECK if key in table}
     rest = {key: value for key, value in table.items() if key not in moved}
     check = rest.get("check", {})

@@ -27,7 +27,7 @@ class FormerProject:
 
     @property
     def folder(self) -> str:
-        """Where its paths start, from the root of the repository."""
+        """Base of its paths, from the root of the repository."""
         return PurePosixPath(self.path).parent.as_posix()
 
 
@@ -56,6 +56,6 @@ def _project_at(place: str, files: RevisionFiles) -> ProjectFile | None:
 
 
 def _is_gone(name: str, files: RevisionFiles) -> bool:
-    """Whether what a commit has under this name is no project file today."""
+    """True if a commit's file of this name is no project file today."""
     place = files.repository / name
     return find_project_file(place) != place

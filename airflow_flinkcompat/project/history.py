@@ -1,4 +1,4 @@
-"""The changes of files in a Git history, asked of ``git`` itself and read as they come."""
+"""Changes of files in a Git history, requested from ``git`` itself and read as they arrive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class FileChange:
-    """What a commit did to a file.
+    """Change of a file by a commit.
 
     Attributes:
         commit: The commit.
@@ -95,7 +95,7 @@ def blobs(repository: Path) -> Iterator[Blobs]:
 def _git(
     repository: Path, *arguments: str, stdin: IO[bytes] | int | None = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A Git that runs beside; it is ended with the block."""
+    """A running Git process, ended with the block."""
     try:
         process = subprocess.Popen(
             ["git", *arguments],
@@ -126,7 +126,7 @@ def _require_success(process: subprocess.Popen[bytes], revisions: str) -> None:
 
 
 def _fields(stream: IO[bytes]) -> Iterator[str]:
-    """What NUL bytes separate."""
+    """Split a stream at NUL bytes."""
     rest = b""
     while block := stream.read(_BLOCK):
         *whole, rest = (rest + block).split(b"\0")

@@ -1,4 +1,4 @@
-"""Files of a Git revision, asked of ``git`` itself."""
+"""Files of a Git revision, requested from ``git`` itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TARGET_BRANCHES = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 _REMOTE_HEAD = "origin/HEAD"
 _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 FILE_MODES = ("100644", "100755")
-"""The modes by which Git tells files from links and submodules."""
+"""Git's modes of files, as opposed to links and submodules."""
 _FIRST_PUSH = (
     ". Where origin has no branch yet, so that this is its first push, there is nothing to compare with: leave the "
     "hook out this once (SKIP=flinkcompat-diff git push …)"
@@ -38,18 +38,18 @@ def git_environment() -> dict[str, str]:
 def run_git(
     *arguments: str, cwd: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """What Git answers, in English, whatever it says."""
+    """Run Git with English output."""
     variables = git_environment() | dict(environment or {})
     return subprocess.run(["git", *arguments], cwd=cwd, input=stdin, capture_output=True, check=False, env=variables)
 
 
 def words_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The first line of what Git says of a failure."""
+    """The first line of Git's error message."""
     return done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
 
 
 def repository_of(folder: Path) -> Path | None:
-    """The root of the Git repository that a folder lies in."""
+    """The root of a folder's Git repository."""
     try:
         done = run_git("rev-parse", "--show-toplevel", cwd=folder)
     except FileNotFoundError:
@@ -64,12 +64,12 @@ def repository_of(folder: Path) -> Path | None:
 
 
 def root_of(folder: Path) -> Path:
-    """The root from which files are called: that of the repository of a folder; the folder where it is in none."""
+    """The root of file names: that of a folder's repository, or the folder outside of one."""
     return repository_of(folder) or folder.resolve()
 
 
 def committer(folder: Path) -> str:
-    """Who commits in a folder, by Git's settings."""
+    """The committer of a folder, by Git's settings."""
     try:
         name, address = (run_git("config", "--get", key, cwd=folder) for key in ("user.name", "user.email"))
     except FileNotFoundError:
@@ -130,7 +130,7 @@ class RevisionFiles:
         return cls(repository, commit, label or commit[:10], {path: head.split(" ")[0] for head, _, path in rows})
 
     def followed(self, path: str) -> str:
-        """Where a path leads by the links of the commit."""
+        """The target of a path through the links of the commit."""
         pending, done, links = deque(path.split("/")), list[str](), 0
         while pending:
             part = pending.popleft()

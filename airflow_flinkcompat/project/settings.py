@@ -1,4 +1,4 @@
-"""What the command line takes of the project file: values that were read, and clear errors for those that cannot be."""
+"""Project-file values for the command line, and clear errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ FAIL_ON: Mapping[str, Outcome | None] = {
     "incompatible": Outcome.INCOMPATIBLE,
     "never": None,
 }
-"""What ``fail_on`` names: the mildest outcome that fails, None where none does."""
+"""Values of ``fail_on``: the mildest failing outcome, None if none fails."""
 DEFAULT_GATE = "unknown"
-"""What fails where nobody says."""
+"""The default gate."""
 TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
-"""What a path cannot hold, or a message not on its line."""
+"""Characters that a path, or one line of a message, cannot contain."""
 _OF_TARGET = "auto"
 """The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
 _READ_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JobOptions:
-    """How a script is judged, whichever one it is.
+    """Options of judging any script.
 
     Attributes:
         settings: What is in force before the script's own SETs.
@@ -89,7 +89,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class ProjectDeployment:
-    """One deployment of the project file, as far as a change to its script is judged by it.
+    """One deployment of the project file, as far as it affects the judgement of its script.
 
     Attributes:
         name: Its name, also in the ledger.
@@ -116,7 +116,7 @@ class ProjectDeployment:
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """A project file that was read.
+    """A parsed project file.
 
     Attributes:
         path: The file; paths in it start from its folder.
@@ -142,7 +142,7 @@ class ProjectFile:
 
     @property
     def folder(self) -> Path:
-        """Where paths of the file start."""
+        """Base of the file's paths."""
         return self.path.absolute().parent
 
     @property
@@ -363,7 +363,7 @@ class _TableReader:
         return {name: text for name in table if (text := self._checked(table, name, f"{key}.{name}")) is not None}
 
     def _checked(self, table: Mapping[str, Any], key: str, place: str) -> str | None:
-        """A text that is no template; None where there is none, or it is a problem."""
+        """A text that is no template; None if absent or a problem."""
         value: str | None = self._get(table, key, place, str, "a text", None)
         if value is not None and any(mark in value for mark in TEMPLATE):
             self._report(place, "is a template, which only Airflow renders; write the value itself")

@@ -1,7 +1,7 @@
-"""The file of waivers beside a script: read strictly, and written so that what stands there stays as it is.
+"""The waivers file next to a script: read strictly, and extended without changing its content.
 
-It is a file of its own, because nobody's project file is rewritten, and because a waiver moves and is reviewed with the
-script that it is about.
+It is a file of its own, because a project file is never rewritten, and because a waiver moves and is reviewed with its
+script.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_flinkcompat.project.file import content_of, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
 WAIVERS_SUFFIX = ".waivers.toml"
-"""What is appended to the name of a script for that of its waivers."""
+"""Suffix of a waivers file after the script's name."""
 _TABLE = "waiver"
 _HEADER = re.compile(r"^\[\[\s*waiver\s*\]\].*$", re.MULTILINE)
 _FIRST_LINE = "# Findings on {} waived by flinkcompat accept. Each holds for one change alone, until its day.\n"

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 
 class SavepointUnreadable(Exception):
-    """A savepoint cannot be had from here, is damaged, or is of a form that is not known; says which, and of what."""
+    """A savepoint is out of reach, damaged, or of an unknown form; the message names the file and the reason."""
 
 
 @contextmanager
 def named(file: str) -> Iterator[None]:
-    """What is found to be unreadable in the block names the file.
+    """Add the file's name to errors inside the block.
 
     Args:
         file: Its name.
@@ -62,7 +62,7 @@ class DataReader:
         self.at = at
 
     def take(self, count: int) -> bytes:
-        """That many bytes."""
+        """Read ``count`` bytes."""
         if count < 0 or self.at + count > len(self.content):
             raise SavepointUnreadable(f"it is damaged, or ends early: {count} bytes are missing at byte {self.at}")
         self.at += count
@@ -92,7 +92,7 @@ class DataReader:
         return int.from_bytes(self.take(4), "big", signed=True)
 
     def count(self) -> int:
-        """Four bytes that say how many things follow, each of one byte at least."""
+        """Read a four-byte count of items of at least one byte each."""
         value = self.int32()
         if not 0 <= value <= len(self.content) - self.at:
             raise SavepointUnreadable(f"it is damaged: {value} things are said to follow at byte {self.at}")
@@ -103,11 +103,11 @@ class DataReader:
         return int.from_bytes(self.take(8), "big", signed=True)
 
     def int64s(self, count: int) -> tuple[int, ...]:
-        """That many values of eight bytes."""
+        """Read ``count`` values of eight bytes."""
         return struct.unpack(f">{count}q", self.take(8 * count))
 
     def text(self) -> str:
-        """A text. What is no UTF-8, as Java's form of it may be, comes out as it went in."""
+        """Read a text. Invalid UTF-8, as Java's form may be, is kept unchanged."""
         return self.take(self.uint16()).decode("utf-8", "surrogateescape")
 
 

@@ -23,16 +23,16 @@ _LOW = 0xFFFFFFFF
 
 
 class FieldForm(Enum):
-    """Where the value of a field stands."""
+    """Place of a field's value."""
 
     WORD = auto()
     """In its eight bytes."""
     TEXT = auto()
-    """In its eight bytes where it has at most seven, else behind all words."""
+    """In its eight bytes if it has at most seven, else in the variable part."""
     DECIMAL = auto()
     """Behind all words, always with room for sixteen bytes."""
     TIMESTAMP = auto()
-    """Its milliseconds behind all words, the rest in its word."""
+    """Its milliseconds in the variable part, the rest in its word."""
     BEHIND = auto()
     """Behind all words."""
 
@@ -40,8 +40,8 @@ class FieldForm(Enum):
 class Field(NamedTuple):
     """One field of a row.
 
-    ``null``: it has no value. ``word`` are its eight bytes without the place of what stands behind the words, and
-    ``behind`` is that, with the room it takes; None where nothing of it stands there.
+    ``null``: it has no value. ``word`` holds its eight bytes without the offset of its variable part, and ``behind`` is
+    that part with its padded size; None without one.
     """
 
     null: bool
@@ -53,7 +53,7 @@ NULL = Field(True, bytes(_WORD))
 
 
 def field_form(type: str) -> FieldForm:
-    """Where the values of a type stand.
+    """Place of the values of a type.
 
     Args:
         type: In Flink's words, such as ``DECIMAL(38, 2) NOT NULL``.
@@ -89,7 +89,7 @@ def zero(type: str) -> Field:
 
 
 EMPTY_VIEW = Field(False, struct.pack("<II", 1, 0), bytes(_WORD))
-"""A map that an accumulator keeps beside itself, before it holds anything."""
+"""A map that an accumulator stores separately, before it holds anything."""
 
 
 NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
@@ -97,7 +97,7 @@ NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
 
 
 def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
-    """The fields of a row.
+    """Split a row into its fields.
 
     Args:
         row: As it is stored, without its length.
@@ -137,7 +137,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
 
 
 def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
-    """A row of fields.
+    """Build a row from fields.
 
     Args:
         fields: In order.
@@ -163,7 +163,7 @@ def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
 
 
 def null_bytes(arity: int) -> int:
-    """How many bytes the kind of a row's change and its null bits take.
+    """Number of bytes of a row's kind and its null bits.
 
     Args:
         arity: The number of its fields.

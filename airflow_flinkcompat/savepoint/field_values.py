@@ -35,7 +35,7 @@ _ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
 
 def field_writer(type: str) -> Callable[[PlainValue], Field]:
-    """How values of a type are stored.
+    """Serializer of the values of a type in a row.
 
     Args:
         type: In Flink's words, such as ``DECIMAL(10, 2) NOT NULL``.
@@ -68,7 +68,7 @@ def field_writer(type: str) -> Callable[[PlainValue], Field]:
 
 
 def field_reader(type: str) -> Callable[[Field], PlainValue]:
-    """What :func:`field_writer` wrote.
+    """Inverse of :func:`field_writer`.
 
     Args:
         type: In Flink's words.
@@ -106,7 +106,7 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
 
 
 def value_writer(type: str) -> Callable[[PlainValue], bytes]:
-    """How values of a type are stored that stand by themselves, as keys and values of a map do.
+    """Serializer of separate values of a type, such as keys and values of a map.
 
     Args:
         type: In Flink's words.
@@ -130,7 +130,7 @@ def value_writer(type: str) -> Callable[[PlainValue], bytes]:
 
 
 def value_reader(type: str) -> Callable[[bytes], PlainValue]:
-    """What :func:`value_writer` wrote.
+    """Inverse of :func:`value_writer`.
 
     Args:
         type: In Flink's words.
@@ -160,7 +160,7 @@ def value_reader(type: str) -> Callable[[bytes], PlainValue]:
 
 
 def _unscaled_bytes(unscaled: int, in_word: bool) -> bytes:
-    """A decimal by itself: as a long, or as the shortest bytes that hold it behind their length."""
+    """A separate decimal: a long, or the shortest bytes that hold it after their length."""
     if in_word:
         return unscaled.to_bytes(_WORD, "big", signed=True)
     return _sized(unscaled.to_bytes(_length(unscaled), "big", signed=True))
@@ -185,7 +185,7 @@ def decimal_field(unscaled: int) -> Field:
 
 
 def _parts(type: str) -> tuple[str, FieldForm, int]:
-    """The root of a type, where its values stand, and of a decimal the digits behind the point."""
+    """The root of a type, the place of its values, and the scale of a decimal."""
     match, form = _TYPE.match(type), field_form(type)
     root = match["root"].upper() if match else ""
     if match is None or form is FieldForm.BEHIND or (form is FieldForm.WORD and root not in _STORED):

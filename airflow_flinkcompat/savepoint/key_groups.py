@@ -1,4 +1,4 @@
-"""The key group of a key: Flink never finds a key again in another one, and says nothing."""
+"""The key group of a key: Flink never finds a key in another one, and reports nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of keyed state as it lies in a savepoint: read one key group at a time, and written so."""
+"""A file of keyed state in a savepoint: read and written one key group at a time."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
 
 
 class KeyedFileWriter:
-    """Writes a file of keyed state, a key group after the other; what is small comes into the metadata itself.
+    """Writes a file of keyed state, one key group after another; small content goes into the metadata itself.
 
     Args:
         folder: Of the savepoint.

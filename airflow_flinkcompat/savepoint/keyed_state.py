@@ -17,7 +17,7 @@ from airflow_flinkcompat.savepoint.serializers import Serializer, read_serialize
 _VERSIONS = (6,)
 _TIMERS = 3
 _COMPRESSED = 4
-"""Where a header says whether key groups are compressed."""
+"""Offset of the header's compression flag."""
 _KIND = "KEYED_STATE_TYPE"
 _KEY, _NAMESPACE, _VALUE = "KEY_SERIALIZER", "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
 END_OF_GROUP = 0xFFFF
@@ -46,7 +46,7 @@ class KeyedState:
 
 @dataclass(frozen=True)
 class KeyedHeader:
-    """What stands in front of the first key group.
+    """Content in front of the first key group.
 
     Attributes:
         compressed: Whether key groups are compressed by Snappy.
@@ -111,7 +111,7 @@ def _state(reader: DataReader) -> KeyedState:
 
 
 def first_group(begins: tuple[int, ...]) -> int | None:
-    """Where the first key group begins, which is where the header ends.
+    """Offset of the first key group, where the header ends.
 
     Args:
         begins: Where each key group begins, 0 where it holds nothing.

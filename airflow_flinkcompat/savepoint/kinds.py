@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class KeyedStateKind(StrEnum):
-    """What a named state holds for a key and a namespace."""
+    """Kind of a named state for a key and a namespace."""
 
     VALUE = "VALUE"
     LIST = "LIST"

@@ -1,4 +1,4 @@
-"""Flink's logical types as Java serialised them into a savepoint, told as Flink writes them in SQL."""
+"""Flink's logical types as Java serialised them into a savepoint, in Flink's SQL spelling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logging.getLogger("javaobj").setLevel(logging.CRITICAL)
 
 
 class _CheckedStream(io.BytesIO):
-    """Says that it has ended, where the library would take the rest for the whole of a text."""
+    """Reports its end, where the library would accept a shortened text."""
 
     def read(self, size: int | None = -1) -> bytes:
         found = super().read(size)
@@ -34,7 +34,7 @@ class _CheckedStream(io.BytesIO):
 
 
 def read_object(reader: DataReader) -> Any:
-    """One Java object, which stands there with a stream's head of its own.
+    """Read one Java object, which has a stream header of its own.
 
     Args:
         reader: Is behind the object afterwards.
@@ -55,7 +55,7 @@ def read_object(reader: DataReader) -> Any:
 
 
 def read_type(reader: DataReader) -> str:
-    """One logical type, such as ``DECIMAL(30, 4) NOT NULL``.
+    """Read one logical type, such as ``DECIMAL(30, 4) NOT NULL``.
 
     Args:
         reader: Is behind the type afterwards.
@@ -70,7 +70,7 @@ def read_type(reader: DataReader) -> str:
 
 
 def type_text(type: Any) -> str:
-    """A logical type in Flink's words.
+    """A logical type in Flink's SQL spelling.
 
     Args:
         type: The object of javaobj.

@@ -1,7 +1,7 @@
-"""The ``_metadata`` file of a canonical savepoint: its operators, and where their state lies.
+"""The ``_metadata`` file of a canonical savepoint: its operators, and the place of their state.
 
-Versions 4 to 6, as far as a canonical savepoint is made of them: those that were read of Flink 1.18 to 2.3. What is
-read and written again is the same bytes. Names of operators are stored since version 5.
+Versions 4 to 6, restricted to canonical savepoints, as read from Flink 1.18 to 2.3. Reading and writing returns the
+same bytes. Operator names are stored since version 5.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class _HandleKind(IntEnum):
 
 @dataclass(frozen=True)
 class Inline:
-    """Content that stands in the metadata itself, as Flink keeps what is below 20 kB."""
+    """Content in the metadata itself, as Flink stores anything below 20 kB."""
 
     name: str
     content: bytes
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return len(self.content)
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         return bytes([_HandleKind.INLINE]) + write_text(self.name) + write_int(len(self.content)) + self.content
 
 
@@ -63,7 +63,7 @@ class StateFile:
     relative: bool
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         path, size = write_text(self.path), write_long(self.size)
         return (
             bytes([_HandleKind.RELATIVE_FILE]) + path + size
@@ -98,7 +98,7 @@ class OperatorLists:
     handle: Handle | None
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         out = [bytes([_LISTS]), write_int(len(self.lists))]
         for state in self.lists:
             begins = b"".join(map(write_long, state.begins))
@@ -133,7 +133,7 @@ class KeyGroups:
     id: str = ""
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         begins = struct.pack(f">{len(self.begins)}q", *self.begins)
         last = write_text(self.id) if self.form is KeyedForm.KEY_GROUPS_WITH_ID else b""
         return (
@@ -148,7 +148,7 @@ class KeyGroups:
 
 @dataclass(frozen=True)
 class SubtaskState:
-    """What one subtask of an operator keeps.
+    """State of one subtask of an operator.
 
     Attributes:
         index: Its number; negative where it had finished, and keeps nothing.
@@ -168,11 +168,11 @@ class SubtaskState:
 
     @property
     def has_state(self) -> bool:
-        """Whether it keeps anything."""
+        """True if it has state."""
         return any(part is not None for part in (self.managed, self.raw, self.keyed, self.raw_keyed))
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         out = [write_int(self.index)]
         if self.index < 0:
             return out[0]
@@ -208,7 +208,7 @@ class OperatorState:
 
     @property
     def has_state(self) -> bool:
-        """Whether it keeps anything: Flink refuses a savepoint where such an operator is not found again."""
+        """True if it has state: Flink refuses a savepoint if it does not find such an operator."""
         return self.coordinator is not None or any(subtask.has_state for subtask in self.subtasks or ())
 
     @property
@@ -217,7 +217,7 @@ class OperatorState:
         return tuple(lists for each in self.subtasks or () for lists in (each.managed, each.raw) if lists is not None)
 
     def to_bytes(self, named: bool) -> bytes:
-        """As it is stored. ``named``: the format stores names."""
+        """The stored form. ``named``: the format stores names."""
         subtasks = _ALL_FINISHED if self.subtasks is None else len(self.subtasks)
         head = write_text(self.name) + write_text(self.uid) if named else b""
         return b"".join(
@@ -253,16 +253,15 @@ class SavepointMetadata:
 
     @property
     def drained(self) -> bool:
-        """Whether it is of a stop with drain, after which all windows have been sent.
+        """True if it is from a stop with drain, after which all windows have been emitted.
 
-        Flink's type of a savepoint says what came after it; the constant's name stands as it is in Java's
-        serialisation (1.20 and 2.3).
+        Flink's savepoint type is the suffix of the constant's name in Java's serialisation (1.20 and 2.3).
         """
         return _TERMINATED in self.properties
 
     @property
     def keyed_size(self) -> int:
-        """How many bytes of state by key it has."""
+        """Bytes of keyed state."""
         return sum(each.handle.size for each in self._keyed() if each.handle is not None)
 
     def handles(self) -> Iterator[Handle]:

@@ -1,4 +1,4 @@
-"""The lists that a subtask keeps beside its keys, by their elements."""
+"""Operator state lists of a subtask, by their elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BROADCAST = 2
 
 
 def header_of(lists: OperatorLists, content: bytes) -> bytes:
-    """What stands in front of all elements: the names and serializers of the lists.
+    """Content in front of all elements: the names and serializers of the lists.
 
     Args:
         lists: Of a subtask.
@@ -26,7 +26,7 @@ def header_of(lists: OperatorLists, content: bytes) -> bytes:
 
 
 def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, list[bytes]]]:
-    """What each list of a subtask holds.
+    """Elements of each list of a subtask.
 
     Args:
         lists: Of a subtask.
@@ -42,7 +42,7 @@ def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, 
 
 
 def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]]) -> tuple[OperatorLists, bytes]:
-    """Lists with the elements that they are to hold.
+    """Lists with the given elements.
 
     Args:
         header: What stands in front of all elements.
@@ -60,7 +60,7 @@ def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]
 
 
 def with_elements(lists: OperatorLists, content: bytes, name: str, wanted: Sequence[bytes]) -> OperatorLists:
-    """The lists of a subtask, one of which holds something else.
+    """The lists of a subtask with new elements for one of them.
 
     Args:
         lists: Of the subtask.

@@ -1,8 +1,8 @@
-"""Rows made of other rows field by field, put together once for all rows of a state.
+"""Rows built from other rows field by field, with a plan compiled once for all rows of a state.
 
-What a row holds in its words alone is copied in stretches; what stands behind the words is copied field by field. Which
-fields are null is worked out once for each pattern of null bits. :mod:`~airflow_flinkcompat.savepoint.binary_row` says
-the same slowly, one field at a time.
+Fields in words alone are copied in stretches; variable parts are copied field by field. Null fields are worked out once
+for each pattern of null bits. :mod:`~airflow_flinkcompat.savepoint.binary_row` does the same slowly, one field at a
+time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WORD = 8
 _INLINE = 1 << 63
 _LOW = 0xFFFFFFFF
 _PATTERNS = 4096
-"""How many patterns of null bits are remembered."""
+"""Number of remembered patterns of null bits."""
 _ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
 RowChange = Callable[[bytes], bytes]
 
 
 def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> RowChange:
-    """What makes new rows of old ones.
+    """Compile the construction of new rows from old ones.
 
     Args:
         forms: Of the fields of an old row, in order.
@@ -49,7 +49,7 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Ro
 
 
 def _behind(forms: Sequence[FieldForm]) -> list[int]:
-    """The places of old fields that may stand behind the words."""
+    """Positions of old fields that may have a variable part."""
     return [place for place, form in enumerate(forms) if form is not FieldForm.WORD]
 
 
@@ -75,7 +75,7 @@ class _Heads(dict[bytes, bytes]):
 
 
 class WordMapping:
-    """Makes rows of which each field stands in its word, of stretches of old ones.
+    """Builds rows of fixed-size fields from stretches of old rows.
 
     Args:
         forms: Of the fields of an old row, in order.
@@ -114,7 +114,7 @@ class WordMapping:
 
 
 def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
-    """All that stands behind the words stays there in its order: only where it begins is another place."""
+    """Rows whose variable parts keep their order: only their offset changes."""
     heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
     moved = (first - end) << 32
     parts = [(place, _part(forms, fields[place])[0]) for place in behind]
@@ -137,7 +137,7 @@ def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], 
 
 
 def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
-    """What stands behind the words is put together anew."""
+    """Rows whose variable parts are assembled anew."""
     heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
     parts = [(place, *_part(forms, fields[place])) for place in behind]
 
@@ -171,7 +171,7 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind
 
 
 def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
-    """Heads, what reads and writes words, what picks them (and one more, so that it is a tuple), added ones, places."""
+    """Heads, word codec, word picker (with one more, so that it is a tuple), added words, places."""
     added = tuple(int.from_bytes(field.word, "little") for field in fields if not isinstance(field, int))
     number = iter(range(len(forms), len(forms) + len(added)))
     sources = [field if isinstance(field, int) else next(number) for field in fields]
@@ -187,5 +187,5 @@ def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
 
 
 def _part(forms: Sequence[FieldForm], field: int | Field) -> tuple[int, bytes | None]:
-    """How much room an old field takes behind the words, 0 where it says so itself; what stands in a new one."""
+    """Size of an old field's variable part, 0 if it states that itself; content of a new one."""
     return (_ROOM.get(forms[field], 0), None) if isinstance(field, int) else (0, field.behind)

@@ -51,7 +51,7 @@ _READ: Mapping[str, tuple[int, int | None]] = {
     "table.runtime.typeutils.StringDataSerializer$StringDataSerializerSnapshot": (3, None),
     "table.runtime.typeutils.TimestampDataSerializer$TimestampDataSerializerSnapshot": (1, None),
 }
-"""The version of each snapshot class that was read from savepoints of Flink 1.18 to 2.3, and that of its own part.
+"""Versions of each snapshot class and of its own part, as read from savepoints of Flink 1.18 to 2.3.
 
 Only composite snapshots have a part of their own, in front of those of their nested serializers.
 """
@@ -85,7 +85,7 @@ class Serializer:
 
 
 def read_serializer(reader: DataReader) -> Serializer:
-    """The snapshot of one serializer.
+    """Read the snapshot of one serializer.
 
     Args:
         reader: Is behind the snapshot afterwards.

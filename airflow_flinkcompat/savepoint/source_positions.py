@@ -1,8 +1,8 @@
-"""How far the sources of a savepoint have read: the offsets of Kafka's partitions, the files of a folder.
+"""Positions of a savepoint's sources: the offsets of Kafka's partitions, the files of a folder.
 
-Read in Flink 1.20 and 2.3 and the Kafka connectors 3.4 and 4.0, and held against savepoints of both lines
-(``tests/fixtures/savepoints``): ``SourceOperator`` keeps splits in a list of operator state, ``SourceCoordinator`` what
-the enumerator knows.
+Read in Flink 1.20 and 2.3 and the Kafka connectors 3.4 and 4.0, and compared with savepoints of both lines
+(``tests/fixtures/savepoints``): ``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` the
+state of the enumerator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_STOP = -(1 << 63)
 
 @dataclass(frozen=True)
 class PartitionRead:
-    """How far one partition of a topic has been read.
+    """Position in one partition of a topic.
 
     Attributes:
         topic: Its topic.
@@ -64,7 +64,7 @@ class FileSplit:
 
 @dataclass(frozen=True)
 class FilesRead:
-    """Which files of a folder have been read.
+    """Files of a folder that have been read.
 
     Attributes:
         seen: The files that a source which looks for new ones has found; none of one that looks once.
@@ -78,7 +78,7 @@ class FilesRead:
 
 
 def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
-    """How far a Kafka source has read its partitions.
+    """Positions of a Kafka source.
 
     Args:
         operator: What a savepoint holds of the source.
@@ -100,7 +100,7 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
 
 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
-    """Which files a source of files has read.
+    """Files that a file source has read.
 
     Args:
         operator: What a savepoint holds of the source.
@@ -118,7 +118,7 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
-    """A Kafka source that goes on at these offsets.
+    """A Kafka source that resumes at these offsets.
 
     Args:
         operator: What a savepoint holds of the source; it says in which version its connector writes.
@@ -198,7 +198,7 @@ def _splits(operator: OperatorState, path: str) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True)
 class _Coordinator:
-    """What the coordinator of a source keeps: the state of its enumerator in a version of its ``own``."""
+    """State of a source's coordinator: that of its enumerator in a version of its ``own``."""
 
     version: int
     own: int

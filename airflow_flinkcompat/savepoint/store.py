@@ -1,4 +1,4 @@
-"""Where a savepoint lies: its files, on any store that universal-pathlib reaches."""
+"""Storage of a savepoint: its files, on any store that universal-pathlib reaches."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
 
 
 def read_handle(handle: Handle | None, path: str) -> bytes:
-    """The content that a handle of the metadata stands for.
+    """Read the content of a metadata handle.
 
     Args:
         handle: Of a state; None: there is nothing.
@@ -66,7 +66,7 @@ def read_handle(handle: Handle | None, path: str) -> bytes:
 
 
 class StoredContent:
-    """Content of a savepoint of which ranges are read, however large it is.
+    """Content of a savepoint that is read by ranges, however large it is.
 
     Args:
         name: What it is called in errors.
@@ -79,7 +79,7 @@ class StoredContent:
         self._file = file
 
     def read(self, begin: int, end: int) -> bytes:
-        """A range of bytes.
+        """Read a range of bytes.
 
         Args:
             begin: Its first byte.
@@ -101,7 +101,7 @@ class StoredContent:
 
 @contextmanager
 def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
-    """The content that a handle of the metadata stands for, open for as long as the block lasts.
+    """Open the content of a metadata handle for the duration of the block.
 
     Args:
         handle: Of a state; None: there is nothing.

@@ -1,6 +1,6 @@
-"""Finds literal secrets in any text: scripts, comments, hints, URLs, JAAS strings, logs, error messages that echo SQL.
+"""Detection of literal secrets in any text: scripts, comments, hints, URLs, JAAS strings, logs, error messages.
 
-One scan collects the ranges that are secret; where a text is ambiguous it takes more rather than less.
+One scan collects the secret ranges; in an ambiguous text it takes more rather than less.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _BEARER = re.compile(
 class Secret:
     """A literal secret in a script: the option (or kind of secret) and its place, never its value.
 
-    ``variables`` are the placeholders of another tool that stand there in place of any secret, as ``${NAME}``.
+    ``variables`` are placeholders of another tool that replace any secret there, as ``${NAME}``.
     """
 
     key: str
@@ -118,9 +118,9 @@ class Secret:
 
 @dataclass(frozen=True)
 class _Hit:
-    """``text[start:end]`` is a secret called ``key``; ``bare`` when it is written without quotes.
+    """``text[start:end]`` is a secret called ``key``; ``bare`` if it is unquoted.
 
-    ``key_at`` is where the key itself stands, -1 where none is written.
+    ``key_at`` is the offset of the key itself, -1 without one.
     """
 
     key: str
@@ -136,7 +136,7 @@ def secret_ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_literal_secret(key: str, value: str) -> bool:
-    """Whether ``value`` is the literal secret of option ``key``, judged by the key alone."""
+    """True if ``value`` is the literal secret of option ``key``, judged by the key alone."""
     return is_secret_key(key) and _holds_secret(key, value)
 
 
@@ -145,7 +145,7 @@ def _holds_secret(key: str, value: str) -> bool:
 
 
 def variables_alone(key: str, value: str) -> tuple[str, ...]:
-    """Placeholders of another tool that stand in place of every secret of an option's value.
+    """Placeholders of another tool that replace every secret of an option's value.
 
     Args:
         key: The option.
@@ -161,7 +161,7 @@ def variables_alone(key: str, value: str) -> tuple[str, ...]:
 
 
 def are_of_namespace(variables: tuple[str, ...]) -> bool:
-    """Whether placeholders of another tool are variables that the platform of engine ``vvr`` fills in.
+    """True if the platform of engine ``vvr`` fills in these placeholders.
 
     Args:
         variables: The placeholders that stand in place of every secret of a value.
@@ -268,7 +268,7 @@ def _keyed(text: str) -> Iterator[_Hit]:
 
 
 def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
-    """The value behind a secret's key: quoted, bare, or both where that is ambiguous."""
+    """The value after a secret's key: quoted, bare, or both if ambiguous."""
     separator = _SEPARATOR.match(text, match.end())
     assert separator is not None
     sign, start = separator["sign"], separator.end()
@@ -338,7 +338,7 @@ def _same_name(key: str, value: str) -> bool:
 
 
 def _is_templated(value: str) -> bool:
-    """A well-formed JAAS string that has placeholders, or a file of keys, for secrets; any other may hold one."""
+    """True for a well-formed JAAS string with placeholders, or a key file, for secrets; any other may hold one."""
     return (
         (PLACEHOLDER.search(value) is not None or "Krb5LoginModule" in value)
         and _JAAS.fullmatch(value) is not None
@@ -475,7 +475,7 @@ def _counts_in_prose(text: str, hit: _Hit) -> bool:
 
 
 def _reads_like_words(text: str, hit: _Hit) -> bool:
-    """Return whether what stands behind ``Basic`` or ``Bearer`` is a word of a sentence and no credential."""
+    """True if the text after ``Basic`` or ``Bearer`` is a word of a sentence and no credential."""
     value = text[hit.start : hit.end]
     if text[: hit.start].rstrip()[-5:].lower() == "basic":
         with suppress(ValueError):

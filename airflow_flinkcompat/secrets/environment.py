@@ -1,8 +1,8 @@
 """The environment of Spark's driver as the source of values.
 
-``${conn.<conn_id>.<attribute>}`` is read from the variable ``FLINKCOMPAT_CONN_<CONN_ID>_<ATTRIBUTE>`` (upper
-case, ``_`` for whatever is no letter or digit), ``${env.NAME}`` from ``NAME``. Plans, requests, command lines and
-Spark's settings hold the placeholders.
+``${conn.<conn_id>.<attribute>}`` is read from the variable ``FLINKCOMPAT_CONN_<CONN_ID>_<ATTRIBUTE>`` (upper case,
+``_`` for any other character than letters and digits), ``${env.NAME}`` from ``NAME``. Plans, requests, command lines
+and Spark's settings hold the placeholders.
 """
 
 from __future__ import annotations

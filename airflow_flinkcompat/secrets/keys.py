@@ -1,4 +1,4 @@
-"""Which option keys name a secret: data, and one function that reads it."""
+"""Option keys that name a secret: data, and one function that interprets it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def java_pattern() -> str:
-    """A pattern, of Java and of Python, that finds most of these words in a key, however they are separated."""
+    """A pattern, for Java and Python, that finds most of these words in a key, with any separators."""
     words = ("[._-]?".join(word) for word in (*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS))
     return "(?i)" + "|".join(words)
 
@@ -57,9 +57,9 @@ _ANY_KEY = re.compile(b"|".join(_IN_KEYS))
 
 
 def may_hold_secret_key(text: str) -> bool:
-    """Whether any part of a text can be the key of a secret: one look instead of one at each of its words.
+    """True if any part of a text can be the key of a secret: one test instead of one for each of its words.
 
-    The words above are made of plain letters: what a text without all other characters lacks, no key of it has.
+    The words above are made of plain letters: their letters must occur in the text.
     """
     joined = text.encode("ascii", "ignore").translate(None, _NO_LETTERS).lower()
     return _ANY_KEY.search(joined) is not None

@@ -1,9 +1,8 @@
-"""``${conn.<conn_id>.<attribute>}`` and ``${env.NAME}``: where a text asks for a value that it does not hold.
+"""``${conn.<conn_id>.<attribute>}`` and ``${env.NAME}``: placeholders for values outside of a text.
 
-``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. Where the values come
-from is a lookup passed in: Airflow's connections, or the environment of Spark's driver. In a script placeholders stand
-inside string literals (hints included). In comments they are text and stay as they are, so that no secret ends up
-there.
+``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. Values come from a lookup
+that the caller passes: Airflow's connections, or the environment of Spark's driver. In a script placeholders are inside
+string literals (hints included). In comments they are text and stay unchanged, so that no secret ends up there.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Placeholder:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the value has to be masked: a host or a login need not be."""
+        """True if the value must be masked: a host or a login need not be."""
         return self.attribute not in _NO_SECRETS
 
     @property
@@ -54,7 +53,7 @@ class EnvPlaceholder:
 
     @property
     def is_secret(self) -> bool:
-        """True: nothing tells what a variable holds."""
+        """True: a variable may hold anything."""
         return True
 
 
@@ -64,7 +63,7 @@ Lookup = Callable[[AnyPlaceholder], str]
 
 
 class PlaceholderError(ScriptError):
-    """A placeholder that is none, stands where none may, or cannot be filled in; never holds a value."""
+    """A malformed or misplaced placeholder, or one without a value; never holds a value."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,8 @@ def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
 def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
     """Fill in each placeholder in a string literal of a script.
 
-    Values are escaped for the literal they stand in: single quotes are doubled; directly inside double quotes (JAAS,
-    JSON) backslashes and double quotes are escaped as well.
+    Values are escaped for their literal: single quotes are doubled; directly inside double quotes (JAAS, JSON)
+    backslashes and double quotes are escaped as well.
 
     Args:
         text: Statements of SQL.
@@ -123,7 +122,7 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 
 
 def resolve_value(text: str, lookup: Lookup) -> Resolved:
-    """Fill in each placeholder of one value, an option's say, that is not written as a literal of SQL.
+    """Fill in each placeholder of one value, such as an option's, that is no SQL literal.
 
     Args:
         text: The value. Directly inside double quotes (JAAS, JSON) what is filled in is escaped.
@@ -142,7 +141,7 @@ def resolve_value(text: str, lookup: Lookup) -> Resolved:
 
 
 def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
-    """What hides the secret values of some placeholders.
+    """Redactor of the secret values of some placeholders.
 
     Args:
         asked: The placeholders.
@@ -180,7 +179,7 @@ class _Values:
 
 
 def placeholder_faults(text: str, source: str) -> tuple[tuple[Span, str], ...]:
-    """Whatever begins as a placeholder in a script and is none, or stands where none may.
+    """Malformed or misplaced placeholders of a script.
 
     Args:
         text: The script.
@@ -195,7 +194,7 @@ def placeholder_faults(text: str, source: str) -> tuple[tuple[Span, str], ...]:
 
 
 def env_in_deployment(placeholder: EnvPlaceholder) -> str:
-    """Why a deployment does not fill in a variable of the environment, and what to write.
+    """Reason why a deployment does not fill in an environment variable, and the remedy.
 
     Args:
         placeholder: The placeholder of the environment.

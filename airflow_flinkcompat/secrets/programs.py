@@ -1,4 +1,4 @@
-"""Literal secrets in the text of a program: by the names that values are given to, and in the SQL of its texts."""
+"""Literal secrets in a program: by the names that values are assigned to, and in the SQL of its texts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _HARMLESS = re.compile(r"\s*|\*+|true|false|none|null", re.IGNORECASE)
 def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]:
     """The literal secrets of a program, in order: never their values.
 
-    A value counts by the name it is assigned to, passed as or stored under (``password = "…"``,
-    ``option("password", "…")``), and by what the SQL of a text says; what is taken from elsewhere is none.
+    A value counts by the name it is assigned to, passed as or stored under (``password = "…"``, ``option("password",
+    "…")``), and by the SQL of a text; a value from elsewhere does not.
 
     Args:
         text: The program.
@@ -53,7 +53,7 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
 
 def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
-    """The literal secrets of a text beside a program; unquoted ones too where it is neither Python nor SQL.
+    """The literal secrets of a text that belongs to a program; also unquoted ones outside of Python and SQL.
 
     Args:
         text: The contents of the file beside the program.
@@ -116,7 +116,7 @@ def _tree(text: str) -> ast.Module | None:
 
 
 def _literals(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
-    """Texts that stand under the name of a secret."""
+    """Texts stored under the name of a secret."""
     for node in ast.walk(tree):
         for key, value in _named(node):
             if is_secret_key(key):
@@ -151,7 +151,7 @@ def _names(target: ast.expr) -> Iterator[str]:
 
 
 def _constants(value: ast.expr) -> Iterator[ast.Constant]:
-    """The texts an expression may come to, calls aside: what these give is not in the source."""
+    """Possible texts of an expression, except those of calls, which are not in the source."""
     pending: list[ast.AST] = [value]
     while pending:
         node = pending.pop()

@@ -45,11 +45,11 @@ def mask_secrets(text: str) -> str:
 
 
 def mask_option(key: str, value: str) -> str:
-    """The value of option ``key`` as it may be shown, judged by the key and not by where a text seems to end.
+    """The displayable value of option ``key``, judged by the key and not by where a text seems to end.
 
-    Only where key and value are still apart is it known where a value with blanks, quotes or line breaks ends: what
-    quotes options without SQL's quotes masks them with this first. ``key = mask_option(key, value)`` stays as it is in
-    :func:`mask_secrets`.
+    The end of a value with blanks, quotes or line breaks is only known while key and value are separate. Code that
+    quotes options without SQL's quotes masks them with this first. :func:`mask_secrets` does not change ``key =
+    mask_option(key, value)``.
 
     Args:
         key: The option's key.
@@ -62,9 +62,9 @@ def mask_option(key: str, value: str) -> str:
 
 
 def disguise_secrets(sql: str) -> str:
-    """Put other characters in the place of every literal secret of a script, so that it can still be planned.
+    """Replace every literal secret of a script by other characters, so that it can still be planned.
 
-    In this process the same secret becomes the same characters, and another one others.
+    In this process equal secrets become equal characters, and different ones differ.
 
     Args:
         sql: A script or a statement.
@@ -78,7 +78,7 @@ def disguise_secrets(sql: str) -> str:
 
 
 def disguise_option(key: str, value: str) -> str:
-    """Put other characters in the place of every literal secret of an option's value; see :func:`disguise_secrets`.
+    """Replace every literal secret of an option's value by other characters; see :func:`disguise_secrets`.
 
     Args:
         key: The option's key.
@@ -95,7 +95,7 @@ def disguise_option(key: str, value: str) -> str:
 
 
 def _disguised(secret: str) -> str:
-    """Letters that follow from the secret and a key of this process; what ends a literal or a part of it stays."""
+    """Letters derived from the secret and a key of this process; delimiters of a literal or its parts stay."""
     digest = hmac.digest(_KEY_OF_PROCESS, secret.encode(errors="surrogatepass"), "sha256")
     letters = cycle(b32encode(digest).decode().rstrip("=").lower())
     return "".join(each if each in _STRUCTURE else next(letters) for each in secret)

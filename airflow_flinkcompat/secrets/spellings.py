@@ -1,7 +1,7 @@
-"""In how many ways a value may be written where somebody echoes it.
+"""Spellings of a value in text that echoes it.
 
-A pattern takes each character in any of its spellings, so that nested and mixed escapings (JSON in JSON, JAAS in SQL in
-JSON, a value in a URL in HTML) are found without listing them.
+A pattern matches each character in any of its spellings, so that nested and mixed escapings (JSON in JSON, JAAS in SQL
+in JSON, a value in a URL in HTML) are found without listing them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def plain_pattern(value: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def base64_pattern(value: str) -> re.Pattern[str]:
-    """Matches what base64 makes of a value, and of any text that holds it (``user:password``), at its ends less."""
+    """Match the base64 form of a value, and of any text that contains it (``user:password``), except its ends."""
     kinds = {_bytes(variant) for variant in (value, *variants(value)[:4])}
     cores = dict.fromkeys(core for kind in sorted(kinds) for core in _cores(kind))
     return re.compile("|".join(map(_spelled, cores)))
@@ -96,7 +96,7 @@ def _spelled(value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _encoded(char: str) -> str:
-    """The spellings of a character but itself; where one begins with a backslash, what stands behind that."""
+    """Other spellings of a character; without the backslash of those that begin with one."""
     code, units = ord(char), char.encode("utf-16-be", errors="surrogatepass").hex()
     escapes = [f"{_SLASH}+".join(f"u{units[i : i + 4]}" for i in range(0, len(units), 4)), f"U{code:08x}"]
     escapes += [f"x{code:02x}"] if code < 256 else []

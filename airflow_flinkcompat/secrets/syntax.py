@@ -1,4 +1,4 @@
-"""How placeholders are written."""
+"""Syntax of placeholders."""
 
 from __future__ import annotations
 

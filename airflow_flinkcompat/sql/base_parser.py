@@ -1,4 +1,4 @@
-"""What every part of the parser uses: positions, expectations, names and literals."""
+"""Shared parts of the parser: positions, expectations, names and literals."""
 
 from __future__ import annotations
 

@@ -211,9 +211,9 @@ class CallParser(PatternParser):
         return None
 
     def _is_word_inside(self, *words: str) -> bool:
-        """Whether one of ``words`` stands in the call that comes next, outside of all brackets in it.
+        """True if one of ``words`` is in the next call, outside of all brackets in it.
 
-        Looked for rather than tried: nested calls that are read twice each take exponential time.
+        It is searched instead of tried: nested calls that are read twice each take exponential time.
         """
         depth = 0
         for index in range(self._index, len(self._tokens)):

@@ -1,4 +1,4 @@
-"""Splits a script into statements without understanding them, so that a statement nobody can read still has a place."""
+"""Splitting a script into statements without parsing them, so that an unreadable statement still has a place."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The normal form of SQL: what a tree says, without the way it is written.
+"""The normal form of SQL: the meaning of a tree without its spelling.
 
-What the plan keeps whole is compared by it. Two trees have the same normal form where they differ only in the case of
-keywords and functions, quotes around names, comments, layout, superfluous parentheses, the names of table aliases, of
-WITH queries and of named windows, and in names of output columns that nobody reads by name. Names of tables and columns
-are case-sensitive in Flink, and literals are data: both are part of the form as they are.
+The plan compares the parts that it keeps whole by it. Two trees have the same normal form if they differ only in the
+case of keywords and functions, quotes around names, comments, layout, superfluous parentheses, the names of table
+aliases, WITH queries and named windows, and in names of output columns that nobody reads by name. Names of tables and
+columns are case-sensitive in Flink, and literals are data: both are part of the form unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def normal_form(
 
 
 def normal_words(text: str) -> NormalForm:
-    """The normal form of a statement that nobody could parse: its lexemes, without what lies between them.
+    """The normal form of an unparsed statement: its lexemes, without the text between them.
 
     Only a word that cannot be a name loses its case, and only one that cannot be anything but a name its quotes.
     """
@@ -100,7 +100,7 @@ def _visible(relation: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The options of a hint, sorted: their order says nothing, and of two with one key the last one counts."""
+    """The options of a hint, sorted: their order has no effect, and the last of equal keys wins."""
     found = {}
     for option in (part for part in hint.expressions if isinstance(part, nodes.Option)):
         key, value = option.this.name, option.expression.name
@@ -114,7 +114,7 @@ def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[
 
 @dataclass(frozen=True)
 class _Names:
-    """What names stand for where an expression stands: relations, WITH queries, windows, output columns by place."""
+    """Names visible at an expression: relations, WITH queries, windows, output columns by position."""
 
     relations: Mapping[str, str] = field(default_factory=dict)
     queries: Mapping[str, str] = field(default_factory=dict)
@@ -276,7 +276,7 @@ class _Writer:
         return self._rest(node, names, **written)
 
     def _joins(self, node: exp.Expr, outer: _Names, names: _Names) -> str | None:
-        """Joins; the words INNER and OUTER say nothing that side and condition do not."""
+        """Joins; the words INNER and OUTER add nothing to side and condition."""
         joins = node.args.get("joins")
         if not joins:
             return None
@@ -288,7 +288,7 @@ class _Writer:
         return f"[{' '.join(found)}]"
 
     def _relation(self, node: exp.Expr, outer: _Names, names: _Names) -> str:
-        """A relation of FROM. A subquery does not see the names beside it, the arguments of a function do."""
+        """A relation of FROM. A subquery does not see its sibling names, the arguments of a function do."""
         alias = node.args.get("alias")
         columns = alias.columns if isinstance(alias, exp.TableAlias) else []
         own = next((name for name, relation in _visible(node) if relation is node), None)
@@ -340,7 +340,7 @@ class _Writer:
         return json.dumps([part.name for part in node.parts])
 
     def _match(self, node: nodes.MatchRecognize, outer: _Names, names: _Names, written: dict[str, str | None]) -> str:
-        """MATCH_RECOGNIZE: its variables are names of states, so they stay; names of measures are those of columns."""
+        """MATCH_RECOGNIZE: its variables are names of states, so they stay; names of measures are column names."""
         below = {name: f"#r{next(self.numbers)}" for name, _ in _visible(node.this)}
         declared = [node.args["pattern"], *(node.args.get("subsets") or ())]
         found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
@@ -381,7 +381,7 @@ _WRITTEN: Mapping[type[exp.Expr], _Write] = {
     nodes.HiveTable: _Writer._hive_table,
     nodes.KeyConstraint: lambda writer, node, names: writer._rest(node, names, enforced=str(node.args.get("enforced"))),
 }
-"""What writes a node, by its class or the nearest class above it; every other node is written by its arguments."""
+"""Writers by node class or its nearest base class; every other node is written by its arguments."""
 
 
 def _written_by(kind: type[exp.Expr]) -> _Write:
@@ -389,7 +389,7 @@ def _written_by(kind: type[exp.Expr]) -> _Write:
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What a chain of the same connector joins, in order, however it is bracketed."""
+    """The operands of a chain of the same connector, in order, however it is bracketed."""
     pending: list[exp.Expr] = [node]
     while pending:
         part = pending.pop().unnest()

@@ -1,8 +1,8 @@
-"""Makes the dialect run where sqlglot's compiled build (``sqlglotc``) is installed.
+"""Running the dialect where sqlglot's compiled build (``sqlglotc``) is installed.
 
-That build lays extension modules over sqlglot's own files for every package of the environment, and a class written in
+That build puts extension modules over sqlglot's own files for every package of the environment, and a class written in
 Python cannot be derived from a compiled one. The Python sources stay in place, so this process loads those instead.
-That must happen before anything else loads sqlglot; when it is too late, importing this package fails.
+That must happen before anything else loads sqlglot; if it is too late, importing this package fails.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 
 #: Words behind a relation or a column that begin a clause, at least in Flink's own grammar.
 STATEMENT_WORDS = frozenset({"ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "SELECT", "SET"})
-"""Words that Flink reserves and that only begin a statement, or stand behind its first word."""
+"""Reserved words that only begin a statement, or follow its first word."""
 _NO_ALIASES = STATEMENT_WORDS | {"BY", "GROUP", "MINUS", "ORDER", "PIVOT", "TABLESAMPLE", "UNPIVOT"}
 
 #: Tokens that may be a name without back-ticks.

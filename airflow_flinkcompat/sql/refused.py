@@ -1,4 +1,4 @@
-"""Literals, types and declarations that the grammar reads and Flink refuses; each form was asked of a planner."""
+"""Literals, types and declarations that the grammar reads and Flink refuses; a planner was asked about each form."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
 
 
 def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
-    """The characters outside of strings, names and comments that look blank, and are no blanks for Flink's parser."""
+    """Blank-looking characters outside of strings, names and comments that Flink's parser does not accept as blanks."""
     if not _BLANK.search(statement.text):
         return
     for lexeme in lexemes(statement.text):
@@ -80,7 +80,7 @@ def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
 
 
 def _reserved_names(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
-    """Find reserved words that stand as names."""
+    """Find reserved words that are used as names."""
     reserved = reserved_words(line)
     for node in statement.nodes:
         if isinstance(node, exp.Identifier) and not node.args.get("quoted") and node.name.upper() in reserved:
@@ -229,7 +229,7 @@ def _every_column(argument: exp.Expr, function: str) -> bool:
 
 
 def _window(node: nodes.TableFunction) -> str:
-    """Flink looks the time column up in the table that it has read by then, and takes names in capitals alone."""
+    """A window's time column; Flink looks it up in the table read so far, and accepts names in capitals alone."""
     if node.this.name.upper() not in _WINDOWS:
         return ""
     names = [each.this.name if isinstance(each, nodes.NamedArgument) else "" for each in node.expressions]
@@ -362,7 +362,7 @@ _SINCE: Mapping[type[exp.Expr], tuple[tuple[str, str, Callable[[Any], Any]], ...
         ),
     ),
 }
-"""The first line of Flink that reads a clause, its name, and whether a node has it; asked of each line's parser."""
+"""The first line of Flink that reads a clause, its name, and a test for it; from each line's parser."""
 _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.FlinkType: _type,
     nodes.TypedLiteral: _moment,
@@ -381,4 +381,4 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.CreateTable: _table,
     nodes.CreateNamespace: _catalog,
 }
-"""Why Flink refuses a node of each type; "" where it takes it."""
+"""Checks by node type: the reason why Flink refuses it, or ""."""

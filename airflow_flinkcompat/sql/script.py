@@ -43,7 +43,7 @@ _WITHOUT_GRAMMAR = frozenset(
         "UPSERT",
     }
 )
-"""How statements begin that Flink or its SQL client has and this grammar lacks; materialized tables as well."""
+"""Beginnings of statements that Flink or its SQL client has and this grammar lacks, with materialized tables."""
 _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
 """Behind a whole statement such a word begins another one, and a ``;`` is missing in front of it."""
 _MATERIALIZED = re.compile(
@@ -155,7 +155,7 @@ def read_script(path: str | Path) -> Script:
 
 
 def read_text(path: str | Path, program: bool = False) -> str:
-    """The text of the script at ``path``, without a byte order mark, for callers that have it parsed elsewhere.
+    """The text of the script at ``path``, without a byte order mark, for callers that parse it elsewhere.
 
     Args:
         path: A file in UTF-8.
@@ -176,7 +176,7 @@ def read_text(path: str | Path, program: bool = False) -> str:
 
 
 def decode_script(content: bytes, source: str, program: bool = False) -> str:
-    """The text of a script of which the bytes were read, without a byte order mark.
+    """The text of a script's bytes, without a byte order mark.
 
     Args:
         content: What was read.
@@ -297,7 +297,7 @@ def _span(statement: Statement, extent: tuple[int, int]) -> Span:
 
 
 def _extents(tree: Sequence[exp.Expr]) -> dict[int, tuple[int, int]]:
-    """By the ``id()`` of each node of a tree, the first and last offset the parser recorded on it and below it."""
+    """First and last offset that the parser recorded on and below each node, by ``id()``."""
     found: dict[int, tuple[int, int]] = {}
 
     for node in reversed(tree):  # whatever is below a node comes before it
@@ -339,7 +339,7 @@ class Places:
 
 
 def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
-    """Whether statements behind this one are in Hive's dialect."""
+    """True if statements after this one are in Hive's dialect."""
     if isinstance(tree, nodes.SetOption) and tree.this is not None and tree.this.name == _DIALECT:
         return bool(tree.expression.name.lower() == "hive")
     if isinstance(tree, nodes.ResetOption) and (tree.this is None or tree.this.name == _DIALECT):

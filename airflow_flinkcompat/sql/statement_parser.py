@@ -56,7 +56,7 @@ _HIVE_CLAUSES = (
 
 
 def is_hive(tokens: list[Token]) -> bool:
-    """Whether a statement is a table's DDL that only Hive's dialect has: by its clauses, or typed partition columns."""
+    """True for table DDL that only Hive's dialect has: by its clauses, or typed partition columns."""
     words = ["" if token.token_type in _TEXTS else token.text.upper() for token in tokens]
     if words[:1] not in (["CREATE"], ["ALTER"]) or "TABLE" not in words[1:4]:
         return False

@@ -230,7 +230,7 @@ def _with_templates(tokens: list[Token], sql: str) -> list[Token]:
 
 
 def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
-    """The tokens with each ``U&'…'``, a UESCAPE behind it included, as the plain string that it means."""
+    """The tokens with each ``U&'…'``, with its UESCAPE, as the plain string that it denotes."""
     plain: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -250,7 +250,7 @@ def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
 
 
 def _unescaped(text: str, escape: str) -> str:
-    """The text of ``U&'…'``: each escape character begins four hexadecimal digits, or stands twice for itself."""
+    """The text of ``U&'…'``: each escape character begins four hexadecimal digits, or is doubled for itself."""
     if len(escape) != 1 or escape in _HEX or escape in '+"' or escape.isspace():
         raise TokenError("UESCAPE takes one character, and no hexadecimal digit, blank, plus sign or double quote")
     units: list[str] = []

@@ -42,7 +42,7 @@ _ZONED = frozenset({"TIME", "TIMESTAMP"})
 _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
 
 USER_TYPE = "USER"
-"""How a type by any other name is called here: Flink asks its catalog for it."""
+"""Name of user-defined types here: Flink looks them up in its catalog."""
 
 _RESERVED_UNITS = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})

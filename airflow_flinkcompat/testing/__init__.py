@@ -1,1 +1,1 @@
-"""What is shipped for tests: a target in memory, and the contract that every target keeps."""
+"""Test support for users: a target in memory, and the contract of every target."""

@@ -1,7 +1,7 @@
-"""The contract of targets for applications of AWS Managed Service for Apache Flink, in an account of one's own.
+"""The contract of targets for applications of AWS Managed Service for Apache Flink, in your own account.
 
-Each test creates the applications it needs and deletes them with their snapshots; a step takes minutes, and costs what
-a running application costs. ``docs/targets/aws.md`` says how to run it.
+Each test creates the applications it needs and deletes them with their snapshots; a step takes minutes, and costs as
+much as a running application. ``docs/targets/aws.md`` describes how to run it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
 
 
 class ManagedFlinkContract(TargetContract):
-    """Tests of the target ``aws`` against the service, or against what stands in for it.
+    """Tests of the target ``aws`` against the service, or a stand-in for it.
 
-    A subclass says how the account is reached (``settings``, the keys of the connection's extra), which program reads
-    the script (``jar``, ``s3://BUCKET/KEY``) and under which role it runs (``role``).
+    A subclass supplies access to the account (``settings``, the keys of the connection's extra), the program that reads
+    the script (``jar``, ``s3://BUCKET/KEY``) and its role (``role``).
     """
 
     settings: ClassVar[Mapping[str, Any]] = {}
@@ -45,7 +45,7 @@ class ManagedFlinkContract(TargetContract):
 
     @pytest.fixture
     def connect(self) -> Iterator[Connect]:
-        """Opens the target anew."""
+        """Open the target again."""
         opened: list[OpenTarget] = []
 
         def connect() -> Target:
@@ -58,7 +58,7 @@ class ManagedFlinkContract(TargetContract):
 
     @pytest.fixture
     def name(self, connect: Callable[[], Target], client: Any) -> Iterator[str]:
-        """The name of an application that is there for one test, as is the one of a script with a name of its own."""
+        """Names of an application that exists for one test, and of a script with a name of its own."""
         name = f"contract-{uuid.uuid4().hex[:8]}"
         names = (name, f"{name}-own")
         for each in names:
@@ -71,7 +71,7 @@ class ManagedFlinkContract(TargetContract):
             _delete(client, each, self.step_seconds)
 
     def application(self, name: str) -> dict[str, Any]:
-        """What an application is created with."""
+        """Arguments with which an application is created."""
         bucket, _, key = self.jar.removeprefix("s3://").partition("/")
         one = {"ConfigurationType": "CUSTOM", "Parallelism": 1, "ParallelismPerKPU": 1, "AutoScalingEnabled": False}
         checkpoints = {"ConfigurationType": "CUSTOM", "CheckpointingEnabled": True, "CheckpointInterval": 10_000}

@@ -121,7 +121,7 @@ class FakeTarget:
         return Operation(Verb.START, request_id, self.server.starts[request_id])
 
     def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
-        """No table is real here, so nothing needs a stand-in."""
+        """Accept the job: no table is real here, so nothing needs a stand-in."""
         prepare_job(job)
         return FakeRestoreTest(self, job)
 
@@ -136,7 +136,7 @@ class FakeTarget:
         return Operation(Verb.STOP, request_id, job, directory=directory)
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Keep the state of a job that goes on under the next free number."""
+        """Store the state of a running job under the next free number."""
         if request_id not in self.server.savepoints:
             if not self._runs(job):
                 raise TargetError(f"{job} does not run")
@@ -145,7 +145,7 @@ class FakeTarget:
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
-        """What the server knows of the request."""
+        """The server's knowledge of the request."""
         if operation.verb is Verb.START:
             return replace(operation, job=self.server.starts.get(operation.request_id))
         snapshot = self.server.savepoints.get(operation.request_id)
@@ -172,7 +172,7 @@ class FakeTarget:
         self.server.answered("cancel", job, AnswerLost)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What it was asked to start from: nobody looks into the job."""
+        """The requested state: nobody looks into the job."""
         return Proof(self.server.jobs[job].restored, Strength.DECLARED)
 
     def deployed(self, name: str) -> Deployed | None:
@@ -192,7 +192,7 @@ class FakeTarget:
 
 @dataclass(frozen=True)
 class FakeRestoreTest:
-    """A job of a fake target that may be started beside the live one."""
+    """A job of a fake target that may be started next to the live one."""
 
     target: FakeTarget
     job: JobSpec

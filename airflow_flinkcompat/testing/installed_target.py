@@ -1,6 +1,6 @@
-"""The contract against the target that pytest was told, with no file to write: see ``pytest_plugin``.
+"""The contract against the target in pytest's options, without a test file: see ``pytest_plugin``.
 
-Collected where it is named: ``pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target NAME --pyargs
+It is collected by name: ``pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target NAME --pyargs
 airflow_flinkcompat.testing.installed_target``.
 """
 
@@ -29,10 +29,10 @@ class TestInstalledTarget(TargetContract):
 
     @pytest.fixture
     def connect(self, flinkcompat_open: Opens) -> Iterator[Connect]:
-        """Opens the target anew; all are closed after the test."""
+        """Open the target again; all are closed after the test."""
         with ExitStack() as opened:
             yield lambda: opened.enter_context(flinkcompat_open())
 
     def misfits(self, target: Target, name: str) -> None:
-        """As the plugin's fixture says."""
+        """Use the plugin's fixture."""
         self._misfits(target, name)

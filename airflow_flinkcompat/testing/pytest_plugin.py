@@ -1,9 +1,9 @@
-"""The contract of targets as a plugin of pytest: any installed target, by its name and what its connection says.
+"""The contract of targets as a pytest plugin: for any installed target, by its name and connection settings.
 
     pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target my-platform
         --flinkcompat-connection connection.json --pyargs airflow_flinkcompat.testing.installed_target
 
-It is asked for by ``-p``, and never loaded by itself. A ``conftest.py`` may override each of its fixtures.
+It is requested by ``-p``, and never loaded by itself. A ``conftest.py`` may override each of its fixtures.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Which target it is; nothing of its connection, in which secrets may stand."""
+    """The target's name; nothing of its connection, which may hold secrets."""
     name = _given(config, _TARGET)
     return f"flinkcompat: target {name}" if name else None
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
-    """Opens the target anew, as another process would: by the options, unless it is overridden."""
+    """Open the target again as another process would: by the options, unless overridden."""
     name, connection = _given(pytestconfig, _TARGET), _given(pytestconfig, _CONNECTION)
     if not name:
         installed = ", ".join(names()) or "none"
@@ -72,19 +72,19 @@ def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
 
 @pytest.fixture
 def flinkcompat_misfits() -> Misfits:
-    """Has a platform that holds no real state refuse the next start of a name from a savepoint; real ones do so."""
+    """Make a platform without real state refuse the next start of a name from a savepoint; real ones do so."""
     return lambda _target, _name: None
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_settle_seconds(pytestconfig: pytest.Config) -> float:
-    """How long a start is watched."""
+    """Seconds for which a start is watched."""
     return _seconds(pytestconfig, _SETTLE, 10.0)
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_step_seconds(pytestconfig: pytest.Config) -> float:
-    """How long a stop or a start may take."""
+    """Seconds that a stop or a start may take."""
     return _seconds(pytestconfig, _STEP, 600.0)
 
 
@@ -106,7 +106,7 @@ def _class(name: str) -> TargetClass:
 
 
 def _settings(connection: str) -> Mapping[str, Any] | str | None:
-    """What the option says: settings, the id of an Airflow connection, or nothing. Raises ValueError, OSError."""
+    """The option's settings, the id of an Airflow connection, or nothing. Raises ValueError, OSError."""
     if not connection:
         return None
     text = connection
@@ -124,7 +124,7 @@ def _settings(connection: str) -> Mapping[str, Any] | str | None:
 
 
 def _by_airflow(conn_id: str, name: str) -> Opens:
-    """Opens what an Airflow connection names. Raises ValueError: it names another target, or there is none."""
+    """Open the target of an Airflow connection. Raises ValueError if it is another target, or there is none."""
     try:
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     except ImportError as error:
@@ -141,7 +141,7 @@ def _by_airflow(conn_id: str, name: str) -> Opens:
 
 
 def _address(settings: Mapping[str, Any] | None, which: str) -> str:
-    """Where a target finds what it is reached by. Raises DeployError."""
+    """Address of a target's part. Raises DeployError."""
     found = (settings or {}).get(f"{which}_url")
     if not found:
         raise DeployError(f"the target is reached by its {which}: give {which}_url in --flinkcompat-connection")

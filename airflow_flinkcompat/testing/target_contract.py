@@ -1,4 +1,4 @@
-"""What every target keeps to, as tests: subclass ``TargetContract``, and give it the fixture ``connect``.
+"""The contract of every target as tests: subclass ``TargetContract``, and provide the fixture ``connect``.
 
 A job of the contract reads generated rows, counts them (so there is state), and swallows them.
 """
@@ -68,9 +68,9 @@ def side(script: str) -> JobSpec:
 class TargetContract:
     """Tests of one target.
 
-    A subclass gives the fixture ``connect``: a function that opens the target anew, over the same place each time, as
-    another process would. Where jobs really run, ``settle_seconds`` says how long a start is watched, and
-    ``step_seconds`` how long a step may take.
+    A subclass provides the fixture ``connect``: a function that opens the target again, at the same place each time, as
+    another process would. If jobs really run, ``settle_seconds`` is the time for which a start is watched, and
+    ``step_seconds`` the longest time of a step.
     """
 
     settle_seconds = 0.0
@@ -191,7 +191,7 @@ class TargetContract:
         assert target.running(name) == ()
 
     def test_a_job_that_nobody_started_is_unknown(self, target: Target) -> None:
-        """It is no error to ask."""
+        """Asking is no error."""
         assert target.status(JobRef(new_id())) is None
         assert target.running(f"nothing-{uuid.uuid4().hex[:8]}") == ()
 
@@ -210,7 +210,7 @@ class TargetContract:
         assert (again.poll(stop).snapshot, again.poll(start).job) == (savepoint, successor)
 
     def test_a_script_names_its_job_itself(self, target: Target, connect: Connect, name: str) -> None:
-        """Its own ``pipeline.name`` wins over that of the settings."""
+        """Its own ``pipeline.name`` overrides that of the settings."""
         own = f"{name}-own"
         try:
             asked = target.start(
@@ -283,7 +283,7 @@ class TargetContract:
     def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
         self, target: Target, connect: Connect, name: str
     ) -> None:
-        """On a target of ``LiveSavepoints``; a copy of the job starts from it, and nobody's savepoint is no success."""
+        """On a target of ``LiveSavepoints``; a copy of the job starts from it; a foreign one fails."""
         if not isinstance(target, LiveSavepoints):
             return
         job = self.started(target, name)
@@ -301,7 +301,7 @@ class TargetContract:
         self.goes_on_from(target, name, taken)
 
     def test_a_start_is_given_an_older_savepoint(self, target: Target, name: str) -> None:
-        """Where no job that goes on can be asked for one: that of a stop before the last."""
+        """If no running job can take one: that of a stop before the last."""
         if isinstance(target, LiveSavepoints):
             return
         older = self.stopped(target, self.started(target, name))
@@ -314,7 +314,7 @@ class TargetContract:
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_restore_beside_the_live_job_takes_its_state(self, target: Target, name: str) -> None:
-        """On a target of ``RestoreTests`` and what goes with it: one script is one query, and takes all of it."""
+        """On a target of ``RestoreTests`` and related capabilities: one script is one query, and takes all of it."""
         if not (isinstance(target, RestoreTests) and isinstance(target, LiveSavepoints)):
             return
         job = self.started(target, name)
@@ -353,7 +353,7 @@ class TargetContract:
         return deploy(target, ledger, side(script), **given)  # type: ignore[arg-type]
 
     def test_a_redeploy_goes_on_from_the_savepoint(self, target: Target, name: str, tmp_path: Path) -> None:
-        """One job runs, from the state of the former one, and the ledger says how that is known."""
+        """One job runs from the former one's state, and the ledger records the evidence."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         second = self.deployed(target, ledger, CHANGED)
@@ -386,7 +386,7 @@ class TargetContract:
     def test_what_somebody_else_deployed_is_refused_and_can_be_taken_over(
         self, target: Target, name: str, tmp_path: Path
     ) -> None:
-        """Nothing is stopped before the ledger knows it; then its state goes on."""
+        """Nothing is stopped before the ledger knows it; then its state is resumed."""
         ledger = Ledger(tmp_path, name)
         target.cancel(self.deployed(target, ledger, SCRIPT).start.job_ref)
         other = JobSpec(CHANGED, {JOB_NAME: name, **SETTINGS}, source="contract.sql")
@@ -421,7 +421,7 @@ class TargetContract:
     def test_a_run_that_died_before_it_noted_what_it_did_is_taken_up(
         self, verb: Verb, target: Target, connect: Connect, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Right after a verb, which the platform has done and no ledger entry tells: it is not done a second time."""
+        """After a verb that the platform executed and no ledger entry records: it is not executed a second time."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         mortal = connect()

@@ -103,7 +103,7 @@ _MYSQL_STARTUP = OptionFact(
 
 
 def _incremental(default: str) -> tuple[OptionFact, ...]:
-    """The options of a connector that can read the tables in chunks, beside their changes."""
+    """Options of a connector that can read tables in chunks as well as their changes."""
     return (
         *(
             OptionFact(
