@@ -1,7 +1,7 @@
-"""Front ends: what a script or a program says, as SQL statements; a program is read as text and never run.
+"""Front ends: scripts and programs as SQL statements; a program is read as text and never runs.
 
-Each language has a front end, a module with a function ``read`` that :data:`FRONT_ENDS` names. It is imported when a
-text of that language comes: a check of SQL loads none of the others.
+Each language other than SQL has a front end, a module with a function ``read`` in :data:`FRONT_ENDS`. It is imported on
+first use: a check of SQL loads none.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def read(
     like: Script | None = None,
     decided: Mapping[str, bool] | None = None,
 ) -> Script:
-    """The statements of a job.
+    """Read the statements of a job.
 
     Args:
         job: The job.
-        catalog: Declares tables that a program may use and does not declare; of no use for SQL.
-        like: Another script: statements of SQL that are written the same share its trees.
-        decided: How conditions on what only the environment of a Python program knows turn out, by name.
+        catalog: Declares tables that a program may use and does not declare; not used for SQL.
+        like: Another script; equal statements of SQL share its trees.
+        decided: The outcome of conditions on inputs of a Python program, by name.
 
     Returns:
         The script; a :class:`~airflow_flinkcompat.frontends.programs.ProgramScript` where the job is a program.
 
     Raises:
-        ScriptError: The text holds no statement, or is no text of its language.
+        ScriptError: The text holds no statement, or is not of its language.
     """
     if job.language == "sql":
         return parse_script(job.script, job.source, like)

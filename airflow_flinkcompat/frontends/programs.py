@@ -1,4 +1,4 @@
-"""What reading a program tells beside its SQL: a script whose statements know the calls that they were made by."""
+"""Programs as scripts: statements with the calls that made them, unread parts, notes and windows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_flinkcompat.sql import Script, Statement, nodes
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a program that may hold statements and was not understood; ``reason`` never quotes the source.
+    """A part of a program that was not read; ``reason`` never quotes the source.
 
-    ``refused``: it was understood, and Flink refuses it.
+    ``refused`` is true where Flink refuses the part.
     """
 
     span: Span
@@ -24,9 +24,9 @@ class Unread:
 
 @dataclass(frozen=True)
 class Note:
-    """What Flink takes without a word although it may not mean what it seems to say.
+    """A part of a program that Flink accepts although it may not mean what it seems to.
 
-    ``last``: the last version of open-source Flink that takes it, "" where none does, None where all do.
+    ``last`` is the last version of open-source Flink that accepts it, "" for none, None for all.
     """
 
     span: Span
@@ -36,7 +36,7 @@ class Note:
 
 @dataclass(frozen=True)
 class WindowUse:
-    """A window of the Table API where a query is made of it.
+    """The use of a window of the Table API in a query.
 
     ``call`` is TUMBLE, HOP, SESSION or OVER, ``time`` the column it is on, ``lengths`` are in milliseconds or rows as
     the call of SQL has them, ``fields`` the properties that are selected of it.
@@ -52,7 +52,7 @@ class WindowUse:
 
 @dataclass(frozen=True)
 class ProgramStatement(Statement):
-    """A statement that calls of the Table API stand for.
+    """A statement that is the equivalent of calls of the Table API.
 
     ``query_steps`` are, for each of its queries in order, the operations of the Table API that it came through;
     ``function_kind`` is the kind of the function that it declares.
@@ -62,19 +62,19 @@ class ProgramStatement(Statement):
     function_kind: str = ""
 
     def steps_of(self, query: exp.Expr) -> tuple[str, ...]:
-        """The operations of the Table API that a query of this statement came through."""
+        """The operations of the Table API that made a query of this statement."""
         queries = self.tree.expressions if isinstance(self.tree, nodes.StatementSet) else [self.tree]
         return next((steps for tree, steps in zip(queries, self.query_steps, strict=False) if tree is query), ())
 
 
 @dataclass(frozen=True)
 class ProgramScript(Script):
-    """A program as a script: its statements in order, and what there is to say of the program itself.
+    """A program as a script: its statements in order, and facts about the program itself.
 
-    ``unread`` are the parts of it that are no statements, ``notes`` and ``windows`` stand in the order they were read.
-    ``undecided`` are the conditions on what only its environment knows, on which it depends what is read; ``inputs``
-    are the values that only the environment knows, by the names they have in the statements. ``opaque`` is a digest of
-    all that parts rest on that are not looked into, DataStreams above all; empty where there are none.
+    ``unread`` are parts that were not read, ``notes`` and ``windows`` are in the order of the program. ``undecided``
+    are conditions on inputs that the program depends on. ``inputs`` are values that only the environment knows, by
+    their names in the statements. ``opaque`` is a digest of the program where parts of it are opaque, above all
+    DataStreams; empty where none is.
     """
 
     unread: tuple[Unread, ...] = ()

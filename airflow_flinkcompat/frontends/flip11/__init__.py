@@ -1,4 +1,4 @@
-"""Reads a text in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
+"""Texts in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
 
 ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``: a name that nothing binds is a
 table. A table that nothing puts anywhere is the query, into a sink without a name. Nothing is run; what is not
@@ -34,7 +34,7 @@ from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer, nodes
 
 SIZE_LIMIT = 1_000_000
-"""Characters of a text."""
+"""Maximum number of characters of a text."""
 STATEMENTS_LIMIT = 300
 _SQL = (
     "ADD", "ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "LOAD", "REMOVE", "RESET", "SET", "UNLOAD", "USE",
@@ -47,7 +47,7 @@ _AROUND = ("object", "class", "trait", "def", "public", "private", "static", "vo
 
 
 def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
-    """The script a text in FLIP-11's notation stands for.
+    """Read a text in FLIP-11's notation as a script.
 
     Args:
         job: The text and its variables.
@@ -65,7 +65,7 @@ def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
 def parse_table(
     text: str, source: str = "<program>", given: Mapping[str, str] | None = None, catalog: Script | None = None
 ) -> ProgramScript:
-    """The script a text in FLIP-11's notation stands for; ``catalog`` declares tables that the text does not.
+    """Read a text in FLIP-11's notation as a script; ``catalog`` declares further tables.
 
     ``given`` are values by name that the text does not bind. Raises :class:`~airflow_flinkcompat.sql.ScriptError`
     where the text holds nothing, half a character, or is too long.
@@ -93,7 +93,7 @@ class _StatementReader:
         self.starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", self.text))]
         self.notation = Notation(session, given, declared, self.node)
         self.tables: dict[str, ast.AST] = {}
-        """Where each name was bound to a table."""
+        """The node that bound each name to a table."""
         self.binds: str | None = None
         """The name that the statement binds."""
 
@@ -128,7 +128,7 @@ class _StatementReader:
                 self.session.report(inserts.node, "this statement set is never executed, as far as the text was read")
 
     def node(self, start: int, end: int) -> ast.Constant:
-        """A place of the text as :mod:`ast` gives it: columns in bytes of UTF-8."""
+        """A place in the text as a node of :mod:`ast`, with columns in bytes of UTF-8."""
         found = ast.Constant(None)
         found.lineno, found.col_offset = self._at(start)
         found.end_lineno, found.end_col_offset = self._at(end)
@@ -145,7 +145,7 @@ class _StatementReader:
         self.session.report(self.node(start, max(end, start + 1)), reason, refused)
 
     def _declarations(self) -> int:
-        """Execute the SQL statements that come first; where the program begins."""
+        """Execute the leading SQL statements, and return the offset of the program."""
         at = 0
         # The program is no SQL: its quotes are not to be looked at as if it were.
         while (first := next(lexer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
@@ -169,7 +169,7 @@ class _StatementReader:
         return at
 
     def _parsed(self, parser: Parser) -> Tree | None:
-        """The expression of a statement, None where there is none."""
+        """The expression of a statement; None where there is none."""
         self.binds = None
         parser.depth = parser.nested = 0
         if parser.sees(";"):
@@ -206,7 +206,7 @@ class _StatementReader:
             raise Unreadable("a statement that neither binds a name nor makes a query", tree.start, tree.end)
 
     def _results(self) -> None:
-        """The table that nothing puts anywhere is the query."""
+        """Take the table that no insert uses as the query."""
         if any(isinstance(statement.tree, _QUERIES) for statement in self.session.statements):
             return
         unused = {name: node for name, node in self.tables.items() if name not in self.notation.used}
@@ -244,7 +244,7 @@ def _target(parser: Parser) -> str | None:
 
 
 def _resume(parser: Parser) -> None:
-    """Go on with the next line that may begin a statement."""
+    """Skip to the next line that may begin a statement."""
     while not (parser.token.kind == "end" or parser.sees(";")):
         parser.at += 1
         if parser.token.fresh and not parser.sees(".", ",", ")", "]", "}"):

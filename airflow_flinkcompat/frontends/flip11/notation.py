@@ -41,13 +41,13 @@ from airflow_flinkcompat.frontends.table_api.values import (
 from airflow_flinkcompat.sql import Statement, nodes
 
 KINDS: Mapping[str, str] = {"TumbleRows": "Tumble", "SlideRows": "Over", "SessionRows": "Session"}
-"""Row windows, and the window of today whose lengths follow the same rules."""
+"""Row windows, and today's window whose lengths follow the same rules."""
 _LENGTH = {"TumbleRows": "over", "SessionRows": "with_gap"}
 _CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
 
 
 def said(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
-    """The row window after a call of a method. Raises :class:`NotRead` for what FLIP-11's row windows do not have."""
+    """The row window after a call. Raises :class:`NotRead` for a method that FLIP-11 does not have."""
     if spec.kind == "SlideRows" and method == "unbounded_preceding" and not args:
         method, args = "preceding", [Expr("bound", ("UNBOUNDED_RANGE",))]
     known = ("preceding", "following", "on") if spec.kind == "SlideRows" else (_LENGTH[spec.kind], "on")
@@ -102,7 +102,7 @@ def _slide(spec: Spec) -> list[tuple[str, tuple[Expr, ...]]]:
 
 Place = Callable[[int, int], ast.Constant]
 OLD = "1.2"
-"""The last Flink that says it as FLIP-11 does."""
+"""The last line of Flink that agrees with FLIP-11."""
 NEVER = ""
 _WINDOWS = ("Tumble", "Slide", "Session", "Over", *KINDS)
 _CLASSES = {
@@ -123,7 +123,7 @@ _OF_ENVIRONMENT = {
         )
     },
 }  # fmt: skip
-"""Methods of the table environment, whatever its name is, as PyFlink calls them."""
+"""Methods of a table environment of any name, by PyFlink's names."""
 _FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
 _OPERATORS = {
     "is_equal": "=", "is_not_equal": "<>", "is_greater": ">", "is_greater_or_equal": ">=", "is_less": "<",
@@ -134,11 +134,11 @@ _OPERATORS = {
 _WRITES = {"insert_into": "execute_insert", "execute_insert": "execute_insert", "execute": "execute"}
 _KEYWORD = "rowtime"
 _UNNAMED = "w$"
-"""The alias of a window that has none."""
+"""The alias for a window without one."""
 
 
 class Notation(Meaning):
-    """Evaluates a program; ``names`` are bound in it, ``used`` those of them that were read.
+    """Evaluator of a program; ``names`` are bound in it, ``used`` those that were read.
 
     ``written`` counts the queries that were put anywhere. ``statement`` is what is being read, ``node`` the call in it,
     and ``place`` makes one of two offsets.
@@ -208,19 +208,19 @@ class Notation(Meaning):
         return super()._member(tree)
 
     def _executed(self) -> JobResult:
-        """``env.execute("job")`` of old: starts all that was inserted as one job."""
+        """``env.execute("job")``, which once started all inserts as one job."""
         if self.written > 1:
             raise NotRead("execute starts all inserts as one job: write them as a statement set")
         return JobResult()
 
     def _table(self, path: str) -> TableValue:
-        """A table by its path, with the column that the keyword rowtime means where that is known."""
+        """A table by its path, with the column of the keyword rowtime where it is known."""
         found = self._call(TableEnvironment(), "from_path", [Const(path)])
         assert isinstance(found, TableValue)
         return replace(found, rowtime=self._rowtime(path))
 
     def _rowtime(self, path: str) -> str | None:
-        """The event time of a table; empty where it has none, None where that is not known."""
+        """The event time of a table; empty where it has none, None where unknown."""
         for statement in reversed([*self.declared, *self.session.statements]):
             tree = statement.tree
             if not isinstance(tree, nodes.CreateTable | nodes.CreateView):
@@ -267,7 +267,7 @@ class Notation(Meaning):
         return found
 
     def _of_flip11(self, owner: Described, name: str, args: Sequence[Value]) -> Value | None:
-        """What FLIP-11 says otherwise than today's Flink: windows and tables with their time; None for the rest."""
+        """A call that FLIP-11 reads differently from today's Flink; None for any other."""
         match owner, name, args:
             case Spec(alias=""), "alias", [Const(str(alias))] if owner.kind != "Over":
                 return replace(owner, alias=alias)
@@ -286,7 +286,7 @@ class Notation(Meaning):
         return None
 
     def note(self, what: str, last: str) -> None:
-        """Note what only FLIP-11 says so, or Flink up to a version."""
+        """Note a notation that only FLIP-11, or Flink up to a version, takes."""
         who = f"FLIP-11 and Flink up to {last} only" if last else "FLIP-11 only, no release of Flink"
         self.session.note(self.node, f"{what} ({who})", last)
 
@@ -294,7 +294,7 @@ class Notation(Meaning):
         return api_calls.call(owner, name, args, {}, self.session, self.node)
 
     def _window(self, owner: TableValue | GroupedTable, spec: Spec) -> GroupedTable:
-        """``window`` on a table, or behind ``groupBy`` as in FLIP-11."""
+        """``window`` on a table, or after ``groupBy`` as in FLIP-11."""
         if spec.kind in KINDS:
             raise validation.refused(f"window does not take {spec.kind}", "row windows go to rowWindow")
         table = owner if isinstance(owner, TableValue) else owner.table
@@ -333,7 +333,7 @@ class Notation(Meaning):
 
     # -------------------------------------------------------------------------------------------- the keyword rowtime
     def _time(self, spec: Spec, table: TableValue) -> Expr:
-        """The time of a window; processing time where it names none, the table's event time for ``'rowtime``."""
+        """The time of a window: processing time by default, the table's event time for ``'rowtime``."""
         given = spec.get("on")
         if given is None:
             return e.PROCTIME
@@ -352,7 +352,7 @@ class Notation(Meaning):
         return Expr("column", (table.rowtime,))
 
     def _no_keyword(self, owner: Described, args: Sequence[Value]) -> None:
-        """Refuses the keyword where a column is meant: it is part of no table's columns."""
+        """Refuse the keyword in place of a column."""
         table = owner.table if isinstance(owner, GroupedTable) else owner
         if not isinstance(table, TableValue) or table.rowtime in (None, _KEYWORD):
             return
@@ -366,7 +366,7 @@ class Notation(Meaning):
 
 
 def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
-    """The name under which a select hands the event time on; empty where it leaves it out."""
+    """The name of the event time after a select; empty where the select leaves it out."""
     for output in outputs:
         match output:
             case Expr("column", ("*",)):
@@ -379,7 +379,7 @@ def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
 
 
 def _is_text(tree: Tree) -> bool:
-    """Whether a tree is texts put together, so far as can be told without their names."""
+    """Whether a tree concatenates texts, as far as it is known without their names."""
     while tree.kind == "infix" and tree.text == "+" and tree.args is not None:
         if tree.args[1].kind != "text":
             return False

@@ -1,1 +1,1 @@
-"""Python as a program uses it, evaluated over its syntax tree as far as it is understood, and never run."""
+"""PyFlink programs: a subset of Python, evaluated over the syntax tree and never run."""

@@ -1,4 +1,4 @@
-"""Calls of a program: its own functions are inlined, PyFlink's are read, and others may reach no table."""
+"""Calls of a program: its own functions are inlined, calls of PyFlink are read."""
 
 from __future__ import annotations
 

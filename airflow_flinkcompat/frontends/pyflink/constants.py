@@ -1,4 +1,4 @@
-"""Python's operations on known values: constants, texts, paths, lists and dictionaries, each of them bounded.
+"""Python's operations on constants, texts, paths, lists and dictionaries, each of them bounded.
 
 An operation returns None where its result is unknown.
 """

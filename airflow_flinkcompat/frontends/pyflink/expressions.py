@@ -1,4 +1,4 @@
-"""Evaluation of expressions without running them: constants, operators, containers, attributes and conditions."""
+"""Evaluation of expressions: constants, operators, containers, attributes and conditions."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Expressions(ABC):
         return self.beyond(node) if read is None else read(self, node, frame)
 
     def beyond(self, node: ast.AST) -> UnknownValue:
-        """The unknown value of an expression outside of the subset. Raises :class:`NotRead` if it may have effects."""
+        """The unknown value of an expression beyond the subset. Raises :class:`NotRead` if it has effects."""
         kind = type(node).__name__
         what = _NAMES.get(kind, kind)
         effects = ast.Call | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom

@@ -32,7 +32,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
 PROGRAM = "${program}"
 STARTED = "${cwd}"
 Loader = Callable[[str], str | None]
-"""The text of a file by its path from the program's folder, with ``/``; None where there is none to be read."""
+"""The text of a file by its path from the program's folder, with ``/``; None for a missing file."""
 FILE_LIMIT = 1_000_000
 """Maximum number of characters of one file."""
 FILES_LIMIT = 100
@@ -308,7 +308,7 @@ class Surroundings:
     """Names of inputs that are texts or numbers, which no call changes in place."""
 
     def input(self, name: str, reason: str, text: bool = False) -> UnknownValue:
-        """The input of a name as the environment answers now; nameless after effects that are not known in full."""
+        """The input of a name as the environment answers now; nameless after effects that are unknown."""
         if self.lost or not name:
             return UnknownValue(reason)
         found = named(f"{name} after {digest(chr(10).join(self.done))}" if self.done else name, reason=reason)

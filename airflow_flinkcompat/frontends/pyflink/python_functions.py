@@ -1,4 +1,4 @@
-"""Python functions for Flink: never interpreted, compared by a digest of all source text that they may depend on."""
+"""Python functions for Flink, compared by a digest of all source text that they may depend on."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def parse_program(
     files: Mapping[str, str] | Loader | None = None,
     decided: Mapping[str, bool] | None = None,
 ) -> ProgramScript:
-    """Read a PyFlink program as a script; ``given`` are variables by name that only its environment knows.
+    """Read a PyFlink program as a script; ``given`` are variables of its environment, by name.
 
     ``files`` are the texts next to the program, by their path from its folder: a mapping, or a function that returns
     None for a missing file. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where the text is not Python, or too
@@ -153,7 +153,7 @@ def find_local_files(
     root: Path | None = None,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, LocalFile]:
-    """Find the files that a program imports or reads, by their path from its folder; none for a script of SQL.
+    """Find the files that a program imports or reads, by path from its folder; none for SQL.
 
     They are looked up in the folder of the program and at the root of its repository, else in the folder ``root`` above
     it, and never outside of these, not even by a link. A file that differs between the two is left out, because it

@@ -1,4 +1,4 @@
-"""Names of a program and what Python binds them to: functions, classes, modules, files and parsed arguments."""
+"""Names of a program, and the functions, classes, modules and files that Python binds them to."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ class Function(LanguageObject):
 
 @dataclass(eq=False)
 class Class(LanguageObject):
-    """A class of the program; ``function`` is the kind of Flink function its objects are, empty for any other class."""
+    """A class of the program; ``function`` is the kind of its objects as Flink functions, or empty."""
 
     node: ast.ClassDef
     frame: NameScope
     function: str = ""
     plain: bool = False
-    """Whether it holds data alone: it has no function, and extends nothing of the program or an unknown library."""
+    """Whether it holds data alone: no function, and no base of the program or an unknown library."""
 
 
 @dataclass(eq=False)

@@ -493,7 +493,7 @@ def _absolute(node: ast.ImportFrom, frame: NameScope) -> str | None:
 
 
 def parse(text: str, source: str) -> ast.Module:
-    """The tree of a program. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where the text is not Python."""
+    """The tree of a program. Raises :class:`~airflow_flinkcompat.sql.ScriptError` for other text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

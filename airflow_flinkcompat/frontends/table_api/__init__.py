@@ -1,1 +1,1 @@
-"""The Table API of PyFlink: calls on tables, and the SQL that says the same."""
+"""The Table API of PyFlink: calls on tables as their equivalent in SQL."""

@@ -1,4 +1,4 @@
-"""The calls of PyFlink that are read: what each makes of tables, windows, settings and statement sets.
+"""Calls of PyFlink on environments, tables, windows, settings and statement sets.
 
 Every other call on one of these objects raises :class:`NotRead`.
 """
@@ -93,7 +93,7 @@ _LOOKS = {
 
 
 def call_name(ref: Ref, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value:
-    """A call of what pyflink exports: ``col('a')``, ``Tumble.over(…)``, ``TableEnvironment.create(…)``."""
+    """A call of a name that pyflink exports: ``col('a')``, ``TableEnvironment.create(…)``."""
     owner = ref.path.rpartition(".")[0].rpartition(".")[2]
     begun = descriptors.begin(owner, ref.name, args) if not names else None
     if begun is not None:
@@ -117,7 +117,7 @@ def call_name(ref: Ref, args: Args, names: Names, session: ScriptBuilder, node: 
 
 
 def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """What a class of pyflink makes: an environment, settings, a configuration, a data type."""
+    """The environment, settings, configuration or data type that a class of pyflink makes."""
     match owner, name:
         case (("StreamTableEnvironment" | "TableEnvironment"), "create"):
             return environment.made([*args, *names.values()], session, node)
@@ -133,7 +133,7 @@ def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBu
 
 
 def _function(name: str, args: Args, session: ScriptBuilder) -> Expr | None:
-    """A function of ``pyflink.table.expressions`` that is more than a function of SQL; None for any other."""
+    """A function of ``pyflink.table.expressions`` without a plain equivalent in SQL; None for any other."""
     match name, list(args):
         case "col", [column]:
             return Expr("column", (text_of(column, "the name of a column"),))
@@ -183,7 +183,7 @@ def call(owner: Described, name: str, args: Args, names: Names, session: ScriptB
 
 
 def with_strings(owner: Described, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> list[Value]:
-    """The arguments of a method, an old string expression among them read: ``select("a, b.sum as total")``."""
+    """The arguments of a method, with an old string expression parsed: ``select("a, b.sum as total")``."""
     texts = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
     if isinstance(owner, TableValue) and name == "alias" and len(texts) == 1 and "," in texts[0]:
         raise NotRead("a text of several names: one column to today's Flink, several to Flink up to 1.15")
@@ -251,11 +251,11 @@ _METHODS: Mapping[type, Callable[[Any, str, Args, Names, ScriptBuilder, ast.AST]
     Type: lambda type, name, args, *_: descriptors.method(type, name, args),
     TablePipeline: lambda pipeline, name, args, _, session, node: _pipeline(pipeline, name, args, session, node),
 }
-"""What reads the methods of each kind of object."""
+"""The reader of methods, by kind of object."""
 
 
 def _of_environment(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """What a method of the table environment gives; None where it is not read, or not with these arguments."""
+    """The result of a method of the table environment; None where it is not read with these arguments."""
     if name in _REMOVED:
         raise NotRead(f"{name} was removed from Flink: write {_REMOVED[name]}")
     if name in _TABLES and len(args) in _TABLES[name][0]:
@@ -326,7 +326,7 @@ _REGISTERS = {
     "create_java_temporary_function": False, "create_java_temporary_system_function": True,
     "create_java_function": False, "register_java_function": True,
 }  # fmt: skip
-"""Calls that register a function: whether it is one of the system."""
+"""Calls that register a function, and whether it is a system function."""
 _REMOVED = {"sql_update": "execute_sql", "insert_into": "execute_insert", "connect": "CREATE TABLE"}
 
 
@@ -373,7 +373,7 @@ _TABLES: Mapping[str, tuple[_Counts, Callable[[str, Args, ScriptBuilder, ast.AST
     ),
     "execute": (_ANY, lambda _, __, session, ___: JobResult() if session.streams else None),
 }
-"""Methods of the table environment: how many arguments are read, and what they make of the script."""
+"""Methods of the table environment by name, with the number of arguments and the reader."""
 
 
 def _spec(spec: Spec, name: str, args: Args, session: ScriptBuilder) -> Value | None:

@@ -1,4 +1,4 @@
-"""Arguments of calls of the Table API, and Python or Java functions that a program registers or calls."""
+"""Arguments of calls of the Table API, and functions that a program registers or calls."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "limit": ("fetch", "offset"),
     "for_connector": ("connector",),
 }
-"""What PyFlink calls the parameters of its methods, where a program may name them: in order, by method."""
+"""Names of the parameters of PyFlink's methods, in order, by method."""
 
 
 def positional(name: str, args: Sequence[Value], names: Mapping[str, Value]) -> tuple[list[Value], dict[str, Value]]:
-    """The arguments in order, as far as their names say where they belong; and those that are left with their names."""
+    """The positional arguments, named ones in their place, and the remaining named ones."""
     found, rest = list(args), dict(names)
     for parameter in _PARAMETERS.get(name, ())[len(args) :]:
         if parameter not in rest:
@@ -87,14 +87,14 @@ Args = Sequence[Value]
 
 
 def expression(value: Value) -> Expr:
-    """A value where the Table API takes an expression. Raises :class:`NotRead` for what is none."""
+    """An argument as an expression. Raises :class:`NotRead` for any other value."""
     if isinstance(value, Ref) and value.name in e.BOUNDS and value.module == "pyflink":
         return Expr("bound", (value.name,))
     return e.literal(value)
 
 
 def columns(args: Args) -> tuple[Expr, ...]:
-    """Arguments that must be expressions: a text is one of the old string expressions."""
+    """Arguments as expressions. Raises :class:`NotRead` for an old string expression."""
     if any(isinstance(arg, Const) for arg in args):
         raise NotRead("the old string expressions are not read: write col('a')")
     return tuple(map(expression, args))
@@ -107,7 +107,7 @@ def text_of(value: Value, what: str) -> str:
 
 
 def setting_of(value: Value, what: str) -> str:
-    """The value of an option or setting: also one that only the environment knows, as ``${name}``."""
+    """The value of an option or setting, an input among them."""
     match value:
         case Const(bool(flag)):
             return str(flag).lower()
@@ -132,11 +132,11 @@ AGGREGATES = frozenset(
     VARIANCE STDDEV
     """.split()  # noqa: SIM905 -- a list of names
 )
-"""Aggregates of Flink's own that a program may name in a text."""
+"""Built-in aggregates that a program may name in a text."""
 
 
 def register(name: str, function: Value, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
-    """``create_temporary_function`` and its like. Raises :class:`NotRead` where the function is not known."""
+    """``create_temporary_function`` and its like. Raises :class:`NotRead` for an unknown function."""
     if not isinstance(function, Udf):
         why = f": {function.reason}" if isinstance(function, UnknownValue) else ""
         raise NotRead(f"which Python function this is, is not known{why}")
@@ -146,14 +146,14 @@ def register(name: str, function: Value, system: bool, session: ScriptBuilder, n
 
 
 def java(name: str, written: str, temporary: bool, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
-    """A function by its class: the same as DDL."""
+    """Declare a Java function by its class."""
     words = " ".join(word for word, said in (("TEMPORARY", temporary), ("SYSTEM", system)) if said)
     path = sql_name(name) if system else e.path(name)
     session.say(f"CREATE {words} FUNCTION {path} AS {sql_text(written)} LANGUAGE JAVA", node)
 
 
 def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> Expr:
-    """A Python function called in an expression: declared under a name of its own, once."""
+    """A call of a Python function in an expression; the function is declared once, by its own name."""
     key = (function.name, function.digest)
     if key not in session.inlined:
         before = sum(name == function.name for name, _ in session.inlined)
@@ -173,7 +173,7 @@ def _declare(path: str, function: Udf, system: bool, session: ScriptBuilder, nod
 
 
 def by_name(name: str, args: Args, session: ScriptBuilder) -> Expr:
-    """``call('name', …)``: a function that the catalog, the session or Flink itself knows."""
+    """``call('name', …)`` of a function of the catalog, the session or Flink."""
     kind = session.functions.get(name.lower(), "aggregate" if name.upper() in AGGREGATES else "")
     if not _plain(name):
         raise NotRead("a function whose name is no plain dotted name is not read")
@@ -181,12 +181,12 @@ def by_name(name: str, args: Args, session: ScriptBuilder) -> Expr:
 
 
 def _plain(name: str) -> bool:
-    """Whether a name is one that SQL takes without quotes: with them a call is not found to mean a declaration."""
+    """Whether SQL takes a name without quotes, which a call needs to match a declaration."""
     return re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}", name, re.ASCII) is not None
 
 
 def called(name: str, kind: str, args: Args) -> Expr:
-    """The call as an expression; of an unknown kind it may be an aggregate too."""
+    """The call as an expression; a function of unknown kind may be an aggregate."""
     given = tuple(map(e.literal, args))
     if kind == "aggregate":
         return Expr("aggregate", (name, given[0] if len(given) == 1 else Expr("list", (given,)), False))

@@ -30,7 +30,7 @@ _SIZED = {
     "DECIMAL": (2, 2), "TIMESTAMP": (0, 1), "TIMESTAMP_LTZ": (0, 1), "CHAR": (1, 1), "VARCHAR": (1, 1), "TIME": (0, 1),
     "BINARY": (1, 1), "VARBINARY": (1, 1), "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (0, 1),
 }  # fmt: skip
-"""How many numbers each takes."""
+"""The number of numeric arguments of each type."""
 _WRITTEN = {"TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
 _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP": (6,),
@@ -38,7 +38,7 @@ _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (6,),
     "TIME": (0,),
 }
-"""What a type without a number means."""
+"""The numeric argument of a type that gives none."""
 
 
 def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | None = None) -> Value:
@@ -228,7 +228,7 @@ def create(
 
 
 def inline(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -> str:
-    """A table that has no name of its own: declared under one that nobody else has. Answers its path."""
+    """Declare a table without a name under a unique one, and return its path."""
     session.sources += 1
     path = sql_name(f"anonymous_{dict(descriptor.options)['connector']}_{session.sources}")
     create(path, descriptor, session, node, temporary=True)

@@ -1,4 +1,4 @@
-"""Environments of a program, their settings, and rows that come from no table: DataStreams and rows of the program.
+"""Environments of a program, their settings, DataStreams, and tables of rows of the program.
 
 Rows that stand in the program are a table with a connector of its own and a digest of the rows as an option. Any other
 rows, and DataStreams, are opaque: tables without a declaration, next to a digest of the whole program. Their state is
@@ -39,18 +39,18 @@ BEGINS = (
     "from_collection", "from_source", "add_source", "read_text_file", "create_input", "from_elements",
     "generate_sequence",
 )  # fmt: skip
-"""What begins a DataStream."""
+"""Calls that begin a DataStream."""
 FROM_ELSEWHERE = ("from_data_stream", "from_changelog_stream", "from_pandas", "from_elements", "from_collection")
-"""What makes a table of rows that come from no table."""
+"""Calls that make a table of rows that come from no table."""
 TO_STREAMS = ("to_data_stream", "to_changelog_stream", "to_append_stream", "to_retract_stream")
-"""What makes a DataStream of a table."""
+"""Calls that make a DataStream of a table."""
 _ROWS = ("from_elements", "from_collection")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
 _NOT_KNOWN = "{} is one opaque {}: what is kept of it is not known, and any change of it is an unknown one"
 
 
 def stream(session: ScriptBuilder, node: ast.AST) -> Stream:
-    """A DataStream begins here."""
+    """Begin a DataStream."""
     session.streams = session.opaque = True
     session.note(node, _NOT_KNOWN.format("a DataStream", "part of the job"))
     return Stream()
@@ -59,7 +59,7 @@ def stream(session: ScriptBuilder, node: ast.AST) -> Stream:
 def from_elsewhere(
     name: str, args: Args, names: Mapping[str, Value], session: ScriptBuilder, node: ast.AST
 ) -> TableValue:
-    """A table of rows that come from no table; where these and their types are known, it is declared with them."""
+    """A table of rows that come from no table, declared with them where rows and types are known."""
     given = [*args, *names.values()]
     schema = next((each for each in given[1:] if isinstance(each, SchemaValue | Type | Container)), None)
     columns, types = _columns(schema, given)
@@ -78,26 +78,26 @@ def from_elsewhere(
 
 
 def to_stream(name: str, table: TableValue, session: ScriptBuilder, node: ast.AST) -> Stream:
-    """The rows of a table as a DataStream: its query is read, what is done with the rows is one opaque sink."""
+    """The rows of a table as a DataStream: a query that is read, into one opaque sink."""
     session.say(f"INSERT INTO {_path('stream', session)} {table.sql}", node, (*table.steps, name))
     return stream(session, node)
 
 
 def executed(session: ScriptBuilder, node: ast.AST) -> Value:
-    """The DataStreams of the program are started: from one opaque source into one opaque sink."""
+    """Start the DataStreams of the program, from one opaque source into one opaque sink."""
     source, sink = _path("stream", session), _path("stream", session)
     session.say(f"INSERT INTO {sink} SELECT * FROM {source}", node, ("execute",))
     return JobResult()
 
 
 def _path(kind: str, session: ScriptBuilder) -> str:
-    """The path of a table that stands for rows from elsewhere, which nobody else names."""
+    """A unique path for a table of rows that come from no table."""
     session.sources += 1
     return sql_name(f"{kind}_{session.sources}")
 
 
 def _columns(schema: Value | None, given: Args) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the columns and their types, as far as either is known."""
+    """The names and types of the columns, each empty where unknown."""
     match schema:
         case SchemaValue(lines, columns):
             plain = [line.removeprefix(f"{sql_name(name)} ") for line, name in zip(lines, columns, strict=False)]
@@ -113,7 +113,7 @@ def _columns(schema: Value | None, given: Args) -> tuple[tuple[str, ...], tuple[
 
 
 def _inferred(rows: Value, width: int) -> tuple[str, ...]:
-    """The types of columns, where the values of each are of one plain type in all rows; none where they are not."""
+    """The types of columns whose values have one plain type in all rows; empty if one has not."""
     listed = [_items(row) for row in _items(rows)]
     if not listed or any(len(row) != width for row in listed):
         return ()
@@ -132,7 +132,7 @@ def _items(value: Value) -> list[Value]:
 
 
 def _rows(given: Args) -> str:
-    """A digest of rows that the program holds as they are; empty where one of them is not known."""
+    """The digest of rows that the program holds; empty where one of them is unknown."""
     written = _written(given[0]) if given else ""
     if not written:
         return ""
@@ -165,13 +165,13 @@ _CHECKPOINTS = {
 }
 _PARALLELISM = {"set_parallelism": "parallelism.default", "set_max_parallelism": "pipeline.max-parallelism"}
 STREAM_MODULES = ("pyflink.datastream.", "pyflink.common.")
-"""What belongs to DataStreams alone."""
+"""Modules that only DataStreams use."""
 PLANNERS = ("use_blink_planner", "use_any_planner")
-"""Calls of old programs that say what has been the only way for long."""
+"""Calls of old programs that have no effect any more."""
 
 
 def of_streams(ref: Ref) -> bool:
-    """Whether a name of pyflink belongs to DataStreams alone: their sources, types, functions and strategies."""
+    """Whether only DataStreams use a name of pyflink: their sources, types, functions and strategies."""
     known = ("StreamExecutionEnvironment", "Configuration", "RuntimeExecutionMode", "TimeCharacteristic")
     return ref.path.startswith(STREAM_MODULES) and not any(part in known for part in ref.path.split("."))
 
@@ -285,7 +285,7 @@ def _put_mode(modes: Args, session: ScriptBuilder, node: ast.AST) -> None:
 
 
 def dependency(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> None:
-    """What Python functions need beside their own text: kept in order, as a setting."""
+    """Add a dependency of Python functions to its setting."""
     key = {"add_python_file": "python.files", "set_python_requirements": "python.requirements"}.get(
         name, "python.archives"
     )

@@ -1,4 +1,4 @@
-"""Expressions of the Table API as SQL, and the table of methods and functions that have an equivalent in SQL.
+"""Expressions of the Table API as SQL, with the table of methods and functions.
 
 A template of the table is written with ``{0}`` for the object of a method, or for the first argument. Any other entry
 is the name of a function that takes all of them.
@@ -34,9 +34,9 @@ PROPERTIES: Mapping[str, str] = {
     "sinh": "SINH", "cosh": "COSH", "tanh": "TANH", "degrees": "DEGREES", "radians": "RADIANS", "bin": "BIN",
     "hex": "HEX", "cardinality": "CARDINALITY", "element": "ELEMENT",
 }  # fmt: skip
-"""Attributes that are calls."""
+"""Attributes that call a function."""
 AGGREGATED: Mapping[str, str] = {"first_value": "FIRST_VALUE", "last_value": "LAST_VALUE", "array_agg": "ARRAY_AGG"}
-"""Attributes that are aggregates, beside those every program knows."""
+"""Attributes that are less common aggregates."""
 
 METHODS: Mapping[tuple[str, int], str] = {
     ("substring", 1): "SUBSTRING", ("substring", 2): "SUBSTRING", ("substr", 1): "SUBSTR", ("substr", 2): "SUBSTR",
@@ -57,7 +57,7 @@ METHODS: Mapping[tuple[str, int], str] = {
     ("trim_trailing", 1): "TRIM(TRAILING {1} FROM {0})", ("trim_trailing", 0): "TRIM(TRAILING FROM {0})",
     ("trim", 1): "TRIM(BOTH {1} FROM {0})", ("trim", 0): "TRIM(BOTH FROM {0})",
 }  # fmt: skip
-"""By name and number of arguments."""
+"""Methods by name and number of arguments."""
 WITH_UNIT: Mapping[str, str] = {
     "extract": "EXTRACT({unit} FROM {{0}})", "floor": "FLOOR({{0}} TO {unit})", "ceil": "CEIL({{0}} TO {unit})",
 }  # fmt: skip
@@ -78,7 +78,7 @@ FUNCTIONS: Mapping[str, tuple[str, int, int]] = {
     "rand_integer": ("RAND_INTEGER", 1, 2), "uuid": ("UUID", 0, 0), "atan2": ("ATAN2", 2, 2), "log": ("LOG", 1, 2),
     "negative": ("(- {0})", 1, 1),
 }  # fmt: skip
-"""Functions by name: what they are in SQL, and how many arguments they take."""
+"""Functions by name, with their equivalent in SQL and their number of arguments."""
 WITHOUT_BRACKETS = (
     "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 )  # fmt: skip
@@ -96,7 +96,7 @@ UNITS = {
     }.items()
     for unit in units
 }
-"""Milliseconds of each unit of a length (table-api digest: months, quarters and years are no sizes)."""
+"""Milliseconds of each unit of time; months, quarters and years cannot be lengths."""
 _MONTHS = {f"{unit}{end}": months for unit, months in (("month", 1), ("quarter", 3), ("year", 12)) for end in ("", "s")}
 AGGREGATES = ("sum", "min", "max", "avg", "count", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "collect")
 FIELDS = ("start", "end", "rowtime", "proctime")
@@ -116,7 +116,7 @@ _BOUNDS = {
 }
 BOUNDS = tuple(_BOUNDS)
 PROCTIME = Expr("call", ("PROCTIME", ()))
-"""The time of a window of FLIP-11 that names none."""
+"""The time attribute of a window of FLIP-11 that names none."""
 
 
 _PART = rf"(?:\w|{MARKED.pattern.replace('(', '(?:')})+"
@@ -151,7 +151,7 @@ def literal(value: Value) -> Expr:
 
 
 def attribute(expr: Expr, name: str) -> Expr:
-    """What ``expr.name`` says. Raises :class:`NotRead` for what is not read."""
+    """The value of ``expr.name``. Raises :class:`NotRead` for an unknown attribute."""
     if expr == Expr("column", ("*",)):
         raise NotRead(f"col('*').{name} is not read")
     if name in UNITS:
@@ -185,7 +185,7 @@ def _interval(expr: Expr, unit: str) -> Expr:
 
 
 def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
-    """``expr.name(args)`` where it stands for a function; None for what is not one of these."""
+    """``expr.name(args)`` as a function; None for any other method."""
     match name, list(args):
         case unit, [Ref(path=path, name=by)] if unit in WITH_UNIT and path.startswith("pyflink."):
             if by not in TIME_UNITS:
@@ -209,7 +209,7 @@ def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
 
 
 def function(name: str, args: Sequence[Value]) -> Expr | None:
-    """A function of ``pyflink.table.expressions``; None for what is not one of these."""
+    """A function of ``pyflink.table.expressions``; None for any other name."""
     match name, list(args):
         case "timestamp_diff", [Ref(name=unit), start, end] if unit in TIME_UNITS:
             return Expr("form", (f"TIMESTAMPDIFF({unit}, {{0}}, {{1}})", (literal(start), literal(end))))
@@ -236,11 +236,11 @@ def _written(written: str, args: tuple[Expr, ...]) -> Expr:
 
 Inner = Callable[[Expr], str]
 Special = Callable[[Expr], str | None]
-"""What decides about an expression before anything else does: a window field, an aggregate over a row window."""
+"""Writers of window fields and of aggregates over row windows, asked first for each expression."""
 
 
 def sql(expr: Expr, special: Special = lambda expr: None) -> str:
-    """The expression as SQL. Raises :class:`NotRead` for what does not stand for a value here."""
+    """The expression as SQL. Raises :class:`NotRead` where it has no value."""
     decided = special(expr)
     if decided is not None:
         return decided
@@ -278,7 +278,7 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "field": _no_window,
     "over": _no_row_window,
 }
-"""How each kind of expression that stands for a value is written: ``inner`` writes its operands."""
+"""The writer of each kind of expression; ``inner`` writes its operands."""
 
 
 def duration(milliseconds: int) -> str:
@@ -288,14 +288,14 @@ def duration(milliseconds: int) -> str:
 
 
 def aggregates(expr: Expr) -> bool:
-    """Whether an aggregate that belongs to no row window stands in the expression."""
+    """Whether the expression holds an aggregate outside of row windows."""
     if expr.kind == "aggregate":
         return True
     return expr.kind != "over" and any(map(aggregates, _parts(expr)))
 
 
 def over(expr: Expr) -> bool:
-    """Whether an aggregate that names a row window stands in the expression."""
+    """Whether the expression holds an aggregate over a row window."""
     return expr.kind == "over" or any(map(over, _parts(expr)))
 
 
@@ -305,7 +305,7 @@ def _parts(expr: Expr) -> list[Expr]:
 
 
 def group_window(spec: Spec) -> tuple[str, Special]:
-    """A group window as the call that GROUP BY holds, and what decides about its fields."""
+    """A group window as a call for GROUP BY, and the writer of its fields."""
     names = {"Tumble": ("over",), "Slide": ("every", "over"), "Session": ("with_gap",)}[spec.kind]
     time = spec.get("on")
     lengths = [spec.get(name) for name in names]
@@ -328,7 +328,7 @@ def group_window(spec: Spec) -> tuple[str, Special]:
 
 
 def _length(expr: Expr) -> str:
-    """A length of time, or one in rows: ``ROW_INTERVAL(10)``, which only the plan of a program knows."""
+    """A length of time, or of rows as ``ROW_INTERVAL(10)``, which only plans of programs hold."""
     return duration(expr.parts[0]) if expr.kind == "interval" else f"ROW_INTERVAL({expr.parts[0]})"
 
 
@@ -337,13 +337,13 @@ def _is_time(expr: Expr) -> bool:
 
 
 def row_windows(specs: Iterable[Spec]) -> Special:
-    """What decides about aggregates over several row windows, each by its alias."""
+    """The writer of aggregates over several row windows, by alias."""
     each = [row_window(spec) for spec in specs]
     return lambda expr: next((found for special in each if (found := special(expr)) is not None), None)
 
 
 def row_window(spec: Spec) -> Special:
-    """What decides about aggregates over a row window: ``SUM(b) OVER (…)``.
+    """The writer of aggregates over a row window: ``SUM(b) OVER (…)``.
 
     A window that ends (``within``: FLIP-11's TumbleRows and SessionRows) is the last PARTITION BY item, which only the
     plan of a program knows: its rows up to the current one are aggregated, in the order they come.
@@ -372,7 +372,7 @@ def row_window(spec: Spec) -> Special:
 
 
 def _bound(given: tuple[Expr, ...] | None, side: str, default: tuple[str, str]) -> tuple[str, str]:
-    """The unit of a frame, and how far it goes to one side."""
+    """The unit of a frame, and its bound on one side."""
     if given is None:
         return default
     match given:

@@ -1,4 +1,4 @@
-"""What a tree of the Table API's own notation stands for: the same values that PyFlink's calls give."""
+"""Old string expressions and FLIP-11's notation as the values that PyFlink's calls return."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from airflow_flinkcompat.frontends.table_api.values import (
 )
 
 Method = Callable[[Described, str, Sequence[Value]], Value]
-"""What a method of a described object gives, by PyFlink's name of it."""
+"""The result of a method of an object, by PyFlink's name."""
 Function = Callable[[str, Sequence[Value]], Value]
-"""What a function of ``pyflink.table.expressions`` gives, by its name."""
+"""The result of a function of ``pyflink.table.expressions``, by its name."""
 
 _OPERATORS = {
     "===": "=", "!==": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">=",
@@ -29,7 +29,7 @@ _OPERATORS = {
 }  # fmt: skip
 _OF_STRINGS = {**_OPERATORS, "==": "=", "=": "=", "!=": "<>", "<>": "<>"}
 _NAMES = {"as": "alias", "in": "in_", "await": "wait"}
-"""Methods that PyFlink calls otherwise than by their name with underscores."""
+"""Methods whose PyFlink name differs from their name with underscores."""
 _TYPES = {
     "BYTE": "TINYINT", "SHORT": "SMALLINT", "INT": "INT", "LONG": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
     "BOOLEAN": "BOOLEAN", "STRING": "STRING", "SQL_DATE": "DATE", "SQL_TIMESTAMP": "TIMESTAMP(3)",
@@ -40,7 +40,7 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def snake(name: str) -> str:
-    """``withGap`` as PyFlink says it: ``with_gap``."""
+    """The PyFlink name of a method: ``with_gap`` for ``withGap``."""
     found = name if name.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return _NAMES.get(found, found)
 
@@ -52,24 +52,24 @@ def old_type(name: str) -> Type | None:
 
 
 class Meaning(ABC):
-    """Evaluates trees; what it does not understand raises :class:`Unreadable` with its place."""
+    """Evaluator of trees; raises :class:`Unreadable` with the place of an unknown part."""
 
     operators: Mapping[str, str] = _OPERATORS
 
     @abstractmethod
     def name(self, tree: Tree) -> Value:
-        """What a bare name stands for."""
+        """The value of a bare name."""
 
     @abstractmethod
     def method(self, owner: Value, name: str, args: Sequence[Value], tree: Tree) -> Value:
-        """What a method gives, by PyFlink's name of it."""
+        """The result of a method, by PyFlink's name."""
 
     @abstractmethod
     def function(self, tree: Tree, args: Sequence[Value]) -> Value:
-        """What a call without an owner gives."""
+        """The result of a call without an owner."""
 
     def value(self, tree: Tree) -> Value:
-        """The value of a tree. Raises :class:`Unreadable` at the innermost part that is not understood."""
+        """The value of a tree. Raises :class:`Unreadable` at the innermost unknown part."""
         try:
             return self._value(tree)
         except Unreadable:
@@ -142,7 +142,7 @@ class Meaning(ABC):
 
 
 class Strings(Meaning):
-    """The old string expressions: a bare name is a column, a function may stand in front."""
+    """Evaluator of old string expressions, where a bare name is a column."""
 
     operators = _OF_STRINGS
 
@@ -173,7 +173,7 @@ class Strings(Meaning):
 
 
 def strings(text: str, method: Method, function: Function) -> tuple[Expr, ...]:
-    """The expressions of an old string expression. Raises :class:`NotRead` for what is not read."""
+    """The expressions of an old string expression. Raises :class:`NotRead` where one is not read."""
     meaning = Strings(method, function)
     try:
         return tuple(e.literal(meaning.value(tree)) for tree in parse_strings(text))
@@ -182,7 +182,7 @@ def strings(text: str, method: Method, function: Function) -> tuple[Expr, ...]:
 
 
 def label_of(tree: Tree) -> str | None:
-    """The name that a symbol, a column, a text or a bare name says; None for anything else."""
+    """The name in a symbol, column, text or bare name; None for any other tree."""
     return tree.text if tree.kind in ("symbol", "column", "text", "name") else None
 
 
@@ -195,7 +195,7 @@ def rows(expr: Expr) -> Expr:
 
 
 def short(expr: Expr) -> Expr:
-    """``10L`` as ``10``: what counts has no type."""
+    """``10L`` as ``10``, because a count has no type."""
     match expr:
         case Expr("cast", (Expr("sql", _) as inner, Type("BIGINT"))):
             return inner
@@ -203,7 +203,7 @@ def short(expr: Expr) -> Expr:
 
 
 def number(written: str) -> Value:
-    """A number as Scala, Java and the string expressions write it; with L a BIGINT. Raises :class:`NotRead`."""
+    """A number of Scala, Java or a string expression; a BIGINT with L. Raises :class:`NotRead`."""
     body, suffix = (written[:-1], written[-1].lower()) if written[-1] in "lLfFdDpP" else (written, "")
     whole = body.removeprefix("-").isdigit()
     if suffix in ("f", "p"):

@@ -1,4 +1,4 @@
-"""Scala, Java and the old string expressions, split into tokens, and the tree that these say by their precedence.
+"""Tokens and trees of Scala, Java and the old string expressions, by operator precedence.
 
 In Scala an operator of letters binds weakest and calls a method: ``Tumble over 10.minutes as 'w`` is
 ``Tumble.over(10.minutes).as('w)``. In a string ``over`` binds like a dot, and ``&&`` and ``||`` bind alike (source:
@@ -45,9 +45,9 @@ _EXPRESSION = re.compile(
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?([eE]\d{1,2})?[lLfFdDpP]?")
 _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "r": "\r"}
 TOKENS_LIMIT = 50_000
-"""Tokens of a text: no program has that many."""
+"""Maximum number of tokens of a text."""
 _SAME = {"quoted": "name", "block": "text"}
-"""Kinds that are another one in other quotes."""
+"""Kinds of tokens that differ from another kind by their quotes alone."""
 _UNREADABLE = {
     "character": "a single character in quotes is not read: a text stands in double quotes",
     "interpolated": "a text that is put together is not read",
@@ -57,7 +57,7 @@ _UNREADABLE = {
 
 
 class Token(NamedTuple):
-    """A piece of a text: its kind is ``name``, ``column``, ``symbol``, ``text``, ``number``, ``operator`` or ``end``.
+    """A token of kind ``name``, ``column``, ``symbol``, ``text``, ``number``, ``operator`` or ``end``.
 
     ``text`` is what it says, without quotes; ``start`` and ``end`` are offsets; ``fresh``: it is the first of its line.
     Of kind ``unreadable``, ``text`` is the reason.
@@ -71,7 +71,7 @@ class Token(NamedTuple):
 
 
 class Unreadable(NotRead):
-    """What is not understood at a place: ``start`` and ``end`` are offsets; ``refused``: Flink refuses it."""
+    """An unknown part between two offsets; ``refused`` where Flink refuses it."""
 
     def __init__(self, message: str, start: int, end: int, refused: bool = False) -> None:
         super().__init__(message)
@@ -110,7 +110,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
 
 
 def _read(kind: str, match: re.Match[str] | None, escapes: bool) -> str | None:
-    """What a token says; None where it is not read."""
+    """The value of a token; None where it is not read."""
     if match is None or kind in _UNREADABLE:
         return None
     given = match[kind]
@@ -127,7 +127,7 @@ def _read(kind: str, match: re.Match[str] | None, escapes: bool) -> str | None:
 
 
 DEPTH_LIMIT = 60
-"""Brackets and signs inside of each other."""
+"""Maximum depth of nested brackets and signs."""
 _SCALA: Mapping[str, int] = {
     **dict.fromkeys(("||",), 2),
     **dict.fromkeys(("&&",), 3),
@@ -143,13 +143,13 @@ _STRINGS: Mapping[str, int] = {
     **dict.fromkeys(("*", "/", "%"), 7),
 }
 _WORDS = 1
-"""The precedence of an operator of letters in Scala."""
+"""The precedence of an alphanumeric operator in Scala."""
 _COMPARISON = 4
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A part of a text: ``kind`` and what it says, from offset ``start`` to ``end``; ``at`` is where its word stands.
+    """A part of a text, from offset ``start`` to ``end``; ``at`` is the offset of its word.
 
     ``name``, ``column``, ``symbol``, ``text`` and ``number`` have the ``text`` of their token; ``member`` is
     ``owner.text(args)`` (``args`` None without brackets), ``call`` is ``text(args)``, ``infix`` and ``prefix`` are
@@ -176,13 +176,13 @@ class Tree:
 
 @dataclass(eq=False)
 class Parser:
-    """Reads trees off tokens; ``strings``: by the grammar of the old string expressions."""
+    """Parser of trees; ``strings`` selects the grammar of the old string expressions."""
 
     tokens: list[Token]
     strings: bool = False
     at: int = 0
     depth: int = 0
-    """Open brackets: inside of them a line may end anywhere."""
+    """Number of open brackets, in which a line may end anywhere."""
     nested: int = 0
 
     @property
@@ -200,7 +200,7 @@ class Parser:
         return self.token.kind == "operator" and self.token.text in operators
 
     def take(self, operator: str) -> Token:
-        """The next token, which must be this operator. Raises :class:`Unreadable` where it is none."""
+        """The next token, which must be this operator. Raises :class:`Unreadable` for another."""
         if not self.sees(operator):
             raise self.unexpected(f"{operator} is missing here")
         return self.next()
@@ -210,12 +210,12 @@ class Parser:
         return Unreadable(token.text if token.kind == "unreadable" else message, token.start, token.end)
 
     def ended(self) -> bool:
-        """Whether the statement ends before the next token: at the end of a line that goes on with nothing."""
+        """Whether the statement ends before the next token, at the end of a complete line."""
         token = self.token
         return token.kind == "end" or self.sees(";") or (token.fresh and not self.depth and not self.sees("."))
 
     def list(self, end: str) -> tuple[Tree, ...]:
-        """Expressions with commas between them up to a bracket that closes."""
+        """Expressions separated by commas, up to a closing bracket."""
         found: list[Tree] = []
         while not self.sees(end):
             if found and not self.sees(","):
@@ -226,7 +226,7 @@ class Parser:
         return tuple(found)
 
     def expression(self, weakest: int = _WORDS) -> Tree:
-        """An expression whose operators bind at least that strongly. Raises :class:`Unreadable`."""
+        """An expression of operators of at least this precedence. Raises :class:`Unreadable`."""
         self.nested += 1
         if self.nested > DEPTH_LIMIT:
             raise self.unexpected("it is nested too deeply")
@@ -246,7 +246,7 @@ class Parser:
         return left
 
     def _strength(self) -> int:
-        """How strongly the operator at hand binds; 0 where there is none."""
+        """The precedence of the next token; 0 where it is no operator."""
         token = self.token
         if token.kind == "operator":
             fresh = token.fresh and not self.depth
@@ -287,7 +287,7 @@ class Parser:
                 return tree
 
     def _arguments(self, end: int) -> tuple[tuple[Tree, ...] | None, int]:
-        """What stands in the brackets that follow, and where they end; None where there are none."""
+        """The content and end of the brackets that follow; None where there are none."""
         if not self.sees("(") or (self.token.fresh and not self.depth):
             return None, end
         self.next()
@@ -318,7 +318,7 @@ class Parser:
 
 
 def parse_strings(text: str) -> tuple[Tree, ...]:
-    """The expressions of an old string expression, which commas part. Raises :class:`Unreadable`."""
+    """The expressions of an old string expression. Raises :class:`Unreadable`."""
     parser = Parser(list(_tokens(_EXPRESSION, text, 0)), strings=True, depth=1)
     found = [parser.expression()]
     while parser.sees(","):

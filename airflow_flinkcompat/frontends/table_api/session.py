@@ -1,4 +1,4 @@
-"""What a program has told its table environment so far, as the statements of a script."""
+"""Statements that a program has executed so far, collected as a script."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from airflow_flinkcompat.sql import (
 _DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
 _KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
 _CALLS = {"Tumble": ("TUMBLE", "over"), "Slide": ("HOP", "every", "over"), "Session": ("SESSION", "with_gap")}
-"""What SQL calls a window, and whose lengths it has in order."""
+"""SQL's name of a window, and the methods that give its lengths in order."""
 _LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
 
 
 @dataclass(eq=False)
 class ScriptBuilder:
-    """The statements a program executes, in order, and the parts of it that were not read."""
+    """Collector of the statements of a program, in order, and of its parts that were not read."""
 
     source: str
     text: str = field(repr=False)
     statements: list[Statement] = field(default_factory=list)
     unread: dict[Span, Unread] = field(default_factory=dict)
     epoch: int = 0
-    """How often a name came to mean something else: a table made before is not the same table after."""
+    """Number of times that a name changed its meaning, which makes tables made before outdated."""
     made: bool = False
     """Whether the program made its table environment."""
     batch: bool = False
@@ -60,38 +60,38 @@ class ScriptBuilder:
     notes: dict[tuple[Span, str], Note] = field(default_factory=dict)
     windows: list[WindowUse] = field(default_factory=list)
     trees: dict[str, ast.Module] = field(default_factory=dict, repr=False)
-    """The program and its modules by file; the program itself is the empty one."""
+    """The program and its modules by file; the empty file is the program itself."""
     texts: dict[str, str] = field(default_factory=dict, repr=False)
     """The texts of its modules by file."""
     functions: dict[str, str] = field(default_factory=dict)
     """The kind of each Python function that was registered, by name."""
     inlined: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The names of Python functions that were not, by their own name and digest."""
+    """Declared names of Python functions that were not registered, by their own name and digest."""
     columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """The columns of each table and view that was declared, by path; None where they are not known."""
+    """The columns of declared tables and views, by path; None where unknown."""
     inputs: dict[str, None] = field(default_factory=dict)
-    """What only the environment knows and stands in a statement, by name."""
+    """Inputs in statements, by name."""
     dependencies: dict[str, list[str]] = field(default_factory=dict)
-    """What Python functions need beside their own text, by the setting that says so."""
+    """Dependencies of Python functions, by setting."""
     sources: int = 0
-    """How many sources have no name of their own."""
+    """Number of sources without a name of their own."""
     streams: bool = False
     """Whether the program makes a DataStream."""
     opaque: bool = False
-    """Whether a part of the program is not looked into."""
+    """Whether a part of the program is opaque."""
     _lines: dict[str, list[str]] = field(default_factory=dict, repr=False)
     _declared: set[str] = field(default_factory=set)
     _written: int = 0
 
     @property
     def said(self) -> tuple[int, ...]:
-        """How much was said so far, in statements and statement sets, and how much was not read."""
+        """Numbers of statements, statement sets, INSERTs and unread parts so far, and the epoch."""
         inserts = sum(len(each.inserts) for each in self.sets)
         return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch
 
     @property
     def carried(self) -> tuple[int, ...]:
-        """How much was said that later statements stand on.
+        """Numbers of effects so far that later statements depend on.
 
         It counts options, names that came to mean something else, and INSERTs that are not executed yet.
         """
@@ -99,7 +99,7 @@ class ScriptBuilder:
         return options, self.epoch, sum(len(each.inserts) for each in self.sets)
 
     def place(self, node: ast.AST) -> Span:
-        """Where a node stands in its source."""
+        """The span of a node in its source."""
         line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
         start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 1
         file = file_of(node)
@@ -112,24 +112,24 @@ class ScriptBuilder:
         return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else 0
 
     def lines(self, file: str = "") -> list[str]:
-        """The lines of a source as Python counts them: a form feed ends none."""
+        """The lines of a source as Python counts them; a form feed ends no line."""
         if file not in self._lines:
             self._lines[file] = re.split(r"\r\n|\r|\n", self.texts[file] if file else self.text)
         return self._lines[file]
 
     def report(self, node: ast.AST, reason: str, refused: bool = False) -> None:
-        """Note a part of the program that touches tables and is not understood, or that Flink refuses."""
+        """Note a part of the program that is not read, or that Flink refuses."""
         span = self.place(node)
         self.unread.setdefault(span, Unread(span, placeholders(reason), refused))
 
     def note(self, node: ast.AST, text: str, last: str | None = None) -> None:
-        """Note what Flink takes without a word, up to version ``last``; nothing where there is nothing to say."""
+        """Note a trap that Flink accepts, up to version ``last``; an empty text is no note."""
         span = self.place(called(node))
         if text:
             self.notes.setdefault((span, text), Note(span, text, last))
 
     def window(self, node: ast.AST, spec: Spec, outputs: Sequence[Expr]) -> None:
-        """Note that a query is made of a window."""
+        """Note the use of a window in a query."""
         time = [column.parts[0] for method in ("on", "order_by") for column in spec.get(method) or ()]
         if len(time) != 1:
             return
@@ -139,7 +139,7 @@ class ScriptBuilder:
         self.windows.append(WindowUse(self.place(called(node)), call, time[0], lengths, spec.alias, fields))
 
     def query(self, sql: Value) -> TableValue:
-        """``sql_query(sql)``. Raises :class:`NotRead` where the text is not known or no query."""
+        """``sql_query(sql)``. Raises :class:`NotRead` where the text is unknown or not a query."""
         text = self.sql(sql).rstrip().rstrip(";")
         statement = self._parsed(text, None, None)
         if not isinstance(statement.tree, exp.Query | exp.Values):
@@ -147,7 +147,7 @@ class ScriptBuilder:
         return TableValue(f"(\n{text}\n)", query=f"{text}\n", steps=("sql_query",), epoch=self.epoch)
 
     def sql(self, value: Value) -> str:
-        """The text of an SQL statement. Raises :class:`NotRead` where it is not known."""
+        """The text of an SQL statement. Raises :class:`NotRead` where it is unknown."""
         if isinstance(value, Const) and isinstance(value.value, str):
             return value.value
         if isinstance(value, UnknownValue) and value.name:
@@ -155,7 +155,7 @@ class ScriptBuilder:
         raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no text'}")
 
     def fragment(self, text: str) -> str:
-        """A piece of SQL that is put between others. Raises :class:`NotRead` where it could end what is around it."""
+        """A fragment of SQL. Raises :class:`NotRead` where it could end the SQL around it."""
         plain = re.sub(r"'(?:[^']|'')*'|`[^`]*`", "", text)
         depth = lowest = 0
         for character in plain:
@@ -166,12 +166,12 @@ class ScriptBuilder:
         return text
 
     def execute(self, value: Value, node: ast.AST) -> None:
-        """``execute_sql(value)``: one statement."""
+        """Execute one statement of SQL."""
         text = self.sql(value)
         self._add(self._parsed(text, value.origin if isinstance(value, Const) else None, node))
 
     def say(self, sql: str, node: ast.AST, *steps: tuple[str, ...], kind: str = "") -> None:
-        """A statement that a call of the Table API stands for.
+        """Execute the SQL equivalent of a call of the Table API.
 
         ``steps`` are those of its queries, in order; ``kind`` is that of the function it declares.
         """
@@ -195,13 +195,13 @@ class ScriptBuilder:
         )
 
     def read(self, table: TableValue) -> TableValue:
-        """The table, to be used now. Raises :class:`NotRead` where its names may mean something else by now."""
+        """The table, for use now. Raises :class:`NotRead` where its names may have changed their meaning."""
         if table.epoch != self.epoch:
             raise NotRead("the table was made before a name was dropped or declared anew, or another catalog used")
         return table
 
     def script(self) -> ProgramScript:
-        """All of it as a script; its text is the SQL that stands in the source as it is, in its place."""
+        """The script; its text is the SQL that the source holds verbatim, in its place."""
         lines = [" " * len(line) for line in self.lines()]
         for statement in self.statements:
             if not statement.placed or statement.span.source != self.source:
@@ -229,7 +229,7 @@ class ScriptBuilder:
             self.statements.append(statement)
 
     def _parsed(self, text: str, origin: ast.Constant | None, node: ast.AST | None) -> Statement:
-        """The one statement of a text; in its place where it stands in the source as it is."""
+        """The one statement of a text, in its place where the source holds it verbatim."""
         self.inputs.update(dict.fromkeys(names(text)))
         text = in_sql(text)
         self._written += len(text)
@@ -252,7 +252,7 @@ class ScriptBuilder:
         return replace(statement, span=span, error=error, placed=False)
 
     def _verbatim(self, text: str, origin: ast.Constant) -> tuple[int, int] | None:
-        """Line (from 1) and column (from 0) where the text stands in the source as it is."""
+        """Line (from 1) and column (from 0) of a text that the source holds verbatim."""
         span = self.place(origin)
         rows = self.lines(file_of(origin))[span.line - 1 : span.end_line]
         written = "\n".join(rows)
@@ -264,7 +264,7 @@ class ScriptBuilder:
 
 
 def _columns_of(tree: nodes.CreateTable | nodes.CreateView) -> tuple[str, ...] | None:
-    """The names of the columns that are declared; None where others come with them."""
+    """The names of the declared columns; None where there may be others."""
     given = tree.args.get("columns") or ()
     if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
         return None
@@ -272,5 +272,5 @@ def _columns_of(tree: nodes.CreateTable | nodes.CreateView) -> tuple[str, ...] |
 
 
 def file_of(node: ast.AST) -> str:
-    """The file beside the program that a node stands in; empty for the program itself."""
+    """The file of a node; empty for the program itself."""
     return str(getattr(node, "file", ""))

@@ -40,7 +40,7 @@ ROWS = ("map", "flat_map", "aggregate", "flat_aggregate")
 
 
 def made(table: TableValue, query: str, *steps: str, columns: tuple[str, ...] | None = None) -> TableValue:
-    """A table that stands behind another one, as a query."""
+    """A table derived from another one by a query."""
     return TableValue(
         f"({query})", query=query, steps=(*table.steps, *steps), epoch=table.epoch, columns=columns
     )  # fmt: skip
@@ -52,7 +52,7 @@ def behind_from(table: TableValue) -> str:
 
 
 def named(columns: Sequence[Expr], table: TableValue) -> tuple[str, ...] | None:
-    """What a select calls its columns, "" where Flink finds a name for one; None where it is not known which."""
+    """The names of selected columns, "" where Flink generates one; None where they are unknown."""
     names: list[str] = []
     for column in columns:
         match column:
@@ -138,7 +138,7 @@ def reshaped(table: TableValue, name: str, columns: Sequence[Expr]) -> TableValu
 
 
 def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
-    """``alias('a', 'b')``: the first columns by other names."""
+    """``alias('a', 'b')``, which renames the first columns."""
     before = table.columns or _known(table, "alias")
     if len(names) > len(before):
         raise NotRead("alias names more columns than there are")
@@ -198,7 +198,7 @@ _JOINS = {
 def relation(
     table: TableValue, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST
 ) -> Value | None:
-    """What a method of a table gives; None where it is not read, or not with these arguments."""
+    """The result of a method of a table; None where it is not read with these arguments."""
     if name in ROWS:
         raise NotRead(f"{name} hands whole rows to a Python function: no SQL says the same")
     if name in _METHODS and len(args) in _METHODS[name][0]:
@@ -221,7 +221,7 @@ def _grouped(table: TableValue, keys: tuple[Expr, ...]) -> GroupedTable:
 
 
 def _windowed(table: TableValue, name: str, args: Args) -> GroupedTable | None:
-    """``window`` takes a group window, ``over_window`` a row window."""
+    """``window`` with a group window, or ``over_window`` with a row window."""
     if name == "over_window":
         validation.one_row_window(len(args))
     if not isinstance(args[0], Spec):
@@ -243,7 +243,7 @@ def _joined(table: TableValue, name: str, args: Args, session: ScriptBuilder) ->
 def _inserted(
     table: TableValue, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST
 ) -> Value | None:
-    """``execute_insert`` starts a job, ``insert_into`` one that waits for its ``execute``."""
+    """``execute_insert``, or ``insert_into``, whose job waits for ``execute``."""
     if len(args) == 1 and isinstance(args[0], TableValue):
         return None
     sql, _, steps = insert(sink(args[0], session, node), table, [*args[1:], *names.values()], node)
@@ -284,11 +284,11 @@ _METHODS: Mapping[str, tuple[range, _Method]] = {
         ("execute", "to_pandas"), (range(1), lambda t, name, _, __, session, node: _executed(t, name, session, node))
     ),
 }
-"""Methods of a table: how many arguments are read, and what they make of it."""
+"""Methods of a table by name, with the number of arguments and the reader."""
 
 
 def sink(value: Value, session: ScriptBuilder, node: ast.AST) -> Value:
-    """Where an insert goes: a path, or a table that is described in place."""
+    """The target of an INSERT: a path, or a table described in place."""
     if isinstance(value, DescriptorValue):
         return Const(descriptors.inline(value, session, node).strip("`"))
     return value

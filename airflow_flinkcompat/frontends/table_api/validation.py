@@ -1,4 +1,4 @@
-"""What Flink refuses of windows and aggregates of the Table API, and what it takes and means otherwise.
+"""Rules of Flink's validator for windows and aggregates of the Table API, and traps that it accepts.
 
 The rules are those of FLIP-11's validator (V1 to V3) as PyFlink 2.3.0 has them; what Flink says is quoted as it was
 seen there. Each is a pure function that raises :class:`RefusedByFlink` with what is wrong and what to write. What needs
@@ -44,13 +44,13 @@ _NUMBER = re.compile(r"\(?-?[\d.]+(E0|e-?\d+)?\)?")
 
 
 class RefusedByFlink(NotRead):
-    """Something that is understood and that Flink refuses; ``node`` is where, once that is known."""
+    """A part of a program that Flink refuses, at ``node``."""
 
     node: ast.AST | None = None
 
 
 def called(node: ast.AST) -> ast.AST:
-    """Of ``a.b(…).c(…)`` the last part, ``c(…)``: the chain as a whole begins far in front of it."""
+    """The last call ``c(…)`` of a chain ``a.b(…).c(…)``, whose start is far away."""
     attribute = node.func if isinstance(node, ast.Call) else node
     if not isinstance(attribute, ast.Attribute) or attribute.end_col_offset is None or attribute.end_lineno is None:
         return node
@@ -64,7 +64,7 @@ def called(node: ast.AST) -> ast.AST:
 
 
 def refused(what: str, remedy: str, flink: str = "") -> RefusedByFlink:
-    """The error: what is wrong, what to write, and what Flink says in short."""
+    """Make the error with its cause, its remedy, and Flink's message in short."""
     return RefusedByFlink(f"{what}; {remedy}" + (f" (Flink: {flink})" if flink else ""))
 
 
@@ -82,7 +82,7 @@ def _inner(expr: Expr) -> Iterator[Expr]:
 
 # ------------------------------------------------------------------------------------------- how a window is made
 def call_order(spec: Spec, method: str) -> None:
-    """Refuses a call that the object before it does not have: what comes first was left out."""
+    """Refuse a call that needs another one before it."""
     said = tuple(name for name, _ in spec.said)
     if spec.kind == "Over":
         missing = {"preceding": "order_by", "following": "order_by", "alias": "order_by"}.get(method)
@@ -100,7 +100,7 @@ def call_order(spec: Spec, method: str) -> None:
 
 
 def length(kind: str, method: str, given: Expr, said: Iterable[Expr], batch: bool) -> None:
-    """Refuses a size, slide or gap that is no constant of time or rows above 0, or of another type than the others."""
+    """Refuse a size, slide or gap that is no constant above 0, or of another type than the others."""
     of = {"over": "size", "every": "slide", "with_gap": "gap"}[method]
     remedy = "write lit(10).minutes" + ("" if kind == "Session" else " or row_interval(10)")
     name = NAMES[kind]
@@ -144,7 +144,7 @@ _ASSIGNER = {"Tumble": "TumblingWindowAssigner", "Slide": "SlidingWindowAssigner
 
 
 def time_column(kind: str, method: str, given: Expr) -> None:
-    """Refuses ``on`` and ``order_by`` of anything but a column; whether it is a time attribute shows later."""
+    """Refuse ``on`` and ``order_by`` of anything but a column."""
     if given.kind == "column":
         return
     if method == "order_by" and given.kind == "order":
@@ -166,7 +166,7 @@ def time_column(kind: str, method: str, given: Expr) -> None:
 
 
 def bounds(spec: Spec, method: str, given: Expr) -> None:
-    """Refuses bounds of a row window that are no rows at all, or of two kinds."""
+    """Refuse bounds of a row window that are empty, or of two kinds."""
     if given.kind == "rows" and given.parts[0] <= 0:
         raise refused(
             f".{method} of a row window counts rows, and not above 0", "write row_interval(1) or more",
@@ -190,7 +190,7 @@ def _unit(bound: Expr) -> str:
 
 # ------------------------------------------------------------------------------------------- where a window is used
 def used(spec: Spec, method: str) -> None:
-    """Refuses a window without an alias, or one that goes to the other method."""
+    """Refuse a window without an alias, or one that the other method takes."""
     if (spec.kind == "Over") != (method == "over_window"):
         raise refused(
             f"{method} does not take {NAMES[spec.kind]}",
@@ -213,7 +213,7 @@ def one_row_window(count: int) -> None:
 
 
 def window_first(prepared: GroupedTable, method: str) -> None:
-    """Refuses FLIP-11's order, which is turned round today."""
+    """Refuse FLIP-11's order of calls, which is the reverse of today's."""
     if method in ("window", "over_window") and prepared.window is None and prepared.over is None:
         raise refused(
             f"{method} stands behind group_by, and the window comes first today",
@@ -223,7 +223,7 @@ def window_first(prepared: GroupedTable, method: str) -> None:
 
 
 def keys(prepared: GroupedTable, given: Sequence[Expr]) -> None:
-    """Refuses a group_by that does not name the window, and properties of a window as keys."""
+    """Refuse a group_by without the window, and properties of a window as keys."""
     for key in given:
         _no_fields(
             key,
@@ -251,7 +251,7 @@ def _no_fields(expr: Expr, where: str, flink: str, remedy: str) -> None:
 
 
 def condition(expr: Expr) -> None:
-    """Refuses a filter on properties of a window: it is over when the filter comes."""
+    """Refuse a filter on properties of a window, which has ended by then."""
     field = next((part for part in parts(expr) if part.kind == "field"), None)
     if field is not None:
         _no_fields(
@@ -262,7 +262,7 @@ def condition(expr: Expr) -> None:
 
 
 def plain_aggregates(outputs: Iterable[Expr]) -> None:
-    """Refuses an aggregate inside of another one."""
+    """Refuse an aggregate inside of another one."""
     for output in outputs:
         for part in parts(output):
             if part.kind == "aggregate" and any(inner.kind == "aggregate" for inner in parts(part.parts[1])):
@@ -274,7 +274,7 @@ def plain_aggregates(outputs: Iterable[Expr]) -> None:
 
 
 def selected(outputs: Sequence[Expr]) -> None:
-    """Refuses what a select of a table without a window cannot hold."""
+    """Refuse properties and aggregates that a select without a window cannot hold."""
     plain_aggregates(outputs)
     for output in outputs:
         _no_fields(
@@ -290,7 +290,7 @@ def selected(outputs: Sequence[Expr]) -> None:
 
 
 def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
-    """Refuses what a select of a grouped table cannot hold: other columns than keys, wrong properties."""
+    """Refuse columns other than keys, and wrong properties, in a select of a grouped table."""
     window = prepared.window
     if window is not None and prepared.keys is None:
         raise refused(
@@ -330,7 +330,7 @@ def _columns(expr: Expr) -> Iterator[str]:
 
 
 def fields_of(alias: str, outputs: Iterable[Expr]) -> tuple[str, ...]:
-    """The properties of a window that are selected, each once."""
+    """The distinct properties of a window that a select holds."""
     found = (part for output in outputs for part in parts(output) if part.kind == "field")
     return tuple(dict.fromkeys(part.parts[1] for part in found if part.parts[0].parts[0] == alias))
 
@@ -363,7 +363,7 @@ def _properties(window: Spec, output: Expr) -> None:
 
 
 def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
-    """Refuses what a select over a row window cannot hold."""
+    """Refuse aggregates and properties that a select over a row window cannot hold."""
     window = prepared.over
     assert window is not None
     aliases = [window.alias, *(other.alias for other in prepared.others)]
@@ -390,7 +390,7 @@ def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
 
 # ------------------------------------------------------------------------------------------- silent traps
 def trap(owner: Expr, name: str) -> str:
-    """What ``owner.name`` means to Flink without a word; empty where it means what it says.
+    """The trap in ``owner.name`` that Flink accepts; empty where there is none.
 
     Raises RefusedByFlink for ``lit(10).rows``, which Flink takes for a field of a number until it looks closer.
     """

@@ -1,4 +1,4 @@
-"""Values of a program while it is read: constants, tables, windows, inputs, and values that are unknown.
+"""Values of a program while it is read: constants, tables, windows, inputs and unknown values.
 
 No value is an object of the program: it describes one, and no code of the program ever runs. An input is a value that
 only the environment knows. Its name stands in a text between two marks that no source holds, and as ``${name}`` in SQL.
@@ -20,12 +20,12 @@ class NotRead(Exception):
 
 
 class TooMuch(Exception):
-    """The program asks for more work than a program may."""
+    """A program that exceeds the limits of work."""
 
 
 @dataclass(frozen=True)
 class Const:
-    """A text, number, bool or None; ``origin`` is the literal it was written as, where it is one."""
+    """A text, number, bool or None; ``origin`` is its literal, where it has one."""
 
     value: str | int | float | bool | None
     origin: ast.Constant | None = field(default=None, compare=False, repr=False)
@@ -33,7 +33,7 @@ class Const:
 
 @dataclass(eq=False)
 class Container:
-    """A list, tuple or dictionary, by ``kind``; ``broken`` is the reason why its content is no longer known."""
+    """A list, tuple or dictionary, by ``kind``; ``broken`` is the reason why its content is unknown."""
 
     value: list[Any] | dict[Any, Any]
     broken: str = ""
@@ -41,7 +41,7 @@ class Container:
 
 
 class Asked(str):
-    """Why a value is not known, with the option of the command line that gives it."""
+    """The reason why a value is unknown, with the option of the command line that gives it."""
 
     def __new__(cls, why: str, variable: str) -> Asked:
         given = f"{variable}=…"
@@ -50,7 +50,7 @@ class Asked(str):
 
 @dataclass(frozen=True)
 class UnknownValue:
-    """A value that is not known. ``tables``: it may be a table, or something that acts on tables.
+    """An unknown value; with ``tables`` it may be a table, or act on tables.
 
     ``name`` is the expression over what only the environment knows that gives it; empty where there is none. ``quiet``:
     no method of it changes anything elsewhere.
@@ -64,7 +64,7 @@ class UnknownValue:
 
 @dataclass(frozen=True)
 class Ref:
-    """A name of an imported module, dotted: ``pyflink.table.expressions.col``; a builtin is ``builtins.print``."""
+    """The dotted name of an import or a builtin: ``pyflink.table.expressions.col``, ``builtins.print``."""
 
     path: str
 
@@ -78,9 +78,9 @@ class Ref:
 
 
 INPUT_BEGINS, INPUT_ENDS = "\ue000", "\ue001"
-"""Stand in a text around the name of a value that only the environment knows."""
+"""Marks in a text around the name of an input."""
 NUMBER_LIMIT = 2**63
-"""A number of a program is smaller than that."""
+"""Exclusive maximum of a number of a program."""
 Constant = str | int | float | bool | None
 
 
@@ -101,18 +101,18 @@ class Path:
 
 
 class LanguageObject:
-    """Base of what only the language of a program knows, such as its functions and classes."""
+    """Base of objects of the program's language, such as its functions and classes."""
 
 
 TEXT_LIMIT = 200_000
-"""Characters of one text of a program: no query is that long."""
+"""Maximum number of characters of one text of a program."""
 EXPRESSION_LIMIT = 2_000
-"""Parts of one expression."""
+"""Maximum number of parts of one expression."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """EnvironmentSettings, finished or not, and the options it was given."""
+    """EnvironmentSettings or its builder, with its options."""
 
     batch: bool = False
     options: tuple[tuple[str, str], ...] = ()
@@ -120,7 +120,7 @@ class Settings:
 
 @dataclass(eq=False)
 class ConfigurationValue:
-    """A Configuration that belongs to no environment yet."""
+    """A Configuration outside of an environment."""
 
     values: dict[str, str] = field(default_factory=dict)
 
@@ -147,12 +147,12 @@ class Config:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a started job answers."""
+    """The result of a started job."""
 
 
 @dataclass(frozen=True)
 class Expr:
-    """An expression of the Table API: a kind and its parts (``table_api.expressions`` makes them)."""
+    """An expression of the Table API: a kind and its parts."""
 
     kind: str
     parts: tuple[Any, ...]
@@ -176,7 +176,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Spec:
-    """A window (``Tumble``, ``Slide``, ``Session``, ``Over``) and what was said of it, by method."""
+    """A window (``Tumble``, ``Slide``, ``Session``, ``Over``) and its properties, by method."""
 
     kind: str
     said: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
@@ -188,7 +188,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class TableValue:
-    """A table: ``source`` stands behind FROM, ``where`` are the conditions on it, ``query`` is the same as a query.
+    """A table as the ``source`` of a FROM clause with its conditions ``where``, or as a ``query``.
 
     ``steps`` are the operations of the Table API it came through, ``epoch`` counts the names that were declared anew
     before it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty where the table has no event time,
@@ -218,7 +218,7 @@ class TableValue:
 
 @dataclass(frozen=True)
 class GroupedTable:
-    """A table on which ``window``, ``over_window`` or ``group_by`` was called and ``select`` not yet.
+    """A table between ``window``, ``over_window`` or ``group_by`` and its ``select``.
 
     ``others`` are further row windows of one call, which only FLIP-11 has.
     """
@@ -232,7 +232,7 @@ class GroupedTable:
 
 @dataclass(eq=False)
 class Inserts:
-    """A statement set: its INSERTs as (SQL, steps, epoch), and where it was made."""
+    """A statement set: its INSERTs as (SQL, steps, epoch), and the node that made it."""
 
     node: ast.AST
     inserts: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
@@ -278,7 +278,7 @@ class Udf:
 
 @dataclass(frozen=True)
 class Stream:
-    """A DataStream, or a part of one: nothing of it is read."""
+    """A DataStream, or an object that only DataStreams use."""
 
 
 Described = (
@@ -294,37 +294,37 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _NAMES_SOMETHING = re.compile(r"(\b(FROM|JOIN|INTO|OVERWRITE|TABLE|EXISTS|VIEW|CATALOG|DATABASE|USE)\s+|\.)\Z", re.I)
-"""What stands before the name of a table, catalog or database."""
+"""Keywords before the name of a table, catalog or database."""
 
 
 def shown(name: str) -> str:
-    """A name as it can stand in SQL: what could end a text is left out, and a digest keeps such names apart."""
+    """A name for SQL, without characters that could end a text; a digest distinguishes such names."""
     plain = re.sub(r"[^\w./:\[\]=~ -]", "", name)
     return plain if plain == name and len(name) <= 120 else f"{plain[:120]}~{digest(name)}"
 
 
 def digest(text: str) -> str:
-    """A few digits that tell texts apart."""
+    """A short digest of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def marked(name: str) -> str:
-    """A text that stands for the input."""
+    """The marked name of an input, as a text."""
     return f"{INPUT_BEGINS}{name}{INPUT_ENDS}"
 
 
 def names(text: str) -> list[str]:
-    """The inputs in a text."""
+    """The names of the inputs in a text."""
     return [match[1] for match in MARKED.finditer(text)]
 
 
 def placeholders(text: str) -> str:
-    """The text with ``${name}`` for each input in it."""
+    """The text with ``${name}`` for each input."""
     return MARKED.sub(lambda match: f"${{{shown(match[1])}}}", text) if INPUT_BEGINS in text else text
 
 
 def in_sql(text: str) -> str:
-    """A text of SQL with its inputs as placeholders, where these are texts or names of tables.
+    """A text of SQL with placeholders for inputs that are texts or names of tables.
 
     Raises :class:`NotRead` for one that stands anywhere else: it may be any SQL.
     """
