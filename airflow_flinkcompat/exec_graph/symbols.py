@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.plan.column_lineage import Composition, together
+from airflow_flinkcompat.plan.functions import ANEW_FOR_EACH_ROW
 
 Symbol = int
 _BOUNDS = ("window_start", "window_end", "window_time")
@@ -70,15 +71,12 @@ class Symbols:
         return frozenset({value})
 
     def is_decided_by(self, value: Symbol | tuple[Hashable, ...], columns: frozenset[Hashable]) -> bool:
-        """Whether an expression is computed of some of these columns alone.
-
-        A call of literals alone is a new value for each row: Flink's planner folds any other.
-        """
+        """Whether an expression is computed of some of these columns alone, and alike for each row of one value."""
         if value in columns:
             return True
         parts = self._values[value] if isinstance(value, int) else value
         match parts:
-            case ("call", str() as flinks_own, tuple() as operands, *_) if flinks_own:
+            case ("call", str() as name, tuple() as operands, *_) if name and _called(name) not in ANEW_FOR_EACH_ROW:
                 computed = [each for each, _ in operands if self._values[each][0] != "literal"]
                 return bool(computed) and all(self.is_decided_by(each, columns) for each in computed)
         return False

@@ -49,6 +49,13 @@ class FunctionSpec:
     result_type: r.ResultType
 
 
+ANEW_FOR_EACH_ROW = frozenset({
+    "RAND", "RAND_INTEGER", "UUID", "NOW", "UNIX_TIMESTAMP", "PROCTIME", "CURRENT_WATERMARK", "CURRENT_DATE",
+    "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+})  # fmt: skip
+"""Functions that give another value each time they are called."""
+
+
 def _scalar(result: r.ResultType, *names: str) -> Iterator[FunctionSpec]:
     for name in names:
         yield FunctionSpec(name, FunctionKind.SCALAR, result)

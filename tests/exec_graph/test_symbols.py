@@ -146,6 +146,7 @@ def test_above_a_join_that_hands_on_other_rows_nothing_is_carried(
         ("$<>$1", ("key", "other"), False),
         ("$>$1", ("key", "random"), False),  # RAND(7) is another value for each row of a key
         ("$>$1", ("random", "literal"), False),
+        ("$RAND_INTEGER$1", ("key",), False),
         ("", ("key", "literal"), False),  # a function of the user's own may be another value too
     ],
 )

@@ -111,13 +111,6 @@ def _step(operator: Operator) -> str:
     return "other"
 
 
-ANEW_FOR_EACH_ROW = frozenset({
-    "RAND", "RAND_INTEGER", "UUID", "NOW", "UNIX_TIMESTAMP", "PROCTIME", "CURRENT_WATERMARK", "CURRENT_DATE",
-    "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
-})  # fmt: skip
-"""Functions that give another value each time they are called."""
-
-
 def nested_alike(old: Node, new: Node) -> bool:
     """Return whether two queries of one meaning are nested alike, where nesting may decide about operators.
 
@@ -180,4 +173,4 @@ def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]
     often = (column for place, column in enumerate(inner.expressions) if read[place] > 1)
     names = {call.function for call in called(*often)}
     known = (name for name in names if name in ACCESSES or functions.lookup(name) is not None)
-    return frozenset(names.difference(known) | names & ANEW_FOR_EACH_ROW)
+    return frozenset(names.difference(known) | names & functions.ANEW_FOR_EACH_ROW)
