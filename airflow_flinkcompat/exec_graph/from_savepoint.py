@@ -86,10 +86,12 @@ class StoredJob:
             return (*found, f"{held}, {_ANOTHER}")
         stored = {each.id: each for each in self.operators}
         registered = {each.id: each for each in wanted.operators}
+        absent = ", ".join(dict.fromkeys(script.stand_ins.values()))
+        jars = f", or the jar of {absent} makes the difference (--jar)" if absent else ""
         for each in planned.operators:
             if difference := _difference(each, registered.get(each.id), stored.get(each.id)):
                 words = difference.words("the plan of the deployed script", "the savepoint")
-                found.append(f"{difference.operator}: {words}, {_ANOTHER}")
+                found.append(f"{difference.operator}: {words}, {_ANOTHER}{jars}")
         return tuple(found)
 
     def _place(self, script: PlannedScript) -> int | None:

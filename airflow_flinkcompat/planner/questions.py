@@ -120,11 +120,12 @@ def _predicted(
     for variant, again in others:
         if (doubt := _disagreement(planned, again, variant)) is not None:
             return _doubted(planned, doubt)
+    agreeing = [planned]
     for variant in _stand_ins(planned):
-        again = _planned(old, new, installed, {**width, **variant}, stored)
-        if (doubt := _disagreement(planned, again, variant)) is not None:
+        agreeing.append(_planned(old, new, installed, {**width, **variant}, stored))
+        if (doubt := _disagreement(planned, agreeing[-1], variant)) is not None:
             return _doubted(planned, doubt)
-    return planned
+    return next((each for each in agreeing if not each.prediction.contradicted), planned)
 
 
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:

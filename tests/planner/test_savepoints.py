@@ -111,3 +111,12 @@ def test_a_job_of_another_line_is_judged_by_what_that_line_stored(
     install("1.20")
     report = judged(query, query, savepoint, line="1.20")
     assert (report.outcome, refusal(report), report.warnings) == (expected, at, ())
+
+
+def test_a_guess_about_an_absent_jar_refuses_nothing_and_names_the_jar() -> None:
+    """Where rows may change, the aggregation counts them too, which the savepoint of new rows alone does not hold."""
+    by_stand_in = SCRIPT.replace("'filesystem'", "'absent-cdc'").format(SUM_MAX)
+    same = Side(by_stand_in, engine="flink", engine_version="2.3")
+    report = judge(same, same, "always", job=DeployedJob(stored=read_job(str(FOLDER / "2.3/group-rocksdb"))))
+    assert report.outcome is Outcome.UNKNOWN
+    assert any("the jar of absent-cdc makes the difference (--jar)" in each for each in said(report))
