@@ -33,6 +33,8 @@ from airflow_flinkcompat.frontends.table_api.values import (
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer, nodes
 
+__all__ = ["read"]
+
 SIZE_LIMIT = 1_000_000
 """Maximum number of characters of a text."""
 STATEMENTS_LIMIT = 300
