@@ -50,7 +50,7 @@ def test_modules_and_files_beside_a_program_are_read_and_nothing_outside(run: Ru
     (repository / "shared" / "sinks.py").write_text("NAME = 't'")
     findings = report_of(run(*check, "--format", "json"))["findings"]
     unread = [finding["message"] for finding in findings if finding["rule"] == "statement-not-read"]
-    assert ["link.sql does not lie beside" in message for message in unread] == [True, True]
+    assert ["link.sql is not next to" in message for message in unread] == [True, True]
 
 
 TABLE = """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,3 +174,12 @@ def test_plans_and_variables_are_for_what_they_are_for() -> None:
         Side("SELECT 1", variables={"A": "1"})
     with pytest.raises(InputError, match="language 'scala'"):
         Side("SELECT 1", language="scala")
+
+
+def test_a_check_of_sql_loads_no_front_end() -> None:
+    code = (
+        "import sys\nfrom airflow_flinkcompat.compat import Side, check\nsql = 'INSERT INTO s SELECT a FROM t'\n"
+        "check(Side(sql), Side(sql))\nprint([name for name in sys.modules if '.frontends.' in name])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert loaded.strip() == "['airflow_flinkcompat.frontends.programs']"

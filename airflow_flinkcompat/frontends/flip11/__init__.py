@@ -122,7 +122,7 @@ class _StatementReader:
             except RecursionError:
                 self._report(start, parser.token.start, "it is nested too deeply")
             except TooMuch as error:
-                self._report(start, start, f"the program is not read any further: {error}")
+                self._report(start, start, f"the program is not read further: {error}")
                 break
         self._results()
         for inserts in self.session.sets:
@@ -166,7 +166,7 @@ class _StatementReader:
             except NotRead as error:
                 self.session.report(node, str(error))
             except TooMuch as error:
-                self.session.report(node, f"the program is not read any further: {error}")
+                self.session.report(node, f"the program is not read further: {error}")
                 return len(self.text)
         return at
 
@@ -215,7 +215,7 @@ class _StatementReader:
         for name, node in unused.items():
             table = self.notation.names[name]
             if len(unused) > 1:
-                self.session.report(node, "which of several tables is the query is not known: write .insertInto(…)")
+                self.session.report(node, "one of several tables is the query; write .insertInto(…) to say which one")
             elif isinstance(table, TableValue):
                 try:
                     self.session.say(table.sql, node, (*table.steps, "execute"))

@@ -90,7 +90,7 @@ _EXAMPLE = {"TumbleRows": "over 10.minutes", "SessionRows": "withGap 10.minutes"
 def _slide(spec: Spec) -> list[tuple[str, tuple[Expr, ...]]]:
     preceding, following = spec.get("preceding"), spec.get("following")
     if preceding is None:
-        raise NotRead("SlideRows without preceding: how far back it goes is not said; write unboundedPreceding")
+        raise NotRead("SlideRows without preceding has no lower bound: write unboundedPreceding")
     if preceding[0].kind == "bound" and following is not None and following[0].kind == "rows":
         preceding = (Expr("bound", ("UNBOUNDED_ROW",)),)
     parts = [("preceding", preceding)]
@@ -244,7 +244,7 @@ class Notation(Meaning):
         if isinstance(owner, Expr) and name in _OPERATORS and len(args) == 1:
             return Expr("infix", (_OPERATORS[name], owner, e.literal(args[0])))
         if not isinstance(owner, Described):
-            raise NotRead(f"{tree.text} of something that is no table is not read")
+            raise NotRead(f"{tree.text} of anything but a table is not read")
         if isinstance(owner, TableEnvironment):
             name = _OF_ENVIRONMENT.get(name, name)
         inside = isinstance(owner, TableValue | GroupedTable) and name not in _WRITES

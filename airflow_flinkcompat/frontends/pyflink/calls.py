@@ -238,7 +238,7 @@ class Calls(Expressions):
         if text is not None:
             return File(text) if name == "open" else Const(text)
         where = inputs.canonical(Const(path.text)).strip('"')
-        why = f"{where} does not lie beside the program: give it with --file '{where}=…'"
+        why = f"{where} is not next to the program: give it with --file '{where}=…'"
         where += "".join(f" {key}={value}" for key, value in how.items())
         found = self.surroundings.input(f"text of {where}", why)
         return File(None, found.name, why) if name == "open" else found

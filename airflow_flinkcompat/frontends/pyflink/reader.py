@@ -123,7 +123,7 @@ def _read(
     for node, said in reader.passed:
         if session.said[:3] != said:
             session.report(
-                node, "an exception is passed over before other tables are used: whether all of this ran is not known"
+                node, "the program ignores an exception and then uses other tables: whether all of this ran is unknown"
             )
     for inserts in session.sets:
         if inserts.inserts and not session.unread:

@@ -190,7 +190,7 @@ def with_strings(owner: Described, name: str, args: Args, session: ScriptBuilder
     if not texts or name not in _STRINGS.get(type(owner).__name__, ()):
         return list(args)
     if len(texts) > 1 or any(isinstance(arg, Expr) for arg in args):
-        raise NotRead("several texts, or texts beside expressions: an old string expression is one text")
+        raise NotRead("several texts, or texts next to expressions: an old string expression is one text")
     read = strings(
         texts[0],
         lambda expr, method, given: call(expr, method, given, {}, session, node),
@@ -282,7 +282,7 @@ def _create_view(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -
     written = text_of(args[0], "the name of a view")
     rows = environment.from_elsewhere(name, args[1:], {}, session, node) if isinstance(args[1], Stream) else args[1]
     if rows is args[1] and len(args) > 2:
-        raise NotRead("the columns of a view are given beside a table")
+        raise NotRead("the columns of a view are passed next to a table")
     table = table_of(rows, session)
     temporary = "" if name == "create_view" else "TEMPORARY "
     session.say(f"CREATE {temporary}VIEW {e.path(written)} AS {table.sql}", node, table.steps)
@@ -343,7 +343,7 @@ def _register(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> V
     called = text_of(args[0], "the name of a function")
     system = _REGISTERS[name]
     if len(args) > 2:
-        raise NotRead("a function that is created only where there is none is not read")
+        raise NotRead("a function that is created only if it does not exist is not read")
     if "java" in name:
         written = text_of(args[1], "the class of a function")
         arguments.java(called, written, name != "create_java_function", system, session, node)

@@ -139,7 +139,7 @@ def register(name: str, function: Value, system: bool, session: ScriptBuilder, n
     """``create_temporary_function`` and its like. Raises :class:`NotRead` for an unknown function."""
     if not isinstance(function, Udf):
         why = f": {function.reason}" if isinstance(function, UnknownValue) else ""
-        raise NotRead(f"which Python function this is, is not known{why}")
+        raise NotRead(f"the Python function is unknown{why}")
     path = sql_name(name) if system else e.path(name)
     _declare(path, function, system, session, node)
     session.functions[name.lower()] = function.kind

@@ -46,7 +46,7 @@ TO_STREAMS = ("to_data_stream", "to_changelog_stream", "to_append_stream", "to_r
 """Calls that make a DataStream of a table."""
 _ROWS = ("from_elements", "from_collection")
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
-_NOT_KNOWN = "{} is one opaque {}: what is kept of it is not known, and any change of it is an unknown one"
+_NOT_KNOWN = "{} is one opaque {}: its state is unknown, and so is the effect of any change of it"
 
 
 def stream(session: ScriptBuilder, node: ast.AST) -> Stream:
@@ -236,7 +236,7 @@ def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, nod
         case "add_configuration", [ConfigurationValue() as options]:
             _put_all(options.items(), session, node)
         case "set_idle_state_retention_time" | "set_idle_state_retention", _:
-            raise NotRead("how long idle state is kept is set in a way that is not read: set table.exec.state.ttl")
+            raise NotRead("the retention of idle state is set in a way that is not read: set table.exec.state.ttl")
         case key, [Const(int(count))] if config.checkpoints and key in _CHECKPOINTS:
             unit = "" if key.startswith("set_max") else " ms"
             put(_CHECKPOINTS[key], f"{count}{unit}", session, node)
@@ -300,7 +300,7 @@ def _file(value: Value) -> str:
 # ------------------------------------------------------------------------------------------------ settings
 def put(key: str, value: str, session: ScriptBuilder, node: ast.AST) -> None:
     if not re.fullmatch(r"[\w.$-]+", key):
-        raise NotRead("the key of a setting is none")
+        raise NotRead("the key of a setting is malformed")
     session.say(f"SET {sql_text(key)} = {sql_text(value)}", node)
 
 

@@ -147,7 +147,7 @@ def literal(value: Value) -> Expr:
             return Expr("sql", (sql_text(given),))
         case UnknownValue(why):
             raise NotRead(f"a value in an expression is not known: {why}")
-    raise NotRead("a value that is no constant stands in an expression")
+    raise NotRead("an expression holds a value that is not a constant")
 
 
 def attribute(expr: Expr, name: str) -> Expr:
@@ -246,16 +246,16 @@ def sql(expr: Expr, special: Special = lambda expr: None) -> str:
         return decided
 
     if expr.kind not in _WRITTEN:
-        raise NotRead("an interval of rows or an open bound is no value")
+        raise NotRead("an interval of rows or an open bound is not a value")
     return _WRITTEN[expr.kind](partial(sql, special=special), *expr.parts)
 
 
 def _no_window(inner: Inner, _: Expr, name: str) -> str:
-    raise NotRead(f".{name} stands where there is no window of that name")
+    raise NotRead(f".{name} is used without a window of that name")
 
 
 def _no_row_window(inner: Inner, *_: object) -> str:
-    raise NotRead("an aggregate names a row window that is not there")
+    raise NotRead("an aggregate names a row window that does not exist")
 
 
 _WRITTEN: Mapping[str, Callable[..., str]] = {

@@ -162,7 +162,7 @@ class ScriptBuilder:
             depth += (character == "(") - (character == ")")
             lowest = min(lowest, depth)
         if depth or lowest or re.search(r"[;'`]|--|/\*|\*/", plain):
-            raise NotRead("a piece of SQL that is not closed in itself is not read")
+            raise NotRead("a fragment of SQL with an open bracket or quote is not read")
         return text
 
     def execute(self, value: Value, node: ast.AST) -> None:
@@ -178,9 +178,9 @@ class ScriptBuilder:
         statement = self._parsed(sql, None, node)
         tree = statement.tree
         if tree is None:
-            raise NotRead("this part of the Table API has no SQL that says the same")
+            raise NotRead("this part of the Table API has no equivalent in SQL")
         if isinstance(tree, nodes.StatementSet) and len(tree.expressions) != len(steps):
-            raise NotRead("a text of a statement set is not one INSERT")
+            raise NotRead("a text of a statement set is not exactly one INSERT")
         self._add(
             ProgramStatement(
                 statement.text,

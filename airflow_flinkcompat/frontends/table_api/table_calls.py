@@ -131,7 +131,7 @@ def reshaped(table: TableValue, name: str, columns: Sequence[Expr]) -> TableValu
             case "add_or_replace_columns", Expr("alias", (_, new)):
                 kept[new] = e.sql(column)
             case _:
-                raise NotRead(f"{name} of what is no plain column of the table is not read")
+                raise NotRead(f"{name} of anything but a plain column of the table is not read")
     if not kept:
         raise NotRead("no column is left")
     return _projected(table, name, list(kept.values()), tuple(kept))
@@ -147,7 +147,7 @@ def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
         raise NotRead("alias names two columns alike")
     if "" in before:
         if "" in after:
-            raise NotRead("alias leaves a column whose name Flink finds")
+            raise NotRead("alias leaves a column whose name Flink generates")
         source = f"({table.sql}) AS {sql_name('T')}({', '.join(map(sql_name, after))})"
         return made(table, f"SELECT * FROM {source}", f"alias: {', '.join(after)}", columns=tuple(after))
     written = [
@@ -200,7 +200,7 @@ def relation(
 ) -> Value | None:
     """The result of a method of a table; None where it is not read with these arguments."""
     if name in ROWS:
-        raise NotRead(f"{name} hands whole rows to a Python function: no SQL says the same")
+        raise NotRead(f"{name} hands whole rows to a Python function, which SQL cannot express")
     if name in _METHODS and len(args) in _METHODS[name][0]:
         return _METHODS[name][1](table, name, args, names, session, node)
     if args and name.endswith("_columns"):

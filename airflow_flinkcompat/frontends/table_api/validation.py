@@ -133,7 +133,7 @@ def length(kind: str, method: str, given: Expr, said: Iterable[Expr], batch: boo
         )
     if given.parts[0] <= 0:
         if batch:
-            raise NotRead(f"the {of} of {name} is not above 0: in batch mode Flink makes something else of it")
+            raise NotRead(f"the {of} of {name} is not above 0: Flink reads it differently in batch mode")
         said_by_flink = f"{_ASSIGNER[kind]} parameters must satisfy size > 0" if given.kind == "interval" else ""
         raise refused(f"the {of} of {name} is not above 0", remedy, said_by_flink)
 

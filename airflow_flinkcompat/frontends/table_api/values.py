@@ -338,4 +338,4 @@ def _placed(token: re.Match[str]) -> str:
     if _NAMES_SOMETHING.search(token.string[max(token.start() - 40, 0) : token.start()]):
         return f"`{text}`"
     (first, *_) = names(token.group())
-    raise NotRead(f"the SQL is not known: {shown(first)}, which stands in it as a part of its own, is not known")
+    raise NotRead(f"the SQL is not known: {shown(first)}, which is neither a text nor a name in it, is not known")

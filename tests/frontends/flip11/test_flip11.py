@@ -106,7 +106,7 @@ def test_what_a_text_says_in_sql(body: str, sql: str) -> None:
     [
         ("tab.select('a", "1:14", ") is missing here"),
         ("tab.select('a, )", "1:16", "an expression is missing"),
-        ("tab.select('a) + 1", "1:1", "no constant"),
+        ("tab.select('a) + 1", "1:1", "not a constant"),
         ("x = #1\ntab.select('a).execute()", "1:5", "a character that is not read"),
         ('tab.select("a, b.sum +")', "1:5", "at character 11 of it"),
         ('tab.select("a\n).execute()', "1:12", "never closed"),
@@ -119,7 +119,7 @@ def test_what_a_text_says_in_sql(body: str, sql: str) -> None:
         ("tab.toAppendStream", "1:5", "to_append_stream of a table is not read"),
         ("tab.window(w).groupBy('w).select('b.sum)", "1:5", "window of a table"),
         ("val w = # broken\ntab.window(w).groupBy('w).select('b.sum)", "1:9", "a character"),
-        ("val x = tab.select('a)\nval y = tab.select('b)", "1:1", "which of several tables"),
+        ("val x = tab.select('a)\nval y = tab.select('b)", "1:1", "one of several tables"),
         ("tab.groupBy('a)", "1:1", "neither binds a name nor makes a query"),
         ("tab.rowWindow(SlideRows preceding 5.rows preceding 5.rows as 'w)", "1:42", "no preceding"),
         ("tab.select('a, 3000000000)", "1:16", "beyond 32 bits"),

@@ -138,7 +138,7 @@ def test_what_is_not_known_is_reported_and_never_guessed(body: str) -> None:
 
 @pytest.mark.parametrize(("body", "name"), NAMED)
 def test_what_only_the_environment_knows_goes_by_its_name(body: str, name: str) -> None:
-    """A file that does not lie beside the program is never opened: what it holds is not known, but which file it is."""
+    """A file that is not next to the program is never opened: what it holds is not known, but which file it is."""
     assert said(body, FILES) == f"${{{name}}}"
     script = parse_program(HEAD + body, "job.py", {}, FILES)
     assert (script.unread, script.inputs) == ((), (name,))

@@ -15,7 +15,7 @@ t_env.execute_sql("CREATE TABLE o (a BIGINT) WITH ('connector' = 'kafka')")
 t_env.execute_sql("CREATE TABLE s (a BIGINT) WITH ('connector' = 'print')")
 o = t_env.from_path("o")
 """
-PASSED_OVER = "an exception is passed over"
+PASSED_OVER = "the program ignores an exception"
 HANDLED = "an exception is handled in a way"
 UNREAD = {
     "a table that was another before": (
