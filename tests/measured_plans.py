@@ -9,6 +9,7 @@ import gzip
 import json
 import re
 import tempfile
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -17,7 +18,10 @@ from unittest.mock import patch
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
+from airflow_flinkcompat.exec_graph import model
+from airflow_flinkcompat.exec_graph.diff import diff_jobs
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, job_graphs
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.measured import FOLDER, Restore, load
 
@@ -96,6 +100,12 @@ def _compiled(
             planner.compile_plans(Side(script, side.settings, engine="flink", source=side.source), folder)
         known[key] = list(range(first, len(texts)))
     return known[key]
+
+
+def diff_plans(
+    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], facts: PlanFacts | None = None, *, restored: bool = False
+) -> model.Restore:
+    return diff_jobs(job_graphs(old, new, facts), (len(old), len(new)), restored=restored)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
+from airflow_flinkcompat.exec_graph.diff import diff_jobs
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import (
     QUERY_SINK,
     JobSettings,
     PlanFacts,
-    diff_plans,
     job_graphs,
     sinks_of,
     sources_of,
@@ -147,19 +147,33 @@ class ComparedPlans:
     prediction: Prediction | None = None
 
     @cached_property
+    def jobs(self) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
+        """The exec graphs of each job before and after.
+
+        Raises :class:`UnknownPlan`.
+        """
+        facts = PlanFacts(
+            self._sinks(_keep_nothing),
+            self._column_independent_sinks,
+            self._column_identities,
+            self._renamed(),
+            self._waiting,
+            self._job_settings,
+        )
+        try:
+            return job_graphs(*self.plans, facts)
+        except PlanError as error:
+            raise UnknownPlan(str(error)) from None
+
+    @cached_property
     def restore(self) -> Restore:
         """The effects of a restore by the compiled plans; facets are right that restores on this line show to be right.
 
         Raises :class:`UnknownPlan`.
         """
         restored = self.prediction is not None and self.prediction.refusal is None
-        facts = PlanFacts(
-            self._stateless_sinks, self._column_independent_sinks, self._column_identities, waiting=self._waiting
-        )
-        try:
-            found = diff_plans(*self.plans, facts, restored=restored)
-        except PlanError as error:
-            raise UnknownPlan(str(error)) from None
+        old, new = map(len, self.plans)
+        found = diff_jobs(self.jobs, (old, new), restored=restored)
         return Restore(tuple(map(self._by_evidence, found.states)))
 
     def _by_evidence(self, state: StateEffect) -> StateEffect:
@@ -182,19 +196,9 @@ class ComparedPlans:
 
         Raises :class:`UnknownPlan`.
         """
-        try:
-            facts = PlanFacts(
-                self._sinks(_keep_nothing),
-                identities=self._column_identities,
-                renamed=self._renamed(),
-                settings=self._job_settings,
-            )
-            states = job_graphs(*self.plans, facts)
-        except PlanError as error:
-            raise UnknownPlan(str(error)) from None
         sources = [
             (spec.name, next((each.name for each in _positions(old) if each.meaning == spec.meaning), None))
-            for old, new in states
+            for old, new in self.jobs
             for spec in _positions(new)
         ]
         _require(self.asked.restarted, [name for name, _ in sources])
@@ -206,7 +210,7 @@ class ComparedPlans:
             converted=_ANOTHER_ZONE if zone_matters(self.change) else "",
             stored_otherwise=self._stored_otherwise,
         )
-        return tuple(migration(old, new, declared, self.accepted) for old, new in states)
+        return tuple(migration(old, new, declared, self.accepted) for old, new in self.jobs)
 
     def _renamed(self) -> Mapping[str, str]:
         """By the new identifier of each source that got another name its old one."""
@@ -250,10 +254,6 @@ class ComparedPlans:
             for side in zip(*((pair.old, pair.new) for pair in self.change.pipelines), strict=True)
         )
         return bool(old and new) and old != new
-
-    @property
-    def _stateless_sinks(self) -> frozenset[str]:
-        return self._sinks(frozenset(STATELESS_SINKS).issuperset)
 
     @cached_property
     def _column_identities(self) -> Mapping[str, ColumnIdentity]:

@@ -36,7 +36,6 @@ class FacetRow:
     compared: bool = True
     changes: tuple[tuple[str, str], ...] = ()
     when: str | Mapping[str, Any] = ""
-    why: str = ""
 
     def speaks_of(self, before: Hashable, after: Hashable) -> bool:
         """Whether the row is about these values of its facet."""
@@ -56,16 +55,19 @@ class FacetRow:
 def facet_rows() -> Mapping[tuple[str, str], tuple[FacetRow, ...]]:
     """The rows of the table by operator and facet."""
     table = tomllib.loads(files(__package__).joinpath("facets.toml").read_text(encoding="utf-8"))
-    found: dict[tuple[str, str], tuple[FacetRow, ...]] = {}
-    for each in table["row"]:
-        changes = tuple((before, after) for before, after in each.get("changes", ()))
-        row = FacetRow(
-            each["operator"], each["facet"], RestoreEffect[each["effect"].upper().replace(" ", "_")],
-            tuple(each.get("evidence", ())), each.get("compared", True), changes, each.get("when", ""),
-            each.get("why", ""),
-        )  # fmt: skip
-        found[row.operator, row.facet] = (*found.get((row.operator, row.facet), ()), row)
-    return found
+    return {
+        (operator, facet): tuple(_read(operator, facet, row) for row in rows)
+        for operator, facets in table.items()
+        for facet, rows in facets.items()
+    }
+
+
+def _read(operator: str, facet: str, row: Mapping[str, Any]) -> FacetRow:
+    return FacetRow(
+        operator, facet, RestoreEffect[row["effect"].upper().replace(" ", "_")], tuple(row.get("evidence", ())),
+        row.get("compared", True), tuple((before, after) for before, after in row.get("changes", ())),
+        row.get("when", ""),
+    )  # fmt: skip
 
 
 def rows_about(operator: str, facet: str) -> tuple[FacetRow, ...]:

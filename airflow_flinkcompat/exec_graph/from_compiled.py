@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.diff import diff_jobs
 from airflow_flinkcompat.exec_graph.exec_node import (
     ROWTIME,
     CompiledPlan,
@@ -21,7 +20,7 @@ from airflow_flinkcompat.exec_graph.exec_node import (
 from airflow_flinkcompat.exec_graph.facets import BARE, COLUMN_INDEPENDENT, WAITING
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, OperatorKind, SinkOperator, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, ExecGraph, Restore, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
@@ -106,17 +105,6 @@ def job_graphs(
         return before, after
 
     return tuple(map(graphs, jobs))
-
-
-def diff_plans(
-    old: Sequence[CompiledPlan],
-    new: Sequence[CompiledPlan],
-    facts: PlanFacts | None = None,
-    *,
-    restored: bool = False,
-) -> Restore:
-    """Compare the compiled plans of two scripts, job by job."""
-    return diff_jobs(job_graphs(old, new, facts), (len(old), len(new)), restored=restored)
 
 
 def _paired(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tuple[CompiledPlan, CompiledPlan]]:

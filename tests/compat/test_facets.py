@@ -13,9 +13,9 @@ from airflow_flinkcompat.compat.evidence import RIGHT, lines_restored_right, res
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.facets import FacetRow, facet_rows
-from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, PlanFacts, diff_plans
+from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, PlanFacts
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
-from tests.measured_plans import pairs, planned, written
+from tests.measured_plans import diff_plans, pairs, planned, written
 
 ROWS = [row for rows in facet_rows().values() for row in rows]
 WRONG = "restored_WRONG"

@@ -19,11 +19,11 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, diff_plans
+from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.measured import RIGHT
-from tests.measured_plans import pairs, planned, unplanned
+from tests.measured_plans import diff_plans, pairs, planned, unplanned
 
 EXAMPLES = json.loads(files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text(encoding="utf-8"))
 EFFECT_OF = {

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
-from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, diff_plans, job_graphs
+from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, job_graphs
 from airflow_flinkcompat.exec_graph.migration import migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect
+from tests.measured_plans import diff_plans
 
 PLAN = json.loads((Path(__file__).parent / "process_table_function.json").read_text())
 SINKS = frozenset({"`default_catalog`.`default_database`.`snk`"})
