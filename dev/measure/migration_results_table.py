@@ -1,4 +1,4 @@
-"""Print the table of ``docs/state-migration.md`` from the committed results."""
+"""Print the table of ``docs/state-migration-reference.md`` from the committed results."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from dev.measure.migratable_share import shares, table
 
-PAGE = Path(__file__).parents[3] / "docs" / "state-migration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "state-migration-reference.md"
 
 
 @pytest.mark.nightly

@@ -31,7 +31,7 @@ NOT_RUN = {
     "x-stmtset-add-unrelated-first",
     "x-stmtset-add-unrelated-last",
 }
-PAGE = Path(__file__).parents[3] / "docs" / "state-migration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "state-migration-reference.md"
 
 
 def sides(old: str, new: str) -> tuple[Side, Side]:
