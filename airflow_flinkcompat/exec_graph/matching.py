@@ -1,4 +1,4 @@
-"""Which operators of two jobs may take the state of each other, by what they are and what they are over."""
+"""Pairs of operators of two jobs, one of which may take the state of the other, by kind, rows and keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.rewriting import means, stored_fields
 
 
 def family(spec: StateSpec) -> str:
-    """What may take the state of each other: operators of one kind, a sink itself."""
+    """The group of operators that may take each other's state: those of one kind, or a sink alone."""
     if spec.kind is StateKind.OPERATOR:
         return ExecKind(spec.name).in_one_phase
     return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""

@@ -1,4 +1,4 @@
-"""What of a job's state another job could keep, were the savepoint rewritten for it.
+"""The migration of a job's state to another job by a rewritten savepoint.
 
 Whether a rewritten savepoint is read right was measured (``state-migration.md``, §2 and §4); a case that is not named
 there is not kept.
@@ -67,7 +67,7 @@ OTHER_CONDITION = "its condition changed, and the stored state comes from rows b
 
 @dataclass(frozen=True)
 class OperatorMigration:
-    """What becomes of the state of one operator.
+    """The effect of a migration on the state of one operator.
 
     Attributes:
         effect: How it ends.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -88,11 +87,6 @@ class StreamGraph:
             found |= inputs
             waiting += inputs
         return frozenset(found)
-
-
-def kinds_in_order(graph: StreamGraph) -> Sequence[OperatorKind]:
-    """The kinds of the operators in the order in which they are hashed."""
-    return [graph.nodes[place].kind for place in graph.order]
 
 
 def murmur3_128(data: bytes) -> bytes:

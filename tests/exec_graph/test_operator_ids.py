@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode, kinds_in_order, murmur3_128
+from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode, murmur3_128
 from airflow_flinkcompat.savepoint.metadata import parse_metadata
 
 SAVEPOINT = Path(__file__).parents[1] / "fixtures" / "rehearsal" / "metadata-2.3.0"
@@ -59,7 +59,7 @@ def test_an_operator_waits_for_all_its_inputs() -> None:
     graph = StreamGraph(
         (StreamNode("left"), StreamNode("calc", (0,), True), StreamNode("right"), StreamNode("join", (2, 1)))
     )
-    assert kinds_in_order(graph) == ["left", "right", "calc", "join"]
+    assert [graph.nodes[place].kind for place in graph.order] == ["left", "right", "calc", "join"]
 
 
 def test_only_chained_readers_are_counted() -> None:
