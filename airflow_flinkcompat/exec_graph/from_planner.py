@@ -32,6 +32,12 @@ _TROUBLE = (
     "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer", "IndexOutOfBounds",
 )  # fmt: skip
 """Exceptions that say something of this machine rather than of the script."""
+_LASTS = re.compile(
+    r"(?:(?:DROP|ALTER)(?!\s+TEMPORARY)|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED|CALL|UPDATE|DELETE|TRUNCATE|ANALYZE"
+    r"|REFRESH|ADD|REMOVE|(?:UN)?LOAD|STOP|COMPILE|EXECUTE\s+PLAN)\b",
+    re.IGNORECASE,
+)
+_SHOWS = re.compile(r"(?:SHOW|DESC|DESCRIBE|EXPLAIN|HELP|CLEAR|QUIT|EXIT)\b", re.IGNORECASE)
 _PLACEHOLDER = "${"
 """The beginning of a placeholder, whose value may be of another type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
@@ -76,6 +82,11 @@ class PlannerRefusal:
         missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
         return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
+
+
+def changes_what_lasts(statement: str) -> bool:
+    """Return whether a statement changes what lasts outside of the session, or cannot be executed without it."""
+    return _LASTS.match(statement) is not None
 
 
 def _placed(message: str, statement: Span | None) -> Span | None:
@@ -196,17 +207,18 @@ class PlannedScript:
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
         """The script that an answer tells of."""
-        said, refusal = answer.get("refusal"), None
-        if said is not None:
-            place = statements[said["statement"]].span if said["statement"] < len(statements) else None
-            refusal = PlannerRefusal.of(said["chain"], place, answer.get("stand_ins", ()), answer.get("catalogs", ()))
-        elif "failure" in answer:
-            refusal = PlannerRefusal.of(answer["failure"], None)
+        refusal = None
+        if "refusal" in answer:
+            place = statements[answer["statement"]].span if "statement" in answer else None
+            refusal = PlannerRefusal.of(
+                answer["refusal"], place, answer.get("stand_ins", ()), answer.get("catalogs", ())
+            )
         jobs = tuple(
             SubmittedJob(_operators(job["operators"]), job.get("plan"), job["restores"], job["savepoint"])
             for job in answer.get("jobs", ())
         )
-        lasting = tuple(statements[number].text for number in answer.get("lasting", ()))
+        passed_over = (statements[number].text for number in answer.get("lasting", ()))
+        lasting = tuple(text for text in passed_over if not _SHOWS.match(text))
         return cls(
             answer["flink"], jobs, refusal, answer.get("stand_ins", {}), answer.get("catalogs", {}), lasting,
             tuple(answer.get("lookups", ())), frozenset(answer.get("guessed", ())),

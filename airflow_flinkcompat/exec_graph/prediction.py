@@ -11,7 +11,6 @@ from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, Submitted
 from airflow_flinkcompat.exec_graph.model import NOTHING, ExecGraph, Restore, StateEffect, StateKind, StateSpec
 
 _SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
-_SHOWS = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"))
 _COUNTED = (
     "contains a counter of the client: table.exec.uid.generation is ALWAYS, or rows come from a process table function "
     "without a uid"
@@ -134,7 +133,7 @@ def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
 def _passed_over(statement: str, catalogs: bool) -> bool:
     """Whether a statement may change what lasts; DROP and ALTER do not where all catalogs are in memory."""
     word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
-    return word not in _SHOWS and (catalogs or word not in ("DROP", "ALTER"))
+    return catalogs or word not in ("DROP", "ALTER")
 
 
 def _bare_sinks(script: PlannedScript) -> set[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,7 +15,7 @@ from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, option
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.exec_graph.exec_node import PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
-from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, changes_what_lasts
 from airflow_flinkcompat.exec_graph.model import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
 from airflow_flinkcompat.planner.daemon import daemon
@@ -45,7 +43,8 @@ _GUESSED: Sequence[Mapping[str, Any]] = (
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
 """Possible lookup modes of a stand-in."""
 
-_SUPPORTS = {LookupSupport.SYNCHRONOUS: "synchronous", LookupSupport.BY_OPTION: "option"}
+_ASYNCHRONOUS = {LookupSupport.SYNCHRONOUS: "", LookupSupport.BY_OPTION: "lookup.async"}
+"""The option without which a lookup is synchronous, "" where it always is."""
 
 OTHER_SETTINGS = (
     "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
@@ -230,8 +229,10 @@ def plan(
     given, mode = variant or {}, _value_set(statements, _RUNTIME_MODE)
     question = {
         **given,
-        "statements": [as_one_statement(disguise_secrets(each)) for each in _with_schemas(statements)],
+        "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
+        "lasting": [number for number, each in enumerate(statements) if changes_what_lasts(each.text)],
         "settings": {
+            PARALLELISM: "1",  # else the cores of this machine, on which chains depend
             **given.get("settings", {}),
             **{key: disguise_option(key, value) for key, value in side.settings.items()},
             **({_RUNTIME_MODE: mode} if mode else {}),  # a session has it from its beginning
@@ -243,30 +244,6 @@ def plan(
         "restore": list(restore),
     }
     return PlannedScript.of(daemon(installation).ask(question), statements)
-
-
-def _with_schemas(statements: Sequence[Statement]) -> list[str]:
-    """The texts of statements. Plans hold no schema of a temporary table, so it is declared as a table of the session.
-
-    Places stay. Tables of several declarations stay temporary, which may hide one another.
-    """
-    texts = [each.text for each in statements]
-    names = Counter(found["name"].lower() for text in texts if (found := _DECLARED.match(text)))
-    if any(_DROPPED.match(text) for text in texts):
-        return texts
-    return [
-        f"{found['create']}{' ' * len(found['temporary'])}{text[found.end('temporary') :]}"
-        if (found := _DECLARED.match(text)) and found["temporary"] and names[found["name"].lower()] == 1
-        else text
-        for text in texts
-    ]
-
-
-_DECLARED = re.compile(
-    r"(?P<create>\s*CREATE\s+)(?P<temporary>TEMPORARY)?\s*\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>`?\w+`?)\s*\(",
-    re.IGNORECASE,
-)
-_DROPPED = re.compile(r"\s*DROP\s+TEMPORARY\s+TABLE\b", re.IGNORECASE)
 
 
 def _known_abilities(script: str) -> dict[str, Any]:
@@ -294,8 +271,8 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
         known["sink"] = "upsert"
     elif sink is not None and sink.updates is sink.takes_row_before is Known.YES:
         known["sink"] = "all"
-    if lookup is not None and lookup.support in _SUPPORTS:
-        known["lookup"] = _SUPPORTS[lookup.support]
+    if lookup is not None and lookup.support in _ASYNCHRONOUS:
+        known["lookup"] = _ASYNCHRONOUS[lookup.support]
     return known
 
 

@@ -179,7 +179,7 @@ class Bench:
             answer = self.daemon.ask({"statements": script, "settings": {"parallelism.default": "1"}, "jars": []})
         except PlannerFailure as failure:
             return Planned(refused=_reason(str(failure)))
-        if why := answer.get("failure") or answer.get("refusal", {}).get("chain"):
+        if why := answer.get("refusal"):
             return Planned(refused=_reason(f"{why[-1]['class'].rpartition('.')[2]}: {why[-1]['message']}"))
         if answer["stand_ins"]:
             return Planned(refused="its factory cannot be loaded")

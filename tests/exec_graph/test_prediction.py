@@ -35,7 +35,7 @@ def script(
 
 def refused(*chain: tuple[str, str]) -> PlannedScript:
     exceptions = [{"class": name, "message": message} for name, message in chain]
-    return script(refusal={"statement": 1, "chain": exceptions})
+    return script(refusal=exceptions, statement=1)
 
 
 def test_the_same_operators_are_not_refused() -> None:
@@ -172,7 +172,7 @@ def test_a_database_that_exists_in_a_catalog_in_memory_is_no_refusal(
     catalogs: dict[str, str], conclusive: bool
 ) -> None:
     chain = [{"class": "a.DatabaseAlreadyExistException", "message": "Database d already exists in Catalog c."}]
-    found = script(refusal={"statement": 1, "chain": chain}, catalogs=catalogs).refusal
+    found = script(refusal=chain, statement=1, catalogs=catalogs).refusal
     assert found is not None
     assert found.conclusive is conclusive
 

@@ -302,6 +302,10 @@ def test_columns_of_a_temporary_table_keep_their_places(flink: Installation, nam
         for columns in ("a BIGINT, b BIGINT", "b BIGINT, a BIGINT")
     )
     planned = predict(old, new, flink, flink)
+    for script in (planned.old, planned.new):
+        kinds = ("scanTableSource", "dynamicTableSink")
+        tables = [node[kind]["table"] for node in script.jobs[0].plan["nodes"] for kind in kinds if kind in node]
+        assert [len(each["resolvedTable"]["schema"]["columns"]) for each in tables] == [2, 2]
     report = check_planned(old, new, planned.prediction, planned.plans)
     assert report.outcome is not Outcome.COMPATIBLE
 

@@ -462,7 +462,7 @@ def test_a_script_that_flink_refuses_fails_for_good_and_is_not_offered_again(
     deployed: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain = [{"class": "org.apache.calcite.runtime.CalciteContextException", "message": "At line 1, column 7: no"}]
-    refused = answer(refusal={"statement": 2, "chain": chain})
+    refused = answer(refusal=chain, statement=2)
     worker_plans(monkeypatch, answer("a"), refused)
     with pytest.raises(AirflowFailException, match=r"orders\.sql:5:7: Flink 2\.3\.0 refuses it: At line 1"):
         deployed.checked(script(size=5))

@@ -4,7 +4,6 @@ import java.io.*;
 import java.util.*;
 import org.apache.commons.lang3.ClassUtils;
 import org.apache.flink.api.connector.source.*;
-import org.apache.flink.runtime.OperatorIDPair;
 import org.apache.flink.runtime.checkpoint.*;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
 import org.apache.flink.runtime.jobgraph.*;
@@ -18,6 +17,7 @@ final class JobGraphs {
     private static final String GENERATED = "StreamExec(Calc|Correlate|Expand).*";
 
     private final StreamGraph graph;
+    private final Map<OperatorID, String> chains = new HashMap<>();
     private final List<OperatorState> empty = new ArrayList<>();
     private final Map<OperatorID, OperatorSubtaskState> stored = new HashMap<>();
     private final Map<String, Object> restores = new LinkedHashMap<>();
@@ -31,53 +31,43 @@ final class JobGraphs {
             Checkpoints.loadCheckpointMetadata(in, Main.loader(), "memory").getOperatorStates()
                 .forEach(state -> stored.put(state.getOperatorID(), state.getState(0)));
         }
+        for (JobVertex vertex : graph.getJobGraph().getVertices()) {
+            vertex.getOperatorIDs().forEach(pair -> chains.put(
+                pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID()), vertex.getID().toHexString()));
+        }
         Map<Integer, byte[]> hashes = new StreamGraphHasherV2().traverseStreamGraphAndGenerateHashes(graph);
-        Map<OperatorID, Integer> chains = new HashMap<>();
-        List<JobVertex> vertices = graph.getJobGraph().getVerticesSortedTopologicallyFromSources();
-        for (int number = 0; number < vertices.size(); number++) {
-            for (OperatorIDPair pair : vertices.get(number).getOperatorIDs()) {
-                chains.put(pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID()), number);
-            }
-        }
-        List<Object> operators = new ArrayList<>();
-        List<StreamNode> nodes = new ArrayList<>(graph.getStreamNodes());
-        nodes.sort(Comparator.comparing(StreamNode::getId));
-        for (StreamNode node : nodes) {
-            String user = node.getUserHash();
-            OperatorID id = new OperatorID(user == null ? hashes.get(node.getId()) : HexFormat.of().parseHex(user));
-            operators.add(operator(node, id, chains.get(id)));
-        }
+        List<?> operators = graph.getStreamNodes().stream().sorted(Comparator.comparing(StreamNode::getId))
+            .map(node -> operator(node, hashes.get(node.getId()))).toList();
         ByteArrayOutputStream own = new ByteArrayOutputStream();
         Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, empty, List.of()), own);
         job.putAll(Map.of("operators", operators, "restores", restores, "savepoint", own.toByteArray()));
     }
 
-    private Map<String, Object> operator(StreamNode node, OperatorID id, Integer chain) throws IllegalAccessException {
+    private Map<String, Object> operator(StreamNode node, byte[] hash) {
+        String user = node.getUserHash();
+        OperatorID id = new OperatorID(user == null ? hash : HexFormat.of().parseHex(user));
         StreamOperatorFactory<?> factory = node.getOperatorFactory();
-        String kind = factory == null ? "" : factory.getStreamOperatorClass(Main.loader()).getName();
+        String kind = factory.getStreamOperatorClass(Main.loader()).getName();
         Map<String, Object> operator = new LinkedHashMap<>();
         operator.put("node", node.getId());
         operator.put("id", id.toHexString());
         operator.put("uid", node.getTransformationUID());
         operator.put("name", node.getOperatorName());
         operator.put("kind", kind);
-        operator.put("chain", chain);
+        operator.put("chain", chains.get(id));
         operator.put("parallelism", node.getParallelism());
         operator.put("max_parallelism", Reflected.field(node, "maxParallelism")); // no public getter in 1.20
         operator.put("inputs", node.getInEdges().stream().map(StreamEdge::getSourceId).toList());
         Object sink = Reflected.field(factory, "sink");
-        Object function = Reflected.field(factory, "operator") instanceof AbstractUdfStreamOperator<?, ?> calling
-            ? calling.getUserFunction() : null;
-        String factoryName = factory == null ? "" : factory.getClass().getSimpleName();
-        String classes = kind + " " + name(function);
+        Object function = Reflected.field(Reflected.field(factory, "operator"), "userFunction");
+        String factoryName = factory.getClass().getSimpleName();
+        String classes = kind + " " + ClassUtils.getName(function, "");
         boolean keyed = node.getStateKeySerializer() != null;
         boolean waits = classes.contains("AsyncWait");
         Object source = Reflected.field(factory, "source");
         operator.put("bounded", // a source function does not say whether it ends
             !(source instanceof Source<?, ?, ?> read && read.getBoundedness() == Boundedness.CONTINUOUS_UNBOUNDED));
-        if (factory == null) {
-            kept(operator, "no", "no operator", null);
-        } else if (factoryName.equals("SourceOperatorFactory")) {
+        if (factoryName.equals("SourceOperatorFactory")) {
             kept(operator, "yes", "source", source);
         } else if (factoryName.equals("CommitterOperatorFactory")) {
             kept(operator, "yes", "committer", null);
@@ -101,18 +91,16 @@ final class JobGraphs {
 
     /** Whether an operator keeps state, how that is known, and the class of its source, sink or function. */
     private static void kept(Map<String, Object> operator, String keeps, String basis, Object component) {
-        operator.putAll(Map.of("keeps", keeps, "basis", basis, "component", name(component)));
+        operator.putAll(Map.of("keeps", keeps, "basis", basis, "component", ClassUtils.getName(component, "")));
     }
 
     private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID id) {
         try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, null)) {
             OperatorState state = Reflected.made(OperatorState.class, id, 1, OperatorProbe.MAX_PARALLELISM);
             state.putState(0, probe.snapshot());
-            List<Object> states = new ArrayList<>();
-            for (StateMetaInfoSnapshot each : probe.registered) {
-                states.add(Map.of("name", each.getName(), "kind", each.getBackendStateType().name(),
-                    "options", new TreeMap<>(each.getOptionsImmutable())));
-            }
+            List<Map<String, Object>> states = probe.registered.stream().map(each -> Map.<String, Object>of(
+                "name", each.getName(), "kind", each.getBackendStateType().name(),
+                "options", new TreeMap<>(each.getOptionsImmutable()))).toList();
             operator.putAll(Map.of("keeps", states.isEmpty() ? "no" : "yes", "basis", "opened", "states", states));
             if (states.isEmpty()) return;
             empty.add(state);
@@ -127,8 +115,6 @@ final class JobGraphs {
             restores.put(id.toHexString(), Main.chain(e));
         }
     }
-
-    private static String name(Object of) { return of == null ? "" : of.getClass().getName(); }
 
     private static boolean implementsAny(Object of, String... names) {
         return of != null && ClassUtils.getAllInterfaces(of.getClass()).stream()

@@ -8,7 +8,7 @@ import java.util.concurrent.*;
 import org.apache.commons.lang3.exception.ExceptionUtils;
 import org.apache.flink.runtime.util.EnvironmentInformation;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.*;
-import org.apache.flink.util.JarUtils;
+import org.apache.flink.util.*;
 
 /**
  * Answers requests, one line of JSON each: the jobs that this Flink plans for a script. No job runs.
@@ -43,15 +43,12 @@ public final class Main {
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("id", request.path("id").asLong());
         answer.put("flink", EnvironmentInformation.getVersion());
-        ClassLoader own = Main.class.getClassLoader();
         String[] jars = JSON.convertValue(request.path("jars"), String[].class);
-        try (URLClassLoader loader = new URLClassLoader(JarUtils.getJarFiles(jars).toArray(URL[]::new), own)) {
-            Thread.currentThread().setContextClassLoader(loader);
+        try (URLClassLoader loader = new URLClassLoader(JarUtils.getJarFiles(jars).toArray(URL[]::new), loader());
+                TemporaryClassLoaderContext context = TemporaryClassLoaderContext.of(loader)) {
             new ScriptPlanner(request).plan(answer);
         } catch (Throwable e) {
-            answer.put("failure", chain(e));
-        } finally {
-            Thread.currentThread().setContextClassLoader(own);
+            answer.put("refusal", chain(e));
         }
         return answer;
     }

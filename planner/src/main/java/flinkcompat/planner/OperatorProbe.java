@@ -39,7 +39,6 @@ final class OperatorProbe implements AutoCloseable {
             throws Exception {
         StreamConfig config = new StreamConfig(configuration);
         config.setOperatorID(new OperatorID());
-        config.setOperatorName(node.getOperatorName());
         config.setManagedMemoryFractionOperatorOfUseCase(ManagedMemoryUseCase.OPERATOR, 1.0);
         config.setupNetworkInputs(node.getTypeSerializersIn());
         config.setTypeSerializerOut(node.getTypeSerializerOut());
@@ -61,19 +60,17 @@ final class OperatorProbe implements AutoCloseable {
         PrioritizedOperatorSubtaskState restored = stored == null ? PrioritizedOperatorSubtaskState.emptyNotRestored()
             : new PrioritizedOperatorSubtaskState.Builder(stored, List.of(), 1L).build();
         JobID job = new JobID();
-        ExecutionAttemptID attempt = ExecutionAttemptID.randomId();
         Map<String, Object> answers = new HashMap<>();
         answers.put("getExecutionConfig", execution);
         answers.put("getJobID", job);
         answers.put("getJobInfo", new JobInfoImpl(job, "probe"));
-        answers.put("getExecutionId", attempt);
         answers.put("getTaskInfo", new TaskInfoImpl("probe", MAX_PARALLELISM, 0, 1, 0));
         answers.put("getTaskConfiguration", configuration);
         answers.put("getTaskManagerInfo", Reflected.answering(Map.of(), TaskManagerRuntimeInfo.class));
         answers.put("getMetricGroup", UnregisteredMetricGroups.createUnregisteredTaskMetricGroup());
         answers.put("getMemoryManager", memory);
         answers.put("getUserCodeClassLoader", SimpleUserCodeClassLoader.create(Main.loader()));
-        answers.put("getAccumulatorRegistry", new AccumulatorRegistry(job, attempt));
+        answers.put("getAccumulatorRegistry", new AccumulatorRegistry(job, ExecutionAttemptID.randomId()));
         LocalRecoveryConfig local = Reflected.made(LocalRecoveryConfig.class, (Object) null);
         answers.put("getTaskStateManager", Reflected.answering(
             Map.of("prioritizedOperatorState", restored, "createLocalRecoveryConfig", local), TaskStateManager.class));
@@ -106,11 +103,6 @@ final class OperatorProbe implements AutoCloseable {
     }
 
     @Override public void close() throws Exception {
-        try {
-            operator.close();
-        } finally {
-            task.cleanUp(null);
-            memory.shutdown();
-        }
+        IOUtils.closeAll(operator::close, () -> task.cleanUp(null), memory::shutdown);
     }
 }

@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.lang.reflect.*;
 import java.util.*;
 import java.util.function.Function;
+import org.apache.commons.lang3.function.Failable;
 import org.apache.commons.lang3.reflect.FieldUtils;
 import org.apache.flink.configuration.Configuration;
 
@@ -48,8 +49,8 @@ final class Reflected {
     }
 
     /** The value of a field of an object or of a class above its own; null where there is none. */
-    static Object field(Object of, String name) throws IllegalAccessException {
+    static Object field(Object of, String name) {
         Field field = of == null ? null : FieldUtils.getField(of.getClass(), name, true);
-        return field == null ? null : field.get(of);
+        return field == null ? null : Failable.get(() -> field.get(of));
     }
 }

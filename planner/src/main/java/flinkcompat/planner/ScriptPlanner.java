@@ -2,7 +2,10 @@ package flinkcompat.planner;
 
 import java.util.*;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.commons.lang3.ArrayUtils;
+import org.apache.commons.lang3.function.Failable;
+import org.apache.commons.lang3.reflect.FieldUtils;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -26,16 +29,9 @@ final class ScriptPlanner {
         + "|Alter(Table(Change|Options|Schema|Rename)|View(As|Rename|Properties)|CatalogFunction)"
         + "|(Unl|L)oadModule|Nop)Operation");
 
-    /** What changes nothing at all. */
-    private static final Pattern SHOWS = Pattern.compile("(Show|Describe|Explain|Quit|Help|Clear).*");
-
-    /** Statements that outside of the session change what lasts, or cannot be carried out without it. */
-    private static final Pattern LASTS = Pattern.compile(
-        "(?is)(\\s|--[^\\n]*\\n|/\\*.*?\\*/)*((DROP|ALTER)(?!\\s+TEMPORARY)|CREATE\\s+(OR\\s+ALTER\\s+)?MATERIALIZED"
-        + "|CALL|UPDATE|DELETE|TRUNCATE|ANALYZE|REFRESH|ADD|REMOVE|(UN)?LOAD|STOP|COMPILE|EXECUTE\\s+PLAN)\\b.*");
-
     private final JsonNode request;
     private final Configuration initial = new Configuration();
+    private final String querySink;
     private final TableEnvironmentImpl session;
     private final StandIns standIns;
     private final List<Object> jobs = new ArrayList<>();
@@ -44,30 +40,26 @@ final class ScriptPlanner {
 
     ScriptPlanner(JsonNode request) {
         this.request = request;
-        initial.setString("parallelism.default", "1"); // else the cores of this machine, on which chains depend
+        querySink = request.path("query_sink").asText();
         request.path("settings").fields().forEachRemaining(each ->
             initial.setString(each.getKey(), each.getValue().asText()));
         session = (TableEnvironmentImpl) TableEnvironment.create(initial);
+        request.path("lasting").forEach(number -> lasting.add(number.asInt()));
         standIns = new StandIns(request);
         session.loadModule(StandIns.NAME, standIns);
     }
 
-    void plan(Map<String, Object> answer) {
+    void plan(Map<String, Object> answer) throws Exception {
         answer.putAll(Map.of("jobs", jobs, "catalogs", catalogs, "lasting", lasting, "stand_ins", standIns.used(),
             "guessed", standIns.guessed(), "lookups", standIns.lookups()));
-        int number = 0;
-        try {
-            for (; number < request.path("statements").size(); number++) {
-                carryOut(request.path("statements").path(number).asText(), number);
-            }
-        } catch (Throwable e) {
-            answer.put("refusal", Map.of("statement", number, "chain", Main.chain(e)));
+        for (int number = 0; number < request.path("statements").size(); number++) {
+            answer.put("statement", number);
+            carryOut(request.path("statements").path(number).asText(), number);
         }
     }
 
     private void carryOut(String sql, int number) throws Exception {
-        boolean lasts = LASTS.matcher(sql).matches();
-        if (lasts) lasting.add(number);
+        boolean lasts = lasting.contains(number);
         try {
             for (Operation operation : session.getParser().parse(sql)) carryOut(operation, number);
         } catch (Exception e) { // what it changes may be there elsewhere
@@ -82,7 +74,9 @@ final class ScriptPlanner {
         if (operation instanceof SetOperation set) {
             set.getKey().ifPresent(key -> session.getConfig().set(key, set.getValue().orElse("")));
         } else if (operation instanceof ResetOperation reset) {
-            reset(reset.getKey().map(Set::of).orElseGet(() -> session.getConfig().getConfiguration().keySet()));
+            Configuration now = session.getConfig().getConfiguration();
+            reset.getKey().map(Set::of).orElse(Set.copyOf(now.keySet())).forEach(now::removeKey);
+            initial.toMap().forEach((key, value) -> now.setString(key, now.getString(key, value)));
         } else if (operation instanceof StatementSetOperation set) {
             job(set.getOperations());
         } else if (operation instanceof SinkModifyOperation insert) {
@@ -106,16 +100,8 @@ final class ScriptPlanner {
             session.useModules(ArrayUtils.insert(0, use.getModuleNames().toArray(String[]::new), StandIns.NAME));
         } else if (DECLARES.matcher(kind).matches()) {
             session.executeInternal(operation);
-        } else if (!SHOWS.matcher(kind).matches()) {
+        } else {
             lasting.add(number);
-        }
-    }
-
-    private void reset(Set<String> keys) {
-        Configuration now = session.getConfig().getConfiguration();
-        for (String key : Set.copyOf(keys)) {
-            now.removeKey(key);
-            if (initial.containsKey(key)) now.setString(key, initial.getString(key, ""));
         }
     }
 
@@ -140,32 +126,41 @@ final class ScriptPlanner {
 
     /** The operators of a job, which is planned once and compiled on the way where Flink compiles it. */
     private List<Transformation<?>> translated(List<ModifyOperation> operations, Map<String, Object> job) {
+        ExecNodeVisitor submitted = new AbstractExecNodeExactlyOnceVisitor() {
+            @Override protected void visitNode(ExecNode<?> node) {
+                node.setCompiled(false); // else its operators have uids
+                showSchemas(node);
+                visitInputs(node);
+            }
+        };
         InternalPlan plan;
         try {
             plan = session.getPlanner().compilePlan(operations);
+            ((ExecNodeGraphInternalPlan) plan).getExecNodeGraph().getRootNodes().forEach(submitted::visit);
             job.put("plan", Main.JSON.readTree(plan.asJsonString()));
         } catch (Throwable e) {
             return session.getPlanner().translate(operations); // it says as well what is wrong with the script
         }
-        ExecNodeVisitor submitted = new AbstractExecNodeExactlyOnceVisitor() {
-            @Override protected void visitNode(ExecNode<?> node) {
-                node.setCompiled(false); // else its operators have uids
-                visitInputs(node);
-            }
-        };
-        ((ExecNodeGraphInternalPlan) plan).getExecNodeGraph().getRootNodes().forEach(submitted::visit);
         return session.getPlanner().translatePlan(plan);
     }
 
+    /** Gives the script's tables in a node a catalog: a compiled plan has no schema of a temporary one, without it. */
+    private void showSchemas(Object part) {
+        if (part instanceof ContextResolvedTable table && !table.getIdentifier().getObjectName().equals(querySink)) {
+            Failable.run(() -> FieldUtils.writeField(table, "catalog", new GenericInMemoryCatalog("session"), true));
+        }
+        Stream.of("tableSourceSpec", "tableSinkSpec", "temporalTableSourceSpec", "temporalTable", "contextResolvedTable")
+            .map(name -> Reflected.field(part, name)).filter(Objects::nonNull).forEach(this::showSchemas);
+    }
+
     /** A bare query is planned into a sink of its own columns, which keeps nothing. */
-    private ModifyOperation inFrontOfASink(QueryOperation query) throws IllegalAccessException {
+    private ModifyOperation inFrontOfASink(QueryOperation query) {
         Schema.Builder columns = Schema.newBuilder();
         for (Column column : query.getResolvedSchema().getColumns()) {
             columns.column(column.getName(), column.getDataType().getLogicalType().copy(true).asSerializableString());
         }
-        String sink = request.path("query_sink").asText();
-        session.dropTemporaryTable(sink);
-        session.createTemporaryTable(sink, TableDescriptor.forConnector("blackhole").schema(columns.build()).build());
-        return (ModifyOperation) Reflected.field(session.createTable(query).insertInto(sink), "operation");
+        session.dropTemporaryTable(querySink);
+        session.createTemporaryTable(querySink, TableDescriptor.forConnector("blackhole").schema(columns.build()).build());
+        return (ModifyOperation) Reflected.field(session.createTable(query).insertInto(querySink), "operation");
     }
 }

@@ -6,7 +6,6 @@ import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
-import org.apache.commons.lang3.StringUtils;
 import org.apache.flink.api.connector.source.*;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -35,14 +34,14 @@ import org.apache.flink.types.RowKind;
  * primary key takes: as {@code asked} without the rows before an update, {@code all} of these, or {@code upsert}.
  *
  * <p>{@code connectors} names by connector, or by connector and format, what is known in place of the variant: whether
- * a {@code source} of inserts takes over {@code projection} and {@code watermark}; {@code sink}; and whether a
- * {@code lookup} is {@code synchronous}, or unless the table's {@code option} says so.
+ * a {@code source} of inserts takes over {@code projection} and {@code watermark}; {@code sink}; and the option without
+ * which a {@code lookup} is synchronous, {@code ""} where it always is.
  */
 record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed, Set<String> lookups)
         implements Module, DynamicTableSourceFactory, DynamicTableSinkFactory {
     static final String NAME = "flinkcompat";
-    private static final String NO_FACTORY = "Could not find any factory for identifier";
-    private static final Pattern NO_DIALECT = Pattern.compile("Could not find any jdbc factory .* url '(jdbc:\\w+)");
+    private static final Pattern NO_FACTORY = Pattern.compile(
+        "Could not find any (?:factory for identifier|jdbc factory .* url) '(jdbc:\\w+|[^']*)");
     private static final Pattern CHANGES = Pattern.compile(
         "cdc|upsert|debezium|canal|maxwell|ogg|binlog|logminer|changelog|paimon|hudi|fluss");
 
@@ -80,16 +79,15 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
         return standIn.apply(context);
     }
 
-    /** The identifier of a factory that no jar holds, or a JDBC dialect by the beginning of its URLs; null for other errors, and where one of another kind has it. */
+    /** The identifier of an absent factory or JDBC dialect; null for other errors, or if another kind of factory has it. */
     private static String absent(Throwable error, ClassLoader loader) {
-        Matcher dialect = NO_DIALECT.matcher(Main.chain(error).toString());
-        if (dialect.find()) return dialect.group(1);
-        String identifier = StringUtils.substringBetween(Main.chain(error).toString(), NO_FACTORY + " '", "'");
+        Matcher identifier = NO_FACTORY.matcher(Main.chain(error).toString());
+        if (!identifier.find()) return null;
         try {
-            if (identifier != null) FactoryUtil.discoverFactory(loader, Factory.class, identifier);
+            FactoryUtil.discoverFactory(loader, Factory.class, identifier.group(1));
             return null;
         } catch (ValidationException e) {
-            return e.getMessage().contains(NO_FACTORY) ? identifier : null;
+            return NO_FACTORY.matcher(e.getMessage()).find() ? identifier.group(1) : null;
         }
     }
 
@@ -126,9 +124,8 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
     }
 
     private boolean isSynchronous(Context context) {
-        String lookup = known(context).path("lookup").asText("");
-        boolean asked = Boolean.parseBoolean(context.getCatalogTable().getOptions().get("lookup.async"));
-        return lookup.equals("synchronous") || lookup.equals("option") && !asked;
+        JsonNode option = known(context).path("lookup");
+        return option.isTextual() && !Boolean.parseBoolean(context.getCatalogTable().getOptions().get(option.asText()));
     }
 
     private DynamicTableSink sink(Context context) {
