@@ -35,8 +35,8 @@ from airflow_flinkcompat.cli.project import (
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_pair
 from airflow_flinkcompat.compat import Finding, Report, Reports
-from airflow_flinkcompat.compat.one_sided import NO_SCRIPT, REMOVED
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
+from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
 from airflow_flinkcompat.compat.waivers import (
     ChangeIdentity,
     finding_digest,

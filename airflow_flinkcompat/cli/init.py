@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.compat.lint import undeclared_tables
+from airflow_flinkcompat.compat.single_script import undeclared_tables
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.fleet.job_scripts import holds_job, may_hold_job
 from airflow_flinkcompat.fleet.sides import side_of_script

@@ -7,23 +7,21 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered, rules
+from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.clauses import clause_spans
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
-from airflow_flinkcompat.compat.changes.naming import differing, name_difference
+from airflow_flinkcompat.compat.changes.naming import clause_spans, differing, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.column_findings import one_for_each_table
+from airflow_flinkcompat.compat.changes.table_use import startup_positions
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
+from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
 from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
 from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
-from airflow_flinkcompat.compat.engines.registry import BY_NAME
-from airflow_flinkcompat.compat.environments import environments
+from airflow_flinkcompat.compat.engines.vvr import VvrEngine
+from airflow_flinkcompat.compat.findings import Fired, decision_groups, one_for_each_column, one_for_each_table
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
-from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import (
     PLANNED,
@@ -36,11 +34,10 @@ from airflow_flinkcompat.compat.report import (
 )
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict
-from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule import NOT_COVERED, SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.script_migration import script_migration
-from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.compat.startup_offsets import startup_positions
+from airflow_flinkcompat.compat.side import Side, environments
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import ENGINES, Basis, Consequence, InputError, Outcome, Reason, Span
@@ -70,6 +67,8 @@ TOO_DEEP = Finding(
 
 WithHistory = Callable[[Migration, Side, Side], Migration]
 """What a migration to a new side would keep with history, given what it would keep without."""
+
+BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 
 
 _Target = tuple[RuleScope, Any, set[type], set[str]]
@@ -306,7 +305,7 @@ def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
     """The report with a finding for each reason why its outcome is unknown."""
     doubts = tuple(
         Finding(
-            rule=not_covered.RULE.code, title=not_covered.RULE.title, outcome=Outcome.UNKNOWN, message=each,
+            rule=NOT_COVERED.code, title=NOT_COVERED.title, outcome=Outcome.UNKNOWN, message=each,
             basis=Basis.INFERRED, reason=Reason.NOT_COVERED,
         )
         for each in reasons
@@ -432,7 +431,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
             yield rule, _finding(rule, match, _verdict(rule, match, target, change, engine), target, engine.name)
     for difference in change.differences:
         if difference.key not in claimed:
-            yield not_covered.RULE, _unclaimed(difference, change)
+            yield NOT_COVERED, _unclaimed(difference, change)
 
 
 def _certain(change: Change) -> set[tuple[str, str | None]]:
@@ -542,8 +541,8 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
     undeclared = difference.part == "declared"
     remedy = "and its definition there is not known; pass it with --catalog" if undeclared else "which no rule covers"
     return Finding(
-        rule=not_covered.RULE.code,
-        title=not_covered.RULE.title,
+        rule=NOT_COVERED.code,
+        title=NOT_COVERED.title,
         outcome=Outcome.UNKNOWN,
         message=f"{name_difference(difference, change)}, {remedy}",
         before=format_value(before),

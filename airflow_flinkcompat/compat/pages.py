@@ -7,9 +7,8 @@ from errno import EEXIST
 from functools import cache
 from pathlib import Path
 
-from airflow_flinkcompat.compat import one_sided
+from airflow_flinkcompat.compat import single_script
 from airflow_flinkcompat.compat.checker import check
-from airflow_flinkcompat.compat.lint import UNDECLARED_FUNCTION
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
 from airflow_flinkcompat.compat.reports.catalogue import (
@@ -22,6 +21,7 @@ from airflow_flinkcompat.compat.reports.catalogue import (
 )
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Rule
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.single_script import UNDECLARED_FUNCTION
 from airflow_flinkcompat.model import ENGINES
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
@@ -48,10 +48,10 @@ def example_sides(rule: Rule, engine: str) -> tuple[Side, Side]:
 def judged(code: str, engine: str) -> Report:
     """The report on a rule's example."""
     old, new = example_sides(BY_CODE[code], engine)
-    if code in (one_sided.ADDED.code, UNDECLARED_FUNCTION.code):
-        return one_sided.added_report(new, old.source)
-    if code == one_sided.REMOVED.code:
-        return one_sided.removed_report(old, new.source)
+    if code in (single_script.ADDED.code, UNDECLARED_FUNCTION.code):
+        return single_script.added_report(new, old.source)
+    if code == single_script.REMOVED.code:
+        return single_script.removed_report(old, new.source)
     plans = example_plans(code) if ENGINE_FACTS[engine].compiles_plans else None
     return check(old, new, plans=plans)
 

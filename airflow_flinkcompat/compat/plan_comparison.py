@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
+from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.table_use import uses_of
-from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
@@ -272,7 +272,7 @@ class ComparedPlans:
         """Operators of which more is stored than plans tell, or by each line of Flink in its own way."""
         found: dict[str, str] = {}
         pipelines = (each for program in self.change.programs for each in program.pipelines)
-        if any(map(emission.in_force, pipelines)):
+        if any(map(settings.in_force, pipelines)):
             found[ExecKind.GROUP_WINDOW_AGGREGATE] = _FIRES_OTHERWISE
         nodes = [
             node for plans in self.plans for plan in plans for node in plan.nodes if node.kind is ExecKind.DEDUPLICATE
@@ -293,7 +293,7 @@ class ComparedPlans:
                     at_own_parallelism(program),
                     {*sources_of(plans), *(name for plan in plans for name in sinks_of(plan))},
                 ),
-                emission.expires(program),
+                settings.expires(program),
             )
             for program, plans in zip(self.change.programs, self.plans, strict=True)
         )

@@ -18,8 +18,7 @@ from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, last_part
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
-from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured, windowed
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.diff import CHAIN
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK

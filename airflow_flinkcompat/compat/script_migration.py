@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.engines.flink.emission import TTL
+from airflow_flinkcompat.compat.changes.settings import TTL
 from airflow_flinkcompat.compat.plan_comparison import sinks_elsewhere
 from airflow_flinkcompat.compat.restore_verdict import EQUAL
 from airflow_flinkcompat.compat.side import Side

@@ -1,15 +1,15 @@
-"""One side of a change: what is deployed, or what is proposed."""
+"""One side of a change, deployed or proposed, and the environments in which a program may run."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 
 from sqlglot import exp
 
 from airflow_flinkcompat.frontends import read
-from airflow_flinkcompat.frontends.programs import Note
+from airflow_flinkcompat.frontends.programs import Note, ProgramScript
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, JobSpec, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -216,3 +216,75 @@ class Side(JobSpec):
         # What was worked out of the script knows of no engine.
         vars(other).update({name: vars(self)[name] for name in ("parsed", "program", "outputs") if name in vars(self)})
         return other
+
+
+LIMIT = 200
+"""Readings of a program beyond which a condition stays open: what depends on it is not read."""
+
+
+@dataclass(frozen=True)
+class ProgramEnvironment:
+    """One of them: how conditions turn out, and both sides as they are read then."""
+
+    decided: Mapping[str, bool]
+    old: Side
+    new: Side
+
+    def __str__(self) -> str:
+        said = [name if holds else f"not {name}" for name, holds in self.decided.items()]
+        return ", ".join([*said[:3], *(["…"] if said[3:] else [])])
+
+
+def environments(old: Side, new: Side) -> list[ProgramEnvironment]:
+    """Every environment that the sides may meet, at most :data:`LIMIT` of them; one where nothing depends on it.
+
+    The deployed job met one of them, and nobody knows which, so both sides are read alike in each. A way in which a
+    program starts no job is no such environment.
+    """
+    found = list(_all(old, new)) if "python" in (old.language, new.language) else []
+    if len(found) < 2:
+        return found or [ProgramEnvironment({}, old, new)]
+    running = [each for each in found if _starts(each.old) and _starts(each.new)]
+    different = {(_reading(each.old), _reading(each.new)): each for each in reversed(running or found)}
+    return list(reversed(different.values()))
+
+
+def _all(old: Side, new: Side) -> Iterator[ProgramEnvironment]:
+    pending: list[dict[str, bool]] = [{}]
+    readings = 0
+    same = _read_alike(old, new)
+    while pending:
+        decided = pending.pop()
+        readings += 1
+        before = _under(old, decided)
+        now = ProgramEnvironment(decided, before, before if same else _under(new, decided))
+        condition = _undecided(now.old) or _undecided(now.new)
+        if not condition or readings + len(pending) >= LIMIT:
+            yield now
+        else:
+            pending += [{**decided, condition: False}, {**decided, condition: True}]
+
+
+def _under(side: Side, decided: Mapping[str, bool]) -> Side:
+    return replace(side, decided=decided) if decided and side.language == "python" else side
+
+
+def _read_alike(old: Side, new: Side) -> bool:
+    """Whether both read the same."""
+    return (old.language, old.digest(), old.source) == (new.language, new.digest(), new.source)
+
+
+def _undecided(side: Side) -> str:
+    script = side.parsed
+    return script.undecided[0] if isinstance(script, ProgramScript) and script.undecided else ""
+
+
+def _starts(side: Side) -> bool:
+    """Whether a job comes of it, or something unread could be one."""
+    return bool(side.program.pipelines or side.program.problems)
+
+
+def _reading(side: Side) -> object:
+    script = side.parsed
+    unread = script.unread if isinstance(script, ProgramScript) else ()
+    return tuple(statement.text for statement in script.statements), unread

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from unicodedata import category
 
-from airflow_flinkcompat.compat import one_sided
+from airflow_flinkcompat.compat import single_script
 from airflow_flinkcompat.compat.report import REFUSALS, Finding, Report
 from airflow_flinkcompat.model import AppliedWaiver, Consequence, JobSpec, Outcome, Waiver, WaiverState
 from airflow_flinkcompat.secrets import mask_secrets
 
-_NO_RESTORE = {*REFUSALS, *(rule.code for rule in one_sided.RULES)}
+_NO_RESTORE = {*REFUSALS, *(rule.code for rule in single_script.RULES)}
 """Rules of findings after which no savepoint is restored, rightly or wrongly."""
 
 
@@ -66,7 +66,7 @@ def may_restore_wrongly(finding: Finding) -> bool:
 
 def is_waivable(finding: Finding) -> bool:
     """Whether there is anything to waive; that a job runs on without a script is no matter of state."""
-    return finding.outcome is not Outcome.COMPATIBLE and finding.rule != one_sided.REMOVED.code
+    return finding.outcome is not Outcome.COMPATIBLE and finding.rule != single_script.REMOVED.code
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ def _is_of_kind(waiver: Waiver, change: ChangeIdentity) -> bool:
     One that was given where nothing is deployed is about the script by itself, and holds there whatever is deployed
     since; what is read by itself cannot tell whether one of a change is over.
     """
-    if waiver.deployed_sha256 == one_sided.NO_SCRIPT:
-        return change.deployed in ("", one_sided.NO_SCRIPT)
+    if waiver.deployed_sha256 == single_script.NO_SCRIPT:
+        return change.deployed in ("", single_script.NO_SCRIPT)
     return bool(change.deployed)
 
 
@@ -220,7 +220,7 @@ def utc_day() -> date:
 
 
 def _side_digest(side: JobSpec | None) -> str:
-    return one_sided.NO_SCRIPT if side is None else _digest(side.part_digests())
+    return single_script.NO_SCRIPT if side is None else _digest(side.part_digests())
 
 
 def _digest(value: object) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
-from airflow_flinkcompat.compat.lint import lint
+from airflow_flinkcompat.compat.single_script import lint
 from tests.planning import local_planner
 
 TABLE = "CREATE TABLE t (id INT, a {}) WITH ('connector' = 'datagen');\n"

@@ -12,8 +12,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.declarations import declared_differences
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, operator_parts
-from airflow_flinkcompat.compat.changes.pairing import Pairing, paired
-from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, Pairing, PipelinePair, paired
 from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
 from airflow_flinkcompat.compat.refusals import Refusal, refusals
 from airflow_flinkcompat.compat.side import Side

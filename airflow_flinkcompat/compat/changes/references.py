@@ -1,4 +1,4 @@
-"""What the resolved expressions of a pipeline refer to, and what unresolved text may refer to."""
+"""References of resolved expressions and of unresolved text, and the options in hints."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall
-from airflow_flinkcompat.plan.operators import (
-    Output,
-    operators,
-    segments,
-    sources,
-)
+from airflow_flinkcompat.plan.operators import Output, operators, segments, sources
 from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn, PassedOutput
 from airflow_flinkcompat.plan.program import Program
 
@@ -85,3 +80,16 @@ def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[
 def may_name(found: frozenset[str], name: str) -> bool:
     """Whether words may name an object: its catalog and database may be left out, so the last part counts."""
     return words(name.replace("`", "").rpartition(".")[2]) <= found
+
+
+_PAIR = re.compile(r"(?P<key>[\w.-]+)='(?P<value>(?:[^']|'')*)'")
+
+
+OPTIONS = "OPTIONS"
+
+
+def hinted(hints: Iterable[tuple[str, str]], name: str) -> Iterator[tuple[str, str]]:
+    """The keys and values in hints of one name."""
+    for hint, text in hints:
+        if hint == name:
+            yield from ((found["key"], found["value"]) for found in _PAIR.finditer(text))

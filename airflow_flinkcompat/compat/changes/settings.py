@@ -1,4 +1,4 @@
-"""Settings as data: how the values of a key compare, and which defaults are known for sure.
+"""Settings as data: how the values of a key compare, known defaults, and the emit settings in force at a query.
 
 A setting left out and the same setting written with its default value are one effective value. What a cluster's own
 file sets is not seen here: whoever relies on it passes it as the side's settings.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_flinkcompat.connectors import flink_options
+from airflow_flinkcompat.plan.program import Pipeline, Program
 
 _DIALECT = "table.sql-dialect"
 _DIALECTS = {"flink": "default"}
@@ -84,3 +85,38 @@ def value(key: str, text: str) -> str:
 def effective(settings: Mapping[str, str], key: str, engine: str) -> str | None:
     """The value in force, spelled as :func:`value` does; None where it is left out and no default is known."""
     return value(key, settings[key]) if key in settings else default(key, engine)
+
+
+PREFIX = "table.exec.emit."
+DELAYS = {EARLY_FIRE: f"{PREFIX}early-fire.delay", LATE_FIRE: f"{PREFIX}late-fire.delay"}
+"""Both fires, each with the setting that is read only where it is enabled."""
+LATENESS = f"{PREFIX}allow-lateness"
+TTL = "table.exec.state.ttl"
+"""What open-source Flink takes for the lateness of a legacy group window where none is given."""
+
+
+def in_force(pipeline: Pipeline) -> dict[str, str]:
+    """The emit settings that take effect at an INSERT: a fire set to false is none, and its delay then says nothing."""
+    found = {key: value(key, text) for key, text in pipeline.settings if key.startswith(PREFIX)}
+    for fire, delay in DELAYS.items():
+        if found.get(fire, "false") == "false":
+            found.pop(fire, None)
+            found.pop(delay, None)
+    return found
+
+
+def fires(pipeline: Pipeline) -> list[str]:
+    """The fires that are enabled at an INSERT."""
+    return [key for key, text in in_force(pipeline).items() if key in DELAYS and text == "true"]
+
+
+def expires(program: Program) -> bool:
+    """Return whether idle state of any INSERT expires."""
+    lives = (effective(dict(each.settings), TTL, "flink") for each in program.pipelines)
+    return any(each not in (None, "0") for each in lives)
+
+
+def repeating(pipeline: Pipeline) -> list[str]:
+    """The settings in force under which a legacy group window of open-source Flink sends a result more than once."""
+    ttl = effective(dict(pipeline.settings), TTL, "flink")
+    return [*in_force(pipeline), *([] if ttl in (None, "0") else [TTL])]

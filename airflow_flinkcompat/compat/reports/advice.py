@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from airflow_flinkcompat.compat import one_sided
+from airflow_flinkcompat.compat import single_script
 from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
@@ -568,4 +568,4 @@ def _removal(report: Report, known: ReportContext) -> Step:
     return Step(words, ("STOP JOB '<job id>' WITH SAVEPOINT;",))
 
 
-_ONE_SIDED = {one_sided.ADDED.code: _first_start, one_sided.REMOVED.code: _removal}
+_ONE_SIDED = {single_script.ADDED.code: _first_start, single_script.REMOVED.code: _removal}

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered, one_sided, restore_verdict
+from airflow_flinkcompat.compat import restore_verdict, single_script
 from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
-from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, NOT_COVERED, Example, Rule, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.model import ENGINES, Outcome
 
-ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *one_sided.RULES, *restore_verdict.RULES)
+ENTRIES: tuple[Rule, ...] = (*ALL, NOT_COVERED, *single_script.RULES, *restore_verdict.RULES)
 """Every code a finding can carry, in the order reports show them."""
 
 BY_CODE = {rule.code: rule for rule in ENTRIES}

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered, rules
+from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.aggregates import Fates
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink import lookups
-from airflow_flinkcompat.compat.precedence import Fired, decided_outcome
+from airflow_flinkcompat.compat.findings import Fired, decided_outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
-from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
+from airflow_flinkcompat.compat.rule import NOT_COVERED, Fate, KeyFate, Level
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import WindowField
@@ -154,7 +154,7 @@ def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
 
 
 def _is_beside_operators(code: str) -> bool:
-    rule = not_covered.RULE if code == not_covered.RULE.code else rules.BY_CODE.get(code)
+    rule = NOT_COVERED if code == NOT_COVERED.code else rules.BY_CODE.get(code)
     return rule is not None and rule.beside_operators
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from airflow_flinkcompat.compat import one_sided
+from airflow_flinkcompat.compat import single_script
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -20,8 +20,8 @@ HEADLINES = {
     Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
 }
 _ONE_SIDED = {
-    one_sided.ADDED.code: "NEW DEPLOYMENT: there is nothing to compare it with",
-    one_sided.REMOVED.code: "DELETED: the script was deleted, but its job still runs",
+    single_script.ADDED.code: "NEW DEPLOYMENT: there is nothing to compare it with",
+    single_script.REMOVED.code: "DELETED: the script was deleted, but its job still runs",
 }
 _FIRST_START = {
     Outcome.UNKNOWN: "NEW DEPLOYMENT: whether {engine} accepts {script} is not known",
@@ -50,7 +50,7 @@ class Section:
 
 def headline(report: Report) -> str:
     """The verdict in a line: its word in capitals, a colon, and what it means."""
-    if report.findings[0].rule == one_sided.ADDED.code and report.outcome in _FIRST_START:
+    if report.findings[0].rule == single_script.ADDED.code and report.outcome in _FIRST_START:
         engine = engine_label(report).removeprefix("open-source ")
         return _FIRST_START[report.outcome].format(engine=engine, script=format_inline(report.new_source))
     line = _ONE_SIDED.get(report.findings[0].rule) or HEADLINES[report.outcome]

@@ -9,6 +9,7 @@ from airflow_flinkcompat.compat.changes.aggregates import Fates, listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import (
+    MINUTE,
     SAFE,
     Example,
     Rule,
@@ -18,8 +19,9 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    selecting,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, selecting, windowed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator

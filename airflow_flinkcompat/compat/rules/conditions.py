@@ -9,8 +9,16 @@ from decimal import Decimal
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import expressions, never_null
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, inferred, measured
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    documented,
+    inferred,
+    measured,
+    windowed,
+)
 from airflow_flinkcompat.compat.rule_builders.part_rules import IGNORE, IGNORED
 from airflow_flinkcompat.compat.rule_builders.projections import on_vvr
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import settings, stateless
 from airflow_flinkcompat.compat.rule import (
+    MINUTE,
     UNCHANGED,
     Example,
     Rule,
@@ -23,8 +24,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
 from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.connectors import TableUse

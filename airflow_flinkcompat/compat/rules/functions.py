@@ -9,6 +9,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import (
+    MINUTE,
     UNCHANGED,
     Example,
     Level,
@@ -19,8 +20,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan import Program, functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, called

@@ -7,9 +7,19 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.changes.format import format_group_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import right
-from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE, grouped_alike
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.rule_builders.examples import grouping, windowed
+from airflow_flinkcompat.compat.engines.flink.table_api import GROUPED_ALIKE, grouped_alike
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    grouping,
+    inferred,
+    measured,
+    windowed,
+)
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import WindowField

@@ -18,8 +18,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, segments

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
-from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.references import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode

@@ -20,8 +20,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    selecting,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import selecting
 from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, gathered_above, keeps_state, refused
 from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going, on_vvr, seen_above
 from airflow_flinkcompat.model import Consequence, Outcome

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import place_of
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions, format_order_by
+from airflow_flinkcompat.compat.changes.naming import place_of
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import Ranking, is_number, rankings, regions_above, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
@@ -19,8 +19,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    ranked,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
 from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
 from airflow_flinkcompat.model import Outcome

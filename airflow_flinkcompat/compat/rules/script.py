@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_setting, format_value
 from airflow_flinkcompat.compat.changes.naming import within
-from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.changes.settings import fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
-from airflow_flinkcompat.compat.engines.flink.emission import fires
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged
-from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Level,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    inferred,
+    measured,
+    windowed,
+)
 from airflow_flinkcompat.compat.rules.functions import aggregates_in
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -84,7 +93,7 @@ SETTINGS_ON_VVR: Mapping[str, Verdict] = {
 }
 TUNED = inferred(Outcome.COMPATIBLE, "it affects neither the plan nor the state")
 NOTES: Mapping[str, str] = {
-    emission.TTL: "; stored values keep their old time to live until they are next updated",
+    settings.TTL: "; stored values keep their old time to live until they are next updated",
     "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
 }
 
@@ -92,7 +101,7 @@ NOTES: Mapping[str, str] = {
 def _find_setting_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("setting"):
         key = difference.key.partition("/")[2]
-        if key.startswith(emission.PREFIX):
+        if key.startswith(settings.PREFIX):
             continue  # judged by what each query makes of it
         on_flink = flink_settings.verdict(key, difference.before, difference.after, change)
         yield RuleMatch(

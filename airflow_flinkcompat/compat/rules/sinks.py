@@ -10,8 +10,7 @@ from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_par
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_of
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
-from airflow_flinkcompat.compat.engines.flink.catalog_tables import another_table
-from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict, sources_append
+from airflow_flinkcompat.compat.engines.flink.sink_swaps import another_table, connector_verdict, sources_append
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
 from airflow_flinkcompat.compat.rule import (
     Example,
@@ -24,8 +23,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches, options_judged
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
 from airflow_flinkcompat.compat.rules.sources import SHOWN, format_difference

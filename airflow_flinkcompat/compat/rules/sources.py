@@ -27,8 +27,8 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
 from airflow_flinkcompat.compat.rules import lookup_joins
 from airflow_flinkcompat.connectors import Known, SourceState, TableUse

@@ -16,7 +16,7 @@ from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.engines.flink import settings
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
 from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured
-from airflow_flinkcompat.compat.engines.flink.table_api_same_form import merged
+from airflow_flinkcompat.compat.engines.flink.table_api import merged
 from airflow_flinkcompat.compat.engines.flink.validation import Fault, Query, brought, faults
 from airflow_flinkcompat.compat.engines.flink.validation import of_declarations as declaration_faults
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT
@@ -31,8 +31,8 @@ from airflow_flinkcompat.compat.rule import (
     TableApiCover,
     Verdict,
     inferred,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import NormalForm, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS

@@ -20,8 +20,9 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    selecting,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import selecting, windowed
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
 from airflow_flinkcompat.model import Basis, Consequence, Outcome

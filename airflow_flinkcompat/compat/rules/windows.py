@@ -6,11 +6,12 @@ from collections.abc import Container, Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_setting, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.settings import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.engines.flink.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, expected, wrong
-from airflow_flinkcompat.compat.engines.flink.single_operator_query import computed_below
+from airflow_flinkcompat.compat.engines.flink.table_api import computed_below
 from airflow_flinkcompat.compat.rule import (
+    MINUTE,
     UNCHANGED,
     Example,
     Level,
@@ -21,8 +22,9 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    reading,
+    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, reading, windowed
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Measure, WindowKind

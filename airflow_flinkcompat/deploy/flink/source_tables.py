@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_flinkcompat.compat.startup_offsets import options_that_count
+from airflow_flinkcompat.compat.changes.table_use import options_that_count
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.flink.tables import TableError, declaration, options_of, scans_of
 from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath

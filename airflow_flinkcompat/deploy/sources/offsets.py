@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.table_use import by_itself, options_that_count
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
-from airflow_flinkcompat.compat.startup_offsets import by_itself, options_that_count
 from airflow_flinkcompat.connectors.startup import BY_OFFSET, ISO, MILLIS
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.sources.choices import Choice, Offset, SourceOffsets, iso

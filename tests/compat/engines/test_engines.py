@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat.changes.settings import KNOWN_DEFAULTS
-from airflow_flinkcompat.compat.engines.registry import BY_NAME
+from airflow_flinkcompat.compat.checker import BY_NAME
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule_builders.part_rules import NOTICED_ABOVE
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE

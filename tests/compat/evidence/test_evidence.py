@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 import airflow_flinkcompat.compat
 from airflow_flinkcompat.compat import Basis, Outcome, Reason, Report, Side, check, evidence
+from airflow_flinkcompat.compat.checker import BY_NAME
 from airflow_flinkcompat.compat.engines.flink.engine import measured_line_adjuster
-from airflow_flinkcompat.compat.engines.registry import BY_NAME
-from airflow_flinkcompat.compat.one_sided import RULES as ONE_SIDED
 from airflow_flinkcompat.compat.pages import example_sides, judged
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import SAFE, Verdict, combined, inferred, measured
+from airflow_flinkcompat.compat.single_script import RULES as ONE_SIDED
 from dev.measure import evidence as made
 from dev.measure.flink_versions import RELEASES, VERSIONS
 from tests import golden

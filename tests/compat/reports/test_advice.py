@@ -9,8 +9,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import Report, ReportContext, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.one_sided import added_report
 from airflow_flinkcompat.compat.reports.advice import possible_answers, steps
+from airflow_flinkcompat.compat.single_script import added_report
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from tests.airflow.operators.fakes import script
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule import windowed
 from airflow_flinkcompat.model import Outcome
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import ENGINES, Basis, Outcome, Reason, check
-from airflow_flinkcompat.compat.not_covered import RULE as NOT_COVERED
 from airflow_flinkcompat.compat.pages import GENERATED, example_sides, judged, pages, write_pages
 from airflow_flinkcompat.compat.reports.catalogue import (
     BY_CODE,
@@ -20,7 +19,7 @@ from airflow_flinkcompat.compat.reports.catalogue import (
     overview,
     select,
 )
-from airflow_flinkcompat.compat.rule import Rule, RuleScope
+from airflow_flinkcompat.compat.rule import NOT_COVERED, Rule, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
 from tests.nightly import mostly_slow
 

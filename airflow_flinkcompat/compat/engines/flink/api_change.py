@@ -10,7 +10,8 @@ from __future__ import annotations
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import QueryApi, QueryForm
 from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, WRONG, right, unmeasured, wrong
-from airflow_flinkcompat.compat.engines.flink.single_operator_query import (
+from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
+from airflow_flinkcompat.compat.engines.flink.table_api import (
     NOT_PRUNED,
     ON_WINDOWS,
     SingleOperatorQuery,
@@ -18,11 +19,11 @@ from airflow_flinkcompat.compat.engines.flink.single_operator_query import (
     by_default,
     by_event_time,
     called,
+    chains_differ,
+    columns_below,
     nothing_else,
     sides,
 )
-from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
-from airflow_flinkcompat.compat.engines.flink.table_api_same_form import chains_differ, columns_below
 from airflow_flinkcompat.compat.rule import Verdict
 from airflow_flinkcompat.model import Consequence
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, OverOperator

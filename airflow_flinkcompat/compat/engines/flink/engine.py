@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdi
 from airflow_flinkcompat.compat.engines.flink.lookups import STRATEGY, is_lookup
 from airflow_flinkcompat.compat.engines.flink.sinks import chains_otherwise, surely_projected
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
-from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
+from airflow_flinkcompat.compat.engines.flink.table_api import GROUPED_ALIKE
 from airflow_flinkcompat.compat.engines.protocol import (
     MOVED,
     AdjusterContext,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, at_parallelism_one, right, unmeasured
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
+from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.plan.catalog import options
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source, appends, segments
+from airflow_flinkcompat.sql import nodes
 
 BETWEEN = (
     "sk-stateless-print-blackhole",
@@ -23,6 +28,8 @@ BETWEEN = (
     "sk-group-jdbc-to-blackhole",
 )
 """From a sink that keeps nothing to another one."""
+
+
 INTO_STATE = (
     "sk-stateless-print-to-kafka",
     "sk-tumble-print-to-kafka-eo",
@@ -31,14 +38,22 @@ INTO_STATE = (
     "sk-stateless-direct-jdbc-to-kafka",
 )
 """From a sink that keeps nothing to one that does, with and without a Calc in front."""
+
+
 INTO_UPSERTS = ("sk-group-print-to-jdbc", "sk-group-direct-print-to-kafka")
+
+
 TAKEN_AWAY = {
     "kafka": ("sk-stateless-kafka-to-print", "sk-stateless-kafka-to-jdbc", "sk-tumble-kafka-to-blackhole"),
     "upsert-kafka": ("sk-group-upsert-to-print", "sk-group-upsert-to-jdbc"),
     "filesystem": ("sk-stateless-direct-filesystem-to-print",),
 }
 """What a sink kept finds no operator any more, refused at submit."""
+
+
 KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
+
+
 _UNCHAINED = replace(
     unmeasured(
         "only at parallelism 1 is the writer of files chained as Kafka's is: parallelism.default is not set to 1 on "
@@ -46,11 +61,17 @@ _UNCHAINED = replace(
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
+
+
 ROW_BEFORE = (
     "a source may change its rows, and the sinks do not both ask, or not ask, for the row before an update: Flink then "
     "keeps the rows of the source once more on one side alone"
 )
+
+
 _ALIKE = ({Known.YES}, {Known.NO})
+
+
 _GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
@@ -136,3 +157,34 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
     if table.primary_key:
         return "" if keyed else "Flink 2.3 asks for ON CONFLICT where the sink's primary key is not that of the results"
     return "" if _sinks_append(pair) else "the sink may not take results that change, without a primary key"
+
+
+_ICEBERG = "iceberg"
+
+
+RECOMMITTED = Verdict(
+    Outcome.INCOMPATIBLE,
+    Basis.INFERRED,
+    "IcebergFilesCommitter, IcebergCommitter (1.10): files that the savepoint holds are committed once more, into the "
+    "table that is written now, whose history does not know their job",
+    consequence=Consequence.SILENTLY_WRONG,
+)
+
+
+def another_table(pair: PipelinePair, change: Change) -> Verdict | None:
+    """What a restore does whose results go into another table of the same Iceberg catalog."""
+    names = [name.split(".") for name in (pair.old.sink, pair.new.sink)]
+    if any(len(parts) != 3 or "`" in "".join(parts) for parts in names) or names[0][0] != names[1][0]:
+        return None
+    old, new = (_catalogs(side).get(names[0][0]) for side in (change.old, change.new))
+    return RECOMMITTED if old is not None and old == new and old.get("type") == _ICEBERG else None
+
+
+def _catalogs(side: Side) -> Mapping[str, Mapping[str, str]]:
+    """The options of every catalog that a script creates."""
+    created = (node for statement in side.parsed.statements for node in statement.nodes[:1])
+    return {
+        node.this.name: dict(options(node.args.get("options")))
+        for node in created
+        if isinstance(node, nodes.CreateNamespace) and node.args["kind"] == "CATALOG"
+    }

@@ -12,8 +12,8 @@ import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
-from airflow_flinkcompat.compat.lint import lint, undescribed_tables
 from airflow_flinkcompat.compat.reports.advice import steps
+from airflow_flinkcompat.compat.single_script import lint, undescribed_tables
 from airflow_flinkcompat.local_flink.jars import fetch
 from tests.planning import local_planner
 

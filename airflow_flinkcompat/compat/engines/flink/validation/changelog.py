@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat import connectors
-from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
@@ -138,7 +138,7 @@ def _of_aggregation(operator: AggregateOperator, pipeline: Pipeline) -> Known:
     if not operator.windowed:
         return Known.YES
     legacy = operator.kind is AggregateKind.GROUP_WINDOW
-    return Known.NOT_KNOWN if legacy and emission.repeating(pipeline) else Known.NO
+    return Known.NOT_KNOWN if legacy and settings.repeating(pipeline) else Known.NO
 
 
 def _of_ranking(operator: RankOperator, pipeline: Pipeline, program: Program) -> Known:

@@ -11,7 +11,6 @@ from enum import StrEnum
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
-from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes, undescribed_source
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
@@ -187,7 +186,7 @@ def materializer(
     if not sink.primary_key or mode == "NONE" or _in_batch(given):
         return Materializer.NONE
     updates = changes(output.segment, pipeline, program)
-    if updates is Known.NO and emission.fires(pipeline):
+    if updates is Known.NO and settings.fires(pipeline):
         updates = Known.NOT_KNOWN
     taken, planned = _mode(sink, updates), Materializer.UPSERT
     if strategy(output) in _AT_WATERMARKS:

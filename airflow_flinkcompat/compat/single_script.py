@@ -1,26 +1,29 @@
-"""What is wrong with one script by itself: what is refused, what is not read, tables and functions nobody declares."""
+"""Reports on a script by itself: lint, a new job, and a job whose script was deleted."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from airflow_flinkcompat.compat.changes.naming import into
 from airflow_flinkcompat.compat.changes.references import calls, expressions
+from airflow_flinkcompat.compat.changes.table_use import startup_positions
 from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
-from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, Verdict, inferred
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.report import Finding, Report, tool_version
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, Verdict, inferred, windowed
 from airflow_flinkcompat.compat.rules import declarations, statements
 from airflow_flinkcompat.compat.rules.functions import is_known
 from airflow_flinkcompat.compat.rules.statements import unresolved
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.model import ENGINES, Outcome, Reason, Span
+from airflow_flinkcompat.model import ENGINES, InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import segments, sources
 from airflow_flinkcompat.plan.program import REFUSALS
+from airflow_flinkcompat.sql import ScriptError
 
 UNDECLARED_FUNCTION = Rule(
     code="undeclared-function",
@@ -174,3 +177,88 @@ def _finding(
         after_span=span,
         remedy=verdict.remedy,
     )
+
+
+ADDED = Rule(
+    code="deployment-added",
+    title="The deployment is new",
+    scope=RuleScope.SCRIPT,
+    verdicts={engine: inferred(Outcome.COMPATIBLE, "there is no state yet") for engine in ENGINES},
+    rationale="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. "
+    "It is read by itself, as flinkcompat lint does.",
+    example=Example("", windowed("customer, SUM(amount)")),
+    find=lambda change: (),
+)
+
+
+REMOVED = Rule(
+    code="deployment-removed",
+    title="The script of a deployment was deleted",
+    scope=RuleScope.SCRIPT,
+    verdicts={engine: inferred(Outcome.INCOMPATIBLE, "no script is left that could resume") for engine in ENGINES},
+    rationale="Deleting a script stops no job: it runs on, without a script, until somebody stops it. Its state "
+    "belongs to no script any more.",
+    example=Example(windowed("customer, SUM(amount)"), ""),
+    find=lambda change: (),
+)
+
+
+RULES = (ADDED, REMOVED, UNDECLARED_FUNCTION)
+
+
+NO_SCRIPT = hashlib.sha256(b"").hexdigest()
+"""The hash of a side that is not there."""
+
+
+def added_report(new: Side, old_source: str) -> Report:
+    """The report on a deployment that is new."""
+    try:
+        shown = tuple(each for each in lint(new) if each.outcome is not Outcome.COMPATIBLE)
+    except RecursionError:
+        raise InputError(f"{new.source}: an expression or query is nested too deeply to be read") from None
+    message = "there is nothing to compare with: the script is read by itself"
+    sides = (NO_SCRIPT, old_source), (new.sha256, new.source)
+    report = _report(ADDED, message, new, *sides, startup_positions(new))
+    outcome = Outcome.worst((report.outcome, *(each.outcome for each in shown)))
+    sinks = tuple((sink, outcome) for sink, _ in report.sinks)
+    return replace(report, outcome=outcome, findings=(*report.findings, *shown), sinks=sinks)
+
+
+def removed_report(old: Side, new_source: str) -> Report:
+    """The report on a deployment whose script was deleted."""
+    message = "the script was deleted, and its job runs on until it is stopped"
+    return _report(REMOVED, message, old, (old.sha256, old.source), (NO_SCRIPT, new_source), ())
+
+
+def _report(
+    rule: Rule,
+    message: str,
+    side: Side,
+    old: tuple[str, str],
+    new: tuple[str, str],
+    sources: tuple[tuple[str, str], ...],
+) -> Report:
+    verdict = rule.verdicts[side.engine]
+    return Report(
+        outcome=verdict.outcome,
+        engine=side.engine,
+        engine_version=side.version,
+        findings=(
+            Finding(rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.source),
+        ),
+        old_sha256=old[0],
+        new_sha256=new[0],
+        old_source=old[1],
+        new_source=new[1],
+        tool_version=tool_version(),
+        sinks=tuple((sink, verdict.outcome) for sink in _sinks(side)),
+        sources=sources,
+    )
+
+
+def _sinks(side: Side) -> tuple[str, ...]:
+    """The sinks of a side, as far as it can be read."""
+    try:
+        return tuple(dict.fromkeys(output.sink for output in side.outputs[0].values()))
+    except (RecursionError, ScriptError):
+        return ()

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat import Side, check
-from airflow_flinkcompat.compat.lint import lint
-from airflow_flinkcompat.compat.one_sided import added_report
+from airflow_flinkcompat.compat.single_script import added_report, lint
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
 from tests.cli.command import QUERY, TABLES, V1
 
