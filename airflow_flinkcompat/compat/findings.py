@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch, combined

@@ -1,18 +1,18 @@
 """The verdict on engine ``flink`` where Flink has planned both scripts: the worst effect of the diff of their jobs.
 
 A finding of a rule over differences that the exec graph shows takes the effect of the diff. Rules decide over what no
-graph shows (``changes/shown.py``), and where the diff has no answer.
+graph shows (:class:`Shown`), and where the diff has no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
-from airflow_flinkcompat.compat.changes.shown import Shown, where_shown
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
@@ -29,7 +29,72 @@ from airflow_flinkcompat.model import Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output
 
+
+class Shown(StrEnum):
+    """Where a difference shows that may matter to stored state, on engine ``flink``."""
+
+    PLAN = "in a compiled plan"
+    ONE_JOB = "in a compiled plan, where each script makes one job"
+    SCHEMA = "in the operators that Flink would submit, where the table's own connector planned them"
+    DECLARED = "in those operators, where the table is the sink of an INSERT that comes or goes with it"
+    OPTIONS = "in those operators, where the table is a sink that keeps nothing"
+    SETTING = "in those operators, where each has a counterpart"
+    OPTIMIZER = "in those operators, where each has a counterpart and no connector has a stand-in"
+    NOWHERE = "in no graph"
+
+
+_OF_TABLES: Mapping[str, Shown] = {
+    **dict.fromkeys(("columns", "types", "computed", "metadata", "watermark", "primary key", "order"), Shown.SCHEMA),
+    "declared": Shown.DECLARED,
+    "options": Shown.OPTIONS,
+}
+
+
+_OF_SETTINGS: Mapping[str, Shown] = dict.fromkeys(
+    (
+        "pipeline.max-parallelism",
+        "table.column-expansion-strategy",
+        "table.exec.async-state.enabled",
+        "table.exec.sink.require-on-conflict",
+        "table.exec.sink.upsert-materialize",
+        "table.plan.force-recompile",
+    ),
+    Shown.SETTING,
+)
+"""Settings that decide about operators alone: with the same operators they change nothing."""
+
+
+_OF_SETTINGS_BY_PREFIX = {"table.exec.async-lookup.": Shown.SETTING, "table.optimizer.": Shown.OPTIMIZER}
+
+
+_OF_QUERIES: Mapping[str, Shown] = {
+    **dict.fromkeys(("engine", "opaque", "unread"), Shown.NOWHERE),
+    **dict.fromkeys(("source", "sink"), Shown.NOWHERE),  # a table of another name
+    **dict.fromkeys(("inserts", "insert order", "pairing", "sharing", "statement set"), Shown.ONE_JOB),
+}
+"""Parts of queries and of the script; every other one shows in a plan."""
+
+
+def where_shown(key: str) -> Shown:
+    """Where a difference shows."""
+    place, _, name = key.partition("/")
+    part = key.rpartition("/")[2]
+    match place:
+        case "view":
+            return Shown.PLAN
+        case "table":
+            return _OF_TABLES.get(part, Shown.NOWHERE)
+        case "setting":
+            by_prefix = (shown for prefix, shown in _OF_SETTINGS_BY_PREFIX.items() if name.startswith(prefix))
+            return _OF_SETTINGS.get(name) or next(by_prefix, Shown.NOWHERE)
+        case "function" | "statement":  # code, and what lasts outside of the session
+            return Shown.NOWHERE
+    return _OF_QUERIES.get(part, Shown.PLAN)
+
+
 _SOURCE = "compiled plans of these and other restores"
+
+
 _WORDS = {
     RestoreEffect.REFUSED_AT_SUBMIT: "other operators lead to it",
     RestoreEffect.REFUSED_AT_RESTORE: "its state is laid out otherwise",
@@ -38,8 +103,13 @@ _WORDS = {
     RestoreEffect.UNKNOWN: "whether that matters to state is unknown",
     RestoreEffect.EMPTY: "whether that matters to state is unknown",
 }
+
+
 _RESPELLED = "its expressions are compiled otherwise, and may be two spellings of one"
+
+
 _NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows what becomes of state under another spelling")
+
 
 DIFFERS = Rule(
     code="plan-differs",
@@ -55,6 +125,8 @@ DIFFERS = Rule(
     find=lambda change: (),
     not_applicable=("vvr",),
 )
+
+
 EQUAL = Rule(
     code="plan-equal",
     title="Flink plans the same state",
@@ -71,8 +143,14 @@ EQUAL = Rule(
     find=lambda change: (),
     not_applicable=("vvr",),
 )
+
+
 RULES = (DIFFERS, EQUAL)
+
+
 UPGRADE = "engine-version-changed"
+
+
 _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
 
 

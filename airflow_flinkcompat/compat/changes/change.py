@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_flinkcompat.compat.changes.declarations import declared_differences
-from airflow_flinkcompat.compat.changes.diff_fields import Difference, operator_parts
+from airflow_flinkcompat.compat.changes.differences import Difference, declared_differences, operator_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, Pairing, PipelinePair, paired
 from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
 from airflow_flinkcompat.compat.refusals import Refusal, refusals

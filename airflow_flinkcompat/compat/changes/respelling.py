@@ -21,7 +21,7 @@ from airflow_flinkcompat.compat.changes.boundary_rows import (
     equal_contributions,
     equal_values,
 )
-from airflow_flinkcompat.compat.changes.diff_fields import operator_parts, output_parts
+from airflow_flinkcompat.compat.changes.differences import operator_parts, output_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import never_null
 from airflow_flinkcompat.lazy import cached_property

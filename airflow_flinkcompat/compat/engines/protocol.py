@@ -86,13 +86,14 @@ def unknown_value_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) 
     shown = f"{finding.before} {finding.after}"
     if finding.outcome is not Outcome.INCOMPATIBLE or not any(name in shown for name in inputs):
         return finding
+    unless = "unless both are the same: only the environment knows; give the values with --var"
+    return _unknown(finding, Reason.NOT_READ, unless)
+
+
+def _unknown(finding: Finding, reason: Reason, why: str) -> Finding:
+    message = f"{finding.message}, {why}"
     return replace(
-        finding,
-        outcome=Outcome.UNKNOWN,
-        reason=Reason.NOT_READ,
-        basis=Basis.INFERRED,
-        consequence=None,
-        message=f"{finding.message}, unless both are the same: only the environment knows; give the values with --var",
+        finding, outcome=Outcome.UNKNOWN, reason=reason, basis=Basis.INFERRED, consequence=None, message=message
     )
 
 
@@ -105,11 +106,4 @@ def undeclared_table_adjuster(finding: Finding, rule: Rule, case: AdjusterContex
         f"{', '.join(sorted(tables))} is declared on one side only, or its declaration on the other was not read; "
         "pass it with --catalog"
     )
-    return replace(
-        finding,
-        outcome=Outcome.UNKNOWN,
-        reason=Reason.UNDECLARED,
-        basis=Basis.INFERRED,
-        consequence=None,
-        message=f"{finding.message}, as far as it can be told: {why}",
-    )
+    return _unknown(finding, Reason.UNDECLARED, f"as far as it can be told: {why}")

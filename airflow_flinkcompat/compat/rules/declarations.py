@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import LITERAL_ROWS, Difference, table_parts
+from airflow_flinkcompat.compat.changes.differences import LITERAL_ROWS, Difference, table_parts
 from airflow_flinkcompat.compat.changes.format import format_value, shortened
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window_definition
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, right, unmeasured, wrong

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
+from airflow_flinkcompat.compat.changes.differences import Difference, table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_of
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless

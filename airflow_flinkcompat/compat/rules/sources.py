@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.references import stateless_expressions

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import operator_parts, output_parts, table_parts
+from airflow_flinkcompat.compat.changes.differences import operator_parts, output_parts, table_parts
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import (

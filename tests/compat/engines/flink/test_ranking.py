@@ -9,7 +9,7 @@ from dataclasses import fields
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.changes.diff_fields import operator_parts
+from airflow_flinkcompat.compat.changes.differences import operator_parts
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import RankKind, RankOperator, operators
