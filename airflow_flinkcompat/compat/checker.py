@@ -292,7 +292,7 @@ def _without_refusals(report: Report) -> Report:
     """The report without refusals that follow from the deployed script, where Flink takes what is really stored."""
     refused = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
     findings = tuple(
-        replace(each, overruled_by=each.overruled_by or not_covered.RULE.code) if each.consequence in refused else each
+        replace(each, overruled_by=each.overruled_by or NOT_COVERED.code) if each.consequence in refused else each
         for each in report.findings
     )
     outcome = _roll_up(findings)
