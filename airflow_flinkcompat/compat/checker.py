@@ -56,6 +56,7 @@ NO_INSERT = (
     "holds SELECTs without an INSERT, as a notebook or a session of the SQL client does: each is a job that ends with "
     "its session and leaves no savepoint to resume from; name the script of the deployed job"
 )
+IN_BATCH = "runs in batch mode, in which a job takes no savepoint and resumes from none: each run begins anew"
 TOO_DEEP = Finding(
     rule=statements.STATEMENT_NOT_READ.code,
     title=statements.STATEMENT_NOT_READ.title,
@@ -391,8 +392,10 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
 
 
 def _session(change: Change, outcome: Outcome) -> tuple[str, ...]:
-    """A warning that an unknown change is one of queries that no deployed job runs."""
+    """Warn of a job that takes no savepoint, and of an unknown change of queries that no deployed job runs."""
     queries = [pipeline for program in change.programs for pipeline in program.pipelines]
+    if queries and all(dict(each.settings).get("execution.runtime-mode", "").upper() == "BATCH" for each in queries):
+        return (f"{change.new.source}: {IN_BATCH}",)
     if outcome is not Outcome.UNKNOWN or not queries or any(each.sink.name for each in queries):
         return ()
     return (f"{change.new.source}: {NO_INSERT}",)

@@ -57,6 +57,7 @@ _OF_SETTINGS: Mapping[str, Shown] = dict.fromkeys(
         "table.exec.async-state.enabled",
         "table.exec.sink.require-on-conflict",
         "table.exec.sink.upsert-materialize",
+        "table.exec.uid.generation",
         "table.plan.force-recompile",
     ),
     Shown.SETTING,

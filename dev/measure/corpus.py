@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Finding, InputError, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.checker import NO_INSERT
+from airflow_flinkcompat.compat.checker import IN_BATCH, NO_INSERT
 from airflow_flinkcompat.compat.deployable import bad_input
 from airflow_flinkcompat.compat.rules.statements import STATEMENT_NOT_READ as NOT_READ
 from airflow_flinkcompat.local_flink import jars
@@ -55,9 +55,9 @@ _JARS = (
     "flink-sql-orc",
 )
 """The connectors and formats that a user of these scripts names; the catalogue speaks for the rest."""
-NO_QUERY, TEMPLATE, SELECTS = "no query", "template", "bare SELECTs"
+NO_QUERY, TEMPLATE, SELECTS, BATCHES = "no query", "template", "bare SELECTs", "batch jobs"
 REFUSED_NEW, REFUSED_OLD = "refused new", "refused old"
-ANSWERS = (*(each.value for each in Outcome), REFUSED_NEW, REFUSED_OLD, TEMPLATE, SELECTS)
+ANSWERS = (*(each.value for each in Outcome), REFUSED_NEW, REFUSED_OLD, TEMPLATE, SELECTS, BATCHES)
 """Every answer but that a side holds no statement or no query, so that there is nothing to judge."""
 
 
@@ -151,6 +151,8 @@ def _answer(report: Report, old: Side, new: Side) -> str:
         return REFUSED_OLD
     if any(NO_INSERT in each for each in report.warnings):
         return SELECTS
+    if any(IN_BATCH in each for each in report.warnings):
+        return BATCHES
     return report.outcome.value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
-from airflow_flinkcompat.compat.checker import NO_INSERT
+from airflow_flinkcompat.compat.checker import IN_BATCH, NO_INSERT
 
 TOTALS = "INSERT INTO totals SELECT customer, SUM(amount) FROM orders GROUP BY customer;\n"
 OTHER = "INSERT INTO others SELECT region, MAX(amount) FROM payments GROUP BY region;\n"
@@ -185,3 +185,9 @@ def test_selects_without_an_insert_are_no_deployed_job() -> None:
     assert any(NO_INSERT in each for each in judged(old, new).warnings)
     assert not any(NO_INSERT in each for each in judged(old, old).warnings)
     assert not any(NO_INSERT in each for each in judged(old + TOTALS, new + TOTALS).warnings)
+
+
+def test_a_batch_job_has_no_savepoint_to_resume_from() -> None:
+    batch = "SET 'execution.runtime-mode' = 'batch';\n"
+    assert any(IN_BATCH in each for each in judged(batch + TOTALS, batch + TOTALS.replace("amount", "price")).warnings)
+    assert not any(IN_BATCH in each for each in judged(TOTALS, batch + TOTALS).warnings)

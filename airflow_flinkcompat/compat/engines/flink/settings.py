@@ -21,6 +21,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIR
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors import SourceState
+from airflow_flinkcompat.connectors.flink_options import setting
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -343,10 +344,16 @@ BATCHED_ON = _all_of(_switched(MINI_BATCH, "true"), _positive)
 BATCH_SIZES = ("ps-group-minibatch-size", "ps-tumble-minibatch-size")
 BATCH_TIMES = ("ps-tumble-minibatch-latency", "settings-mini-batch-latency")
 BATCHED = "how many rows or for how long an operator gathers; what it gathered is worked off before every savepoint"
+_NOT_STORED = ("settings-restart-strategy", "settings-checkpointing", "settings-unaligned")
 HARMLESS = inferred(
+    Outcome.COMPATIBLE, "takes part in neither the plan nor what is stored, as these do not", ids=_NOT_STORED
+)
+_OF_THE_JOB = "execution."
+"""What only classes of Flink declare; a key that none does is left from the SQL client's former file of settings."""
+NO_OPTION = inferred(
     Outcome.COMPATIBLE,
-    "takes part in neither the plan nor what is stored, as these do not",
-    ids=("settings-restart-strategy", "settings-checkpointing", "settings-unaligned"),
+    "no class of these lines of Flink declares the key, which is then read by nothing",
+    ids=_NOT_STORED,
 )
 TABLE: Mapping[str, Rows] = {
     "execution.runtime-mode": (
@@ -505,6 +512,8 @@ def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdi
     before, after = (settings.effective({} if text is None else {key: text}, key, "flink") for text in (old, new))
     changed = Changed(before, after, change)
     found = next((answer for condition, answer in TABLE.get(key, ()) if condition(changed)), None)
+    if found is None and key.startswith(_OF_THE_JOB) and not any(setting(key, line) for line in change.versions):
+        return NO_OPTION
     return HARMLESS if found is None and key.startswith(INFERRED) else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat import ENGINES, Side
+from airflow_flinkcompat.compat import ENGINES, Outcome, Side, check
 from airflow_flinkcompat.compat.changes import settings as data
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.settings import TABLE
@@ -68,3 +68,9 @@ def test_every_row_of_the_table_has_a_source() -> None:
     for key, rows in TABLE.items():
         assert rows, key
         assert all(verdict.grounds for _, verdict in rows), key
+
+
+def test_a_key_of_no_class_of_flink_is_read_by_nothing() -> None:
+    """The SQL client's former file of settings had it."""
+    old, new = (Side(QUERY, {"execution.parallelism": each}, engine="flink", engine_version="2.3") for each in "12")
+    assert check(old, new).outcome is Outcome.COMPATIBLE

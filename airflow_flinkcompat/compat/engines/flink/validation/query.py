@@ -32,6 +32,8 @@ from airflow_flinkcompat.plan.nodes import Join, Scan
 from airflow_flinkcompat.plan.operators import Output
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
+_HINTS_ALLOWED = "table.dynamic-table-options.enabled"
+
 
 @dataclass(frozen=True)
 class Query:
@@ -117,6 +119,9 @@ def _faults(query: Query) -> Iterator[Fault]:
     nodes = sink.nodes
     scans = [node for node in nodes if isinstance(node, Scan) and not (node.hints and _other_options(node.hints))]
     declared = frozenset(each.name.upper() for each in query.program.functions)
+    hinted = len(scans) < sum(isinstance(node, Scan) for node in nodes) or _other_options(sink.hints)
+    if hinted and dict(query.pipeline.settings).get(_HINTS_ALLOWED, "true").lower() == "false":
+        yield Fault("hint", f"an OPTIONS hint is not allowed where '{_HINTS_ALLOWED}' is false; leave one of them out")
     for table in dict.fromkeys([scan.table for scan in scans]):
         yield from faults_of_table(table, declared, query.line, sink=False)
     yield from call_faults(sink.input, declared)
