@@ -1,7 +1,6 @@
 """Share of refused or silently wrong changes whose state a migration keeps.
 
-``python -m dev.measure migratable-share`` prints the table of ``docs/state-migration-reference.md``, from the compiled plans of
-the restores on 2.3.
+It prints the table of ``docs/state-migration-reference.md`` from the compiled plans of the restores on 2.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A rule takes one edit: added to a copy of the package, it is found, judges its example and has a page."""
+"""A rule that ``dev.new_rule`` writes is found, judges its example and its cases, and has a page."""
 
 from __future__ import annotations
 
@@ -10,36 +10,10 @@ from pathlib import Path
 import pytest
 
 import airflow_flinkcompat
+from dev.new_rule import write_rule
+from tests.fixture_cases import parse_cases
 
 PACKAGE = Path(airflow_flinkcompat.__file__).parent
-RULE = """\
-from collections.abc import Iterable
-
-from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
-from airflow_flinkcompat.compat.rule import windowed
-from airflow_flinkcompat.model import Outcome
-
-
-def find(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.parts("setting"):
-        if difference.key == "setting/made.up":
-            yield RuleMatch("the made-up setting changed", (difference.key,), str(difference.before), "")
-
-
-MADE_UP = Rule(
-    code="made-up",
-    title="A made-up setting changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={"vvr": inferred(Outcome.PARTIAL, "made up"), "flink": inferred(Outcome.INCOMPATIBLE, "made up")},
-    rationale="It shows that a rule takes one edit.",
-    example=Example(
-        windowed("customer, SUM(amount)"), "SET 'made.up' = 'true';\\n" + windowed("customer, SUM(amount)")
-    ),
-    find=find,
-)
-RULES = (MADE_UP,)
-"""
 SEEN = """\
 import sys
 from pathlib import Path
@@ -54,9 +28,11 @@ print("made-up.md" in pages.write_pages(Path(sys.argv[1])))
 
 @pytest.mark.slow
 def test_a_rule_takes_one_edit(tmp_path: Path) -> None:
-    copy = tmp_path / PACKAGE.name
-    shutil.copytree(PACKAGE, copy)
-    (copy / "compat" / "rules" / "made_up.py").write_text(RULE, encoding="utf-8")
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name)
+    (tmp_path / "tests" / "fixtures" / "vvr" / "settings").mkdir(parents=True)
+    _, cases = write_rule("made-up", tmp_path)
+    for case in parse_cases(cases.read_text(encoding="utf-8"), cases.name):
+        assert case.fires == ("made-up",)
     done = subprocess.run(
         [
             sys.executable,
@@ -76,6 +52,15 @@ def test_a_rule_takes_one_edit(tmp_path: Path) -> None:
         "True",
     ], done.stderr
     page = (tmp_path / "pages" / "made-up.md").read_text(encoding="utf-8")
-    assert "# A made-up setting changed" in page
-    assert "SET 'made.up' = 'true';" in page
+    assert "# Made up" in page
+    assert "SET 'made-up' = 'true';" in page
     assert "made-up.md" in (tmp_path / "pages" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("code", "message"), [("window-changed", "exists"), ("Made Up", "is no code of a rule")])
+def test_a_code_that_cannot_be_is_refused(code: str, message: str, tmp_path: Path) -> None:
+    rules = tmp_path / PACKAGE.name / "compat" / "rules"
+    rules.mkdir(parents=True)
+    (rules / "window_changed.py").touch()
+    with pytest.raises(ValueError, match=message):
+        write_rule(code, tmp_path)
