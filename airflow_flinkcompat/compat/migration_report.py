@@ -121,6 +121,11 @@ class MigrationReport:
         )
 
     @property
+    def only_carries(self) -> bool:
+        """Return whether every state is carried as it is, so that a rewritten savepoint equals the old one."""
+        return all(each.keep is StateAction.CARRIED for each in self.operators)
+
+    @property
     def headline(self) -> str:
         """How much is kept, in a sentence that begins with its word in capitals."""
         kept_beside = any(

@@ -8,8 +8,15 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from airflow_flinkcompat.compat.migration_report import COMPUTED_RULES, SEEN_RULES, SETTING_RULE, MigrationReport
+from airflow_flinkcompat.compat.migration_report import (
+    COMPUTED_RULES,
+    CONDITION_RULE,
+    SEEN_RULES,
+    SETTING_RULE,
+    MigrationReport,
+)
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.model import (
     PROGRAM_SUFFIXES,
     AppliedWaiver,
@@ -322,6 +329,20 @@ class Report:
         return min(left, self.outcome, key=lambda each: each.rank)
 
     @property
+    def migration_is_wrong(self) -> bool:
+        """Whether a rewritten savepoint holds just the state that runs with wrong rows."""
+        # State of rows by another condition is carried on request alone.
+        unasked = (each for each in self.deciding if each.rule != CONDITION_RULE)
+        wrong = any(each.consequence is Consequence.SILENTLY_WRONG for each in unasked)
+        return wrong and self.migration is not None and self.migration.only_carries
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a rewritten savepoint keeps state that the job can resume from."""
+        kept = MigrationExtent.NONE if self.migration is None else self.migration.kept
+        return kept is not MigrationExtent.NONE and not self.migration_is_wrong
+
+    @property
     def unseen(self) -> tuple[Finding, ...]:
         """What a migration does not see, whatever decides over it: state may go on under another function, say."""
         computed = COMPUTED_RULES if self.migration is not None and self.migration.computes_all else frozenset()
@@ -329,7 +350,7 @@ class Report:
             each
             for each in self.findings
             if each.outcome is not Outcome.COMPATIBLE
-            and each.rule not in SEEN_RULES | computed
+            and (self.migration_is_wrong or each.rule not in SEEN_RULES | computed)
             # What Flink itself refuses of a setting shows in identities and layouts.
             and not (each.rule == SETTING_RULE and each.consequence in _REFUSED_BY_FLINK)
         )

@@ -9,7 +9,9 @@ import pytest
 from airflow_flinkcompat import check
 from airflow_flinkcompat.compat import Outcome, Report, render_markdown, render_text
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, planner_decides
-from airflow_flinkcompat.model import Policy
+from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
+from airflow_flinkcompat.model import Consequence, Policy
 from tests.cli.command import OF_OUTCOME, TABLES, V1
 
 
@@ -47,6 +49,20 @@ def test_state_that_may_be_kept_is_given_up_only_where_the_policy_says_so_of_it(
         assert not planner_decides(report, explicit, migrates=migrates)
     assert not planner_decides(report, Policy(), migrates=False), "a person is asked in any case"
     assert planner_decides(report, Policy(), migrates=True), "the state may be migrated unasked"
+
+
+@pytest.mark.parametrize("action", [StateAction.CARRIED, StateAction.REWRITTEN])
+def test_a_savepoint_that_stays_as_it_is_makes_no_wrong_rows_right(action: StateAction) -> None:
+    found = check(V1, OF_OUTCOME["incompatible"], "flink")
+    (wrong,) = found.deciding
+    wrong = replace(wrong, rule="source-table-changed", consequence=Consequence.SILENTLY_WRONG)
+    kept = MigrationReport(MigrationExtent.WHOLE, (MigratedOperator("group-aggregate", action, ""),))
+    report = replace(found, findings=(wrong,), migration=kept)
+    carries = action is StateAction.CARRIED
+    assert report.migration_is_wrong == carries
+    assert report.unseen == ((wrong,) if carries else ())
+    assert branch_of(report, Policy(), migrates=True) == ("approve" if carries else "migrate")
+    assert ("flinkcompat migrate" in render_text(report, verbose=False)) is not carries
 
 
 KEYED = """\

@@ -55,6 +55,16 @@ def test_an_operator_without_state_may_go() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "uncertain"),
+    [("org.apache.flink.connector.file.table.stream.StreamingFileWriter", False), ("com.example.Operator", True)],
+)
+def test_the_file_sink_of_flink_keeps_no_columns(kind: str, uncertain: bool) -> None:
+    started = operator("a", "may", kind=kind, basis="class")
+    del started["states"]
+    assert predicted(script(started), script(started)).is_uncertain is uncertain
+
+
+@pytest.mark.parametrize(
     ("before", "after", "refuses"), [(-1, 128, False), (-1, 4, True), (4, 4, False), (4, -1, False)]
 )
 def test_the_maximum_parallelism_of_state_is_fixed(before: int, after: int, refuses: bool) -> None:

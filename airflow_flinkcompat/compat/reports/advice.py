@@ -181,7 +181,7 @@ def _if_resumed(report: Report) -> str:
 
 def _if_migrated(report: Report) -> str:
     """Nothing where a migration keeps nothing."""
-    if report.migration is None or report.migration.kept is MigrationExtent.NONE:
+    if report.migration is None or not report.keeps_state:
         return ""
     operators = report.migration.operators
     empty = [each.operator for each in operators if each.effect is RestoreEffect.EMPTY]
@@ -297,7 +297,7 @@ def _keeping(report: Report, known: ReportContext) -> Iterator[Step]:
     """Steps by which an incompatible change may keep state; none if Flink's planner keeps nothing."""
     if report.migration_is_unknown:
         yield _ask_what_is_kept(report, known)
-    elif report.migration is not None and report.migration.kept is not MigrationExtent.NONE:
+    elif report.migration is not None and report.keeps_state:
         yield _migrate_in_airflow(report) if known.migrates else _migrate(report)
     elif any(_moved_sources(report)):
         yield _ask_what_is_kept(report, known)

@@ -32,7 +32,6 @@ from airflow_flinkcompat.compat.reports.sections import (
     why,
 )
 from airflow_flinkcompat.compat.waivers import waiver_lines
-from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
@@ -116,7 +115,7 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
         blocks.append(
             lines + [line for end in ends[1:] for line in _wrapped(format_inline(end), width, "  - ", "    ")]
         )
-    if report.migration is not None and (verbose or report.migration.kept is not MigrationExtent.NONE):
+    if report.migration is not None and (verbose or report.keeps_state):
         told = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
         blocks.append([report.migration.headline, *told])
     if len(report.sinks) > 1:
