@@ -261,10 +261,10 @@ class RestoreVerdict:
         verdict = EQUAL.verdicts["flink"]
         if not (self._shows(finding) and proven and len(versions) == 1 and versions <= set(verdict.versions)):
             return finding
-        alone = f"{finding.outcome.value} by the rules alone; the compiled plans are equal"
+        alone = f"the compiled plans are equal; by the rules alone it would be {finding.outcome.value}"
         return replace(
             finding, outcome=Outcome.COMPATIBLE, reason=None, remedy=None, consequence=None,
-            message=f"{finding.message} ({alone})", basis=verdict.basis, source=verdict.grounds,
+            message=f"{alone}: {finding.message}", basis=verdict.basis, source=verdict.grounds,
             evidence=verdict.evidence,
         )  # fmt: skip
 
