@@ -478,7 +478,7 @@ def _backfill(report: Report, known: ReportContext) -> Step:
     given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
     lead = "Then backfill what that does not cover"
     if known.backfill is False:
-        lead = "No backfill follows the restart here: backfill what it does not cover by hand"
+        lead = "No backfill follows here. Backfill by hand what that does not cover"
     return Step(
         f"{lead}, with the same {given} as this check.",
         (

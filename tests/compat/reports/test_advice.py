@@ -58,7 +58,7 @@ def test_a_backfill_is_advised_as_it_is_there_and_not_where_it_is_refused() -> N
     assert "flinkcompat backfill orders.sql" in told(INCOMPATIBLE)
     assert "the backfill of this deployment recomputes" in told(INCOMPATIBLE, KNOWN)
     by_hand = told(INCOMPATIBLE, ReportContext(backfill=False))
-    assert "No backfill follows the restart here" in by_hand
+    assert "No backfill follows here" in by_hand
     assert "flinkcompat backfill orders.sql" in by_hand
     for backfill in (True, False, None):
         refused = told(
