@@ -123,7 +123,7 @@ class MigrationReport:
     @property
     def only_carries(self) -> bool:
         """Return whether every state is carried as it is, so that a rewritten savepoint equals the old one."""
-        return all(each.keep is StateAction.CARRIED for each in self.operators)
+        return all(each.effect is RestoreEffect.RIGHT for each in self.operators)
 
     @property
     def headline(self) -> str:

@@ -10,7 +10,8 @@ from airflow_flinkcompat import check
 from airflow_flinkcompat.compat import Outcome, Report, render_markdown, render_text
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, planner_decides
 from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
-from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import Consequence, Policy
 from tests.cli.command import OF_OUTCOME, TABLES, V1
 
@@ -51,14 +52,14 @@ def test_state_that_may_be_kept_is_given_up_only_where_the_policy_says_so_of_it(
     assert planner_decides(report, Policy(), migrates=True), "the state may be migrated unasked"
 
 
-@pytest.mark.parametrize("action", [StateAction.CARRIED, StateAction.REWRITTEN])
-def test_a_savepoint_that_stays_as_it_is_makes_no_wrong_rows_right(action: StateAction) -> None:
+@pytest.mark.parametrize("action", [RestoreEffect.RIGHT, RestoreEffect.REWRITTEN])
+def test_a_savepoint_that_stays_as_it_is_makes_no_wrong_rows_right(action: RestoreEffect) -> None:
     found = check(V1, OF_OUTCOME["incompatible"], "flink")
     (wrong,) = found.deciding
     wrong = replace(wrong, rule="source-table-changed", consequence=Consequence.SILENTLY_WRONG)
     kept = MigrationReport(MigrationExtent.WHOLE, (MigratedOperator("group-aggregate", action, ""),))
     report = replace(found, findings=(wrong,), migration=kept)
-    carries = action is StateAction.CARRIED
+    carries = action is RestoreEffect.RIGHT
     assert report.migration_is_wrong == carries
     assert report.unseen == ((wrong,) if carries else ())
     assert branch_of(report, Policy(), migrates=True) == ("approve" if carries else "migrate")
