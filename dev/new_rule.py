@@ -34,7 +34,7 @@ def _find(change: Change) -> Iterable[RuleMatch]:
     title="{title}",
     scope=RuleScope.SCRIPT,
     verdicts={{
-        "vvr": inferred(Outcome.PARTIAL, "name the row of the vendor's document"),
+        "vvr": inferred(Outcome.INCOMPATIBLE, "name the row of the vendor's document"),
         "flink": inferred(Outcome.INCOMPATIBLE, "name the ids of restores"),
     }},
     rationale="State why, in one or two sentences.",
@@ -50,7 +50,7 @@ CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('connector' = 'kafka'
 CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');
 {cases}"""
 CASE = """--- case: the setting {case}
--- outcome: unknown
+-- outcome: incompatible
 -- flink: incompatible
 -- fires: {code}
 --- old

@@ -47,7 +47,7 @@ def test_a_rule_takes_one_edit(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout.splitlines() == [
-        "vvr [('made-up', 'partial')]",
+        "vvr [('made-up', 'incompatible')]",
         "flink [('made-up', 'incompatible')]",
         "True",
     ], done.stderr
