@@ -1,4 +1,4 @@
-"""What a change does to stored state: sides, pairing, rules, reports and policy.
+"""The effect of a change on stored state: sides, pairing, rules, reports and policy.
 
 Names load on first use: a policy or an outcome needs neither the rules nor the SQL parser.
 """

@@ -1,4 +1,4 @@
-"""Which branch a gate takes on a report: asked by the task that branches, and by whoever wants to know beforehand."""
+"""The branch that a gate takes for a report, for branching tasks and for previews."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _NOT_KNOWN = "not known"
 
 
 def is_unchanged(report: Report) -> bool:
-    """Whether nothing that matters to a running job changed."""
+    """True if nothing changed that matters to a running job."""
     return bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
 
 
 def kept_by_migration(report: Report) -> str | None:
-    """How much of the state a migration keeps.
+    """Share of the state that a migration keeps.
 
-    What a migration does not see is for a person to judge, so that nothing is whole then.
+    Parts that a migration cannot see are left to a person, so it is never whole then.
     """
     if report.migration is None:
         return None
@@ -35,11 +35,10 @@ def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
 
 
 def _with_waivers(report: Report, policy: Policy, branch: str) -> str:
-    """The branch of a report of which findings may be waived.
+    """The branch of a report with waivable findings.
 
-    That metrics start from zero is all there is to a partial change: where it is waived, what is left decides. Whether
-    state fits that is in doubt, or that does not fit, no waiver makes any better: it lifts a rejection, and a person
-    decides with it before their eyes.
+    A partial change only starts metrics from zero: if that is waived, the rest decides. A waiver does not make state
+    fit. It lifts a rejection, and a person decides with the waiver in view.
     """
     if report.gate_outcome is report.outcome:
         return branch
@@ -64,13 +63,13 @@ def _for_empty_sinks(report: Report, policy: Policy, branch: str) -> str:
 
 
 def planner_decides(report: Report, policy: Policy, *, migrates: bool) -> bool:
-    """Return whether the branch depends on how much state a migration keeps, which only Flink's planner can tell."""
+    """True if the branch depends on the state that a migration keeps, which only Flink's planner knows."""
     branches = {_of_incompatible(policy, kept, migrates=migrates) for kept in ("whole", "partial", "none")}
     return report.migration_is_unknown and len(branches) > 1
 
 
 def _of_incompatible(policy: Policy, kept: str, *, migrates: bool) -> str:
-    """The branch of an incompatible change; state that may be kept is given up only where the policy says so of it."""
+    """The branch of an incompatible change; keepable state is discarded only if the policy states it."""
     branch = str(policy.branch_for(Outcome.INCOMPATIBLE, kept if migrates else None))
     if branch != "restart" or kept == "none":
         return branch

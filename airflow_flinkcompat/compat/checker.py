@@ -67,13 +67,13 @@ TOO_DEEP = Finding(
 
 
 WithHistory = Callable[[Migration, Side, Side], Migration]
-"""What a migration to a new side would keep with history, given what it would keep without."""
+"""Adds history to the migration of a side."""
 
 BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 
 
 _Target = tuple[RuleScope, Any, set[type], set[str]]
-"""What a rule examines, with its scope, the classes of its operators, and the parts that differ."""
+"""Objects of a rule, with its scope, the classes of its operators, and the differing parts."""
 
 
 def check(
@@ -87,7 +87,7 @@ def check(
     history: WithHistory | None = None,
     prediction: Prediction | None = None,
 ) -> Report:
-    """What the change from ``old`` to ``new`` does to stored state.
+    """Judge the effect of the change from ``old`` to ``new`` on stored state.
 
     Args:
         old: The deployed side; a string is the SQL of one without settings.
@@ -125,7 +125,7 @@ def _change(old: Side, new: Side) -> Change:
 def _explained(
     change: Change, plans: Plans, accepted: Collection[Accept], prediction: Prediction | None
 ) -> ComparedPlans:
-    """The change with its plans. Raises InputError: they tell nothing of its engine, or of a program."""
+    """The change with its plans. Raises InputError if they belong to another engine, or to a program."""
     if not ENGINE_FACTS[change.engine].compiles_plans:
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
     if any(side.language != "sql" for side in (change.old, change.new)):
@@ -213,7 +213,7 @@ def _with_migration(
     accepted: Collection[Accept],
     history: WithHistory | None,
 ) -> Report:
-    """The report with what a rewritten savepoint would keep, where Flink takes the script but not its savepoint."""
+    """The report with the state that a rewritten savepoint would keep, if Flink refuses only the savepoint."""
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
         return report
     told = (script_migration(change, accepted),) if explained is None else explained.migrations
@@ -240,7 +240,7 @@ def check_planned(
 ) -> Report:
     """Judge a change by the diff of the jobs that Flink plans.
 
-    Rules decide over what no job shows, and where the planner cannot tell.
+    Rules decide about differences outside of the jobs, and if the planner has no answer.
     """
     change = _change(old, new)
     judged = partial(_check, change, with_other_engine, accepted=accepted, history=history)
@@ -290,7 +290,7 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, com
 
 
 def _without_refusals(report: Report) -> Report:
-    """The report without refusals that follow from the deployed script, where Flink takes what is really stored."""
+    """The report without refusals derived from the deployed script, if Flink accepts the stored state."""
     refused = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
     findings = tuple(
         replace(each, overruled_by=each.overruled_by or NOT_COVERED.code) if each.consequence in refused else each
@@ -317,7 +317,7 @@ def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
 
 
 def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> Iterator[str]:
-    """Why options of tables without a jar leave a doubt, where neither a restore nor a document speaks of them."""
+    """Doubts about options of tables without a jar, if no restore or document covers them."""
     stubs = {name.rpartition(".")[2] for name in prediction.stubs}
     judged = {key for each in report.findings if each.evidence or each.basis is Basis.DOCUMENT for key in each.claims}
     for each in change.script_differences:
@@ -329,7 +329,7 @@ def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> It
 
 
 def check_engines(old: Side, new: Side) -> Reports:
-    """What the change does to stored state on every engine, each of the version that is judged by default.
+    """Judge the change for every engine, each in its default version.
 
     Args:
         old: The deployed side; its own engine does not matter.
@@ -350,7 +350,7 @@ def check_engines(old: Side, new: Side) -> Reports:
 
 
 def _other(change: Change) -> Outcome:
-    """What another engine says of a change."""
+    """Outcome of a change on another engine."""
     try:
         return _roll_up(_apply_precedence(_evaluate(change, None)))
     except RecursionError:
@@ -383,7 +383,7 @@ def _evaluate(change: Change, voice: RestoreVerdict | None) -> list[tuple[Level,
 
 
 def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
-    """What both sides leave to their environment: nobody compared it."""
+    """Inputs that both sides take from their environment, which nobody compared."""
     found = dict.fromkeys(name for program in programs for name in program.inputs)
     if not found:
         return ()
@@ -392,7 +392,7 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
 
 
 def _session(change: Change, outcome: Outcome) -> tuple[str, ...]:
-    """Warn of a job that takes no savepoint, and of an unknown change of queries that no deployed job runs."""
+    """Warn of a job without savepoints, and of an unknown change of queries that no deployed job runs."""
     queries = [pipeline for program in change.programs for pipeline in program.pipelines]
     if queries and all(dict(each.settings).get("execution.runtime-mode", "").upper() == "BATCH" for each in queries):
         return (f"{change.new.source}: {IN_BATCH}",)
@@ -423,7 +423,7 @@ def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
 
 
 def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
-    """What every rule says of its pairs, then the differences that none of them claimed."""
+    """Findings of every rule about its pairs, then the unclaimed differences."""
     claimed: set[str] = set()
     for rule, target in asked_rules(change):
         if not (matches := tuple(rule.find(target))):
@@ -438,7 +438,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
 
 
 def _certain(change: Change) -> set[tuple[str, str | None]]:
-    """What is incompatible with the tables declared on both sides that one side alone declares, by rule and sink."""
+    """Rules and sinks that are incompatible even with one-sided tables declared on both sides."""
     alike = change.declared_alike if change.declared_on_one_side else None
     again = () if alike is None else _evaluate(alike, None)
     return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}
@@ -473,7 +473,7 @@ def asked_rules(change: Change) -> list[tuple[Rule, Any]]:
 
 @cache
 def _rules_by_part(engine: str) -> Mapping[tuple[RuleScope, str], Sequence[tuple[int, Rule]]]:
-    """The rules of an engine, numbered in their order, by scope and a part of theirs; "" where none has to differ."""
+    """The rules of an engine, numbered in order, by scope and part; "" for rules without a part."""
     found: dict[tuple[RuleScope, str], list[tuple[int, Rule]]] = {}
     for number, rule in enumerate(rules.ALL):
         if rule.level is not Level.UNCHANGED and engine not in rule.not_applicable:
@@ -558,7 +558,7 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
 
 
 def _apply_precedence(fired: Fired) -> list[Finding]:
-    """Marks what another finding decides over: in a sink's pipeline the highest level, within it the worst."""
+    """Mark overruled findings: in a sink's pipeline the highest level decides, within it the worst."""
     return _across([finding for group, deciders in decision_groups(fired) for finding in _marked(group, deciders)])
 
 
@@ -579,7 +579,7 @@ def _marked(group: Fired, deciders: Fired) -> list[Finding]:
 
 
 def _worded(finding: Finding, deciders: Fired) -> str:
-    """The rule that names in words of SQL the same end that a finding of the diff names in words of a plan."""
+    """The rule with SQL words for the same effect that a finding of the diff describes in plan words."""
     if finding.rule != DIFFERS.code:
         return ""
     ends = ((each.rule, each.outcome, each.consequence) for _, each in deciders if each.rule != DIFFERS.code)

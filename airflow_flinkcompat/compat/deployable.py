@@ -1,4 +1,4 @@
-"""Why a proposed side cannot be deployed, whoever approves it: it is mended first, and no person is asked."""
+"""Reasons why a proposed side cannot be deployed, whoever approves it; no person is asked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REMEDIES = {
 
 
 class ObstacleKind(StrEnum):
-    """What an obstacle is about; ``VARIABLE``: a placeholder of another tool in place of a secret."""
+    """Subject of an obstacle; ``VARIABLE``: a placeholder of another tool in place of a secret."""
 
     SYNTAX = "syntax"
     SETTING = "setting"
@@ -46,7 +46,7 @@ class ObstacleKind(StrEnum):
 
 
 UNREADABLE = (ObstacleKind.SYNTAX, ObstacleKind.SETTING)
-"""Obstacles of a script that Flink refuses as it stands."""
+"""Obstacles of a script that Flink refuses as written."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,11 @@ class Obstacle:
 
 
 def obstacles(side: Side) -> tuple[Obstacle, ...]:
-    """Everything that keeps a side from being deployed.
+    """Obstacles to deploying a side.
 
-    That is errors of syntax, settings whose values Flink refuses, literal secrets, and placeholders that a deployment
-    cannot fill in.
-
-    A statement that this grammar merely does not know is no obstacle: Flink may read it. Nor is one of a script in
-    another dialect than Flink's own.
+    These are syntax errors, settings with values that Flink refuses, literal secrets, and placeholders that a
+    deployment cannot fill in. A statement that only this grammar does not know is no obstacle: Flink may read it. Nor
+    is one of a script in another dialect than Flink's own.
     """
     return (*_errors_of_syntax(side), *_settings(side), *_secrets(side), *_placeholders(side))
 
@@ -169,14 +167,14 @@ def exposed_secrets(side: Side) -> Iterator[Secret]:
 
 
 def _is_filled(variables: tuple[str, ...], side: Side) -> bool:
-    """Whether somebody fills in what stands in place of a secret."""
+    """True if somebody fills in the placeholder of a secret."""
     if variables and side.filled_elsewhere:
         return True
     return ENGINE_FACTS[side.engine].fills_variables and are_of_namespace(variables)
 
 
 def nobody_fills_in(variables: tuple[str, ...]) -> str:
-    """What is to be said of a value that is to be taken from variables of another tool."""
+    """Message about a value from variables of another tool."""
     if len(variables) == 1:
         return f"asks for {variables[0]}, a placeholder that nothing here fills in"
     return f"asks for {' and '.join(variables)}, placeholders that nothing here fills in" if variables else ""

@@ -64,7 +64,7 @@ def one_for_each_table(matches: Iterable[RuleMatch], rule: Rule, change: Change)
 
 
 def _table_of(match: RuleMatch) -> str:
-    """The table of which a match claims columns, and nothing else."""
+    """The table whose columns alone a match claims."""
     claims = [claim.removeprefix("table/").rpartition("/") for claim in match.claims if claim.startswith("table/")]
     names = {name for name, _, part in claims if part in COLUMN_PARTS}
     whole = len(claims) == len(match.claims) and all(part in COLUMN_PARTS for _, _, part in claims)
@@ -92,7 +92,7 @@ def _together(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Chan
 
 
 def _changed_columns(old: Table, new: Table) -> tuple[str, str, str]:
-    """What became of the columns, in words, and those that differ as they are declared on both sides."""
+    """Changes of the columns in words, and the differing ones as declared on both sides."""
     ours, theirs = ({column.name: str(column.type) for column in side.columns} for side in (old, new))
     computed = [dict(side.computed) for side in (old, new)]
     gone = [name for name in ours if name not in theirs]
@@ -143,13 +143,13 @@ def one_for_each_column(findings: Sequence[Finding], change: Change) -> list[Fin
 
 
 def _weight(finding: Finding) -> tuple[bool, int, bool, bool]:
-    """What is said of the query goes before what is said of its tables."""
+    """Order of findings: the query before its tables."""
     of_query = not any(key.startswith("table/") for key in finding.claims)
     return not finding.overruled_by, finding.outcome.rank, bool(finding.operator), of_query
 
 
 def _with(worst: Finding, others: Sequence[Finding], differences: Mapping[str, Difference]) -> Finding:
-    """A finding that speaks of others too, with what they rest on where they say the same."""
+    """A finding merged with others, and their evidence if they agree."""
     keys = [key for each in others for key in each.claims]
     tables = dict.fromkeys(f"table {key.split('/')[1]}" for key in keys if key.startswith("table/"))
     more = any(len(differences[key].after) > len(differences[key].before) for key in keys)
@@ -164,7 +164,7 @@ def _with(worst: Finding, others: Sequence[Finding], differences: Mapping[str, D
 
 
 def _of_one_column(pair: PipelinePair, differences: Mapping[str, Difference]) -> frozenset[str]:
-    """The keys of the differences that one column makes, which the query reads and hands on to its sink."""
+    """Keys of the differences of one column that the query reads and passes to its sink."""
     in_query = chain(pair.differences, *(each.differences for each in pair.operators))
     query = {d.key: each for d in in_query if d.part in _OF_QUERIES and (each := _single(d)) is not None}
     read = {name for each in query.values() for name in _columns_of(each)}
@@ -178,7 +178,7 @@ def _of_one_column(pair: PipelinePair, differences: Mapping[str, Difference]) ->
 
 
 def _single(difference: Difference) -> Any:
-    """What alone was added or taken away, nothing else having moved; None where more or other things changed."""
+    """The one added or removed value if nothing else moved; else None."""
     before, after = difference.before, difference.after
     mappings = isinstance(before, Mapping) and isinstance(after, Mapping)
     if mappings and any(before[key] != after[key] for key in before.keys() & after.keys()):

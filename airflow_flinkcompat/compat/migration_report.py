@@ -1,4 +1,4 @@
-"""What a rewritten savepoint keeps, as a report says it."""
+"""The state that a rewritten savepoint keeps, for a report."""
 
 from __future__ import annotations
 
@@ -37,16 +37,15 @@ SEEN_RULES = frozenset(
         "unread-metric-changed", "view-rewritten", "window-changed", "window-key-reordered",
     }
 )  # fmt: skip
-"""Rules about what a migration sees by itself, in plans or declarations. It knows nothing of functions, settings and
-whatever nobody read."""
+"""Rules about changes that a migration sees in plans or declarations, unlike functions, settings and unread parts."""
 MIGRATED_LINES = ("1.20", "2.3")
 """The lines of Flink on which state was migrated (``dev/measure/results/migrations``)."""
 SETTING_RULE = "setting-changed"
-"""The rule about a setting: mini-batch and the like show in plans, a switch of how values are converted does not."""
+"""The rule about a setting: mini-batch and the like show in plans, value conversions do not."""
 CONDITION_RULE = "filter-below-state"
-"""The rule about a condition on the rows of an aggregation, of which a migration sees whether it was accepted."""
+"""The rule about a condition on an aggregation's rows, whose acceptance a migration knows."""
 COMPUTED_RULES = frozenset({CONDITION_RULE, "rank-partition-changed", "rank-partition-reordered"})
-"""Rules about which rows an operator stores: plans show that, so it is seen where all state is kept or computed."""
+"""Rules about stored rows: plans show them, so they are covered if all state is kept or computed."""
 _MORE = ("computed", "null_columns", "null_outputs")
 """Lists of an operator that are absent from JSON where they are empty."""
 _DEFAULT = "`default_catalog`.`default_database`."
@@ -54,7 +53,7 @@ _DEFAULT = "`default_catalog`.`default_database`."
 
 @dataclass(frozen=True)
 class MigratedOperator:
-    """What a migration does with the state of one operator.
+    """A migration's effect on the state of one operator.
 
     Attributes:
         operator: A source or sink with its table, any other operator in the words of Flink's plans.
@@ -80,14 +79,14 @@ class MigratedOperator:
 
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
-        """What the line of a migration says."""
+        """Convert a migration's line."""
         told = (_kept(line), line.new_fields, line.dropped_fields, line.computed, line.null_columns, line.null_outputs)
         metrics = (tuple(map(mask_secrets, found)) for found in told)
         return cls(mask_secrets(_name(line)), line.effect, mask_secrets(line.reason), *metrics)
 
     @property
     def state(self) -> str:
-        """What becomes of the state, with its reason where there is more to say."""
+        """The fate of the state, with its reason if there is more to add."""
         reason = "" if self.reason in UNREMARKABLE else self.reason
         told = "; ".join(filter(None, (reason, self.null)))
         return f"{self.effect}: {told}" if told else self.effect
@@ -103,14 +102,14 @@ class MigratedOperator:
 
 @dataclass(frozen=True)
 class MigrationReport:
-    """What a rewritten savepoint keeps of a job's state: how much, and a line for each operator."""
+    """The job state that a rewritten savepoint keeps: how much, and a line for each operator."""
 
     kept: MigrationExtent
     operators: tuple[MigratedOperator, ...]
 
     @classmethod
     def of(cls, migration: Migration) -> MigrationReport:
-        """What a migration keeps."""
+        """Convert a migration."""
         return cls(migration.kept, tuple(map(MigratedOperator.of, migration.operators)))
 
     @property
@@ -127,7 +126,7 @@ class MigrationReport:
 
     @property
     def headline(self) -> str:
-        """How much is kept, in a sentence that begins with its word in capitals."""
+        """A sentence about the kept share, which begins with a word in capitals."""
         kept_beside = any(
             each.effect in (RestoreEffect.REWRITTEN, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
             for each in self.operators
@@ -135,7 +134,7 @@ class MigrationReport:
         return _REFUSED if self.kept is MigrationExtent.NONE and kept_beside else _HEADLINES[self.kept]
 
     def lines(self) -> Iterator[str]:
-        """What is kept, in words."""
+        """Lines about kept state."""
         for each in self.operators:
             yield f"  {each.operator}: {each.state}"
             told = (

@@ -1,4 +1,4 @@
-"""The catalogue as Markdown pages, one a rule, each with what the check really says of the rule's own example."""
+"""The catalogue as Markdown pages, one per rule, each with the check's real output for its example."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _page(rule: Rule) -> str:
 
 
 def _seen(rule: Rule, engine: str) -> str:
-    """What the rule says of its own example, and what decides where it is something else."""
+    """Output of the rule for its own example, and the deciding rule if it is another one."""
     report = judged(rule.code, engine)
     own = [finding for finding in report.findings if finding.rule == rule.code]
     if not own:

@@ -1,4 +1,4 @@
-"""Two scripts with the compiled plans of both: the diff of their jobs, and the state that a migration keeps."""
+"""Two scripts with their compiled plans: the diff of their jobs, and the state that a migration keeps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class UnknownPlan(InputError):
 
 @dataclass(frozen=True)
 class SourceOverrides:
-    """What is asked for of sources, by the names of their tables.
+    """Overrides for sources, by the names of their tables.
 
     Attributes:
         restarted: Those that are to begin anew.
@@ -61,7 +61,7 @@ class SourceOverrides:
 def migrations(
     old: Side, new: Side, plans: Plans, asked: SourceOverrides | None = None, accepted: Collection[Accept] = ()
 ) -> tuple[Migration, ...]:
-    """What of the state of each job a rewritten savepoint could keep."""
+    """State of each job that a rewritten savepoint could keep."""
     return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
 
 
@@ -85,7 +85,7 @@ def _positions(state: ExecGraph) -> list[StateSpec]:
 
 
 def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
-    """Raises InputError: something is asked of a table that is no source of that side."""
+    """Raise InputError for a table that is no source of that side."""
     known = sorted({last_part(name) for name in sources})
     if unknown := sorted(set(wanted) - set(known)):
         raise InputError(
@@ -103,7 +103,7 @@ _STAYS = (
     OptionEffect.DECODING,
     OptionEffect.IGNORED,
 )
-"""What an option of a source may do so that stored positions are still its own."""
+"""Effects of a source option that leave stored positions valid."""
 
 
 def _changed(before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> list[str]:
@@ -112,7 +112,7 @@ def _changed(before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]
 
 
 def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
-    """Whether a source reads the same place with another value of an option."""
+    """True if a source reads the same place with another value of an option."""
     fact = option(after.option("connector"), TableUse.SOURCE, key) if key != "connector" else None
     if fact is None:
         return False
@@ -167,7 +167,7 @@ class ComparedPlans:
 
     @cached_property
     def restore(self) -> Restore:
-        """The effects of a restore by the compiled plans; facets are right that restores on this line show to be right.
+        """Effects of a restore by the compiled plans; facets are right if restores on this line show it.
 
         Raises :class:`UnknownPlan`.
         """
@@ -182,7 +182,7 @@ class ComparedPlans:
 
     @property
     def _waiting(self) -> frozenset[str]:
-        """Lookups of which nobody knows whether they are asynchronous, by the plans' names of their tables."""
+        """Lookups that may be asynchronous, by the plans' names of their tables."""
         lookups = () if self.prediction is None else self.prediction.lookups
         return frozenset(".".join(f"`{part}`" for part in name.split(".")) for name in lookups)
 
@@ -192,7 +192,7 @@ class ComparedPlans:
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
-        """What of the state of each job that both sides have a rewritten savepoint could keep.
+        """State of each common job that a rewritten savepoint could keep.
 
         Raises :class:`UnknownPlan`.
         """
@@ -213,7 +213,7 @@ class ComparedPlans:
         return tuple(migration(old, new, declared, self.accepted) for old, new in self.jobs)
 
     def _renamed(self) -> Mapping[str, str]:
-        """By the new identifier of each source that got another name its old one."""
+        """Old identifiers of renamed sources, by the new one."""
         old, new = (sources_of(side) for side in self.plans)
         _require(self.asked.renamed.values(), old)
         _require(self.asked.renamed, new)
@@ -223,7 +223,7 @@ class ComparedPlans:
         }
 
     def _moved(self, stored: str, read: str) -> str:
-        """Why positions that were stored of one table may not be those of another, "" where they are."""
+        """Reason why stored positions may belong to another table, "" if they do not."""
         before, after = last_part(stored), last_part(read)
         names = before, after
         old, new = (
@@ -257,7 +257,7 @@ class ComparedPlans:
 
     @cached_property
     def _column_identities(self) -> Mapping[str, ColumnIdentity]:
-        """What makes a column of each source the same one on both sides, by the plans' names of the sources."""
+        """Column identities of each source across both sides, by the plans' names of the sources."""
         told: dict[str, set[ColumnIdentity]] = {}
         for program in self.change.programs:
             for table in program.tables:
@@ -269,7 +269,7 @@ class ComparedPlans:
 
     @property
     def _stored_otherwise(self) -> Mapping[str, str]:
-        """Operators of which more is stored than plans tell, or by each line of Flink in its own way."""
+        """Operators that store more than plans show, or store it differently by Flink line."""
         found: dict[str, str] = {}
         pipelines = (each for program in self.change.programs for each in program.pipelines)
         if any(map(settings.in_force, pipelines)):
@@ -318,5 +318,5 @@ def last_part(name: str) -> str:
 
 
 def _keep_nothing(connectors: Set[str | None]) -> bool:
-    """Whether each of these connectors writes with one operator that keeps nothing; a plan tells what precedes it."""
+    """True if each connector writes with one stateless operator; a plan shows the operators before it."""
     return all((found := sink(each)).state is SinkState.NONE and found.operators == 1 for each in connectors)

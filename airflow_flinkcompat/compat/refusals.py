@@ -1,7 +1,7 @@
-"""What Flink refuses of a program of the Table API, read and unread, and what it takes without a word.
+"""Faults of a Table API program that Flink refuses, and questionable ones that it accepts.
 
-What a call by itself shows was found where the program was read; here is what takes the columns of tables: whether a
-time is a time attribute, and which clock it is. FLIP-11's rules V2 and V3 as PyFlink 2.3.0 has them.
+Faults of a single call are found where the program is read. Here are those that need the columns of tables: whether a
+time is a time attribute, and its clock. FLIP-11's rules V2 and V3 as PyFlink 2.3.0 has them.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _WATERMARK = (
 _WITHOUT_OLD_STYLE = frozenset({"2.3"})
 """Lines of Flink that were seen to refuse tables declared by ``connector.type``."""
 _OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
-"""Values of ``connector.type`` with which they were; what Flink brings for files of the old style may still work."""
+"""Old-style values of ``connector.type``; Flink's support for old-style files may still work."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What Flink refuses, what to write instead, and what it says in short; and where.
+    """A refusal by Flink with its remedy, short form and place.
 
     ``of_name``: a name that is taken, or that no table has, which no engine can read otherwise. ``of_session``: a name
-    that a session of its own lacks, and that VVR's catalog may hold. ``certain`` is False where Flink may take it.
+    that a fresh session lacks, and that VVR's catalog may hold. ``certain`` is False if Flink may accept it.
     """
 
     message: str
@@ -102,7 +102,7 @@ def of_old_style(side: Side) -> Iterator[Refusal]:
 
 
 def _in_memory(table: Table) -> bool:
-    """Whether Flink's own catalog holds the table: another one may make of its options what it likes."""
+    """True if Flink's own catalog holds the table: another one may interpret its options freely."""
     return table.path[0] in ("", "default_catalog")
 
 
@@ -112,7 +112,7 @@ def _without_offset(window: Window) -> Window:
 
 
 def notes(program: Program) -> tuple[str, ...]:
-    """What Flink takes without a word although it may not mean what it seems to say, a line each with its place."""
+    """Constructs that Flink accepts although they may not mean what they seem to, a line each with its place."""
     found = [f"{note.span}: {note.text}" for note in program.notes]
     for pipeline in program.pipelines:
         for node in pipeline.sink.nodes if pipeline.steps else ():
@@ -240,7 +240,7 @@ def _over(node: Over, order: Expression, batch: bool) -> Iterator[str]:
 
 
 def _uses(node: GroupWindowAggregate, windows: Sequence[WindowUse]) -> list[WindowUse]:
-    """Where the program makes a window like this one."""
+    """Places of such a window in the program."""
     window = node.window
     lengths = tuple(length for length in (window.slide, window.size, window.gap) if length is not None)
     key = (_CALLS.get(window.kind, ""), _name(node, node.time), lengths)
@@ -248,7 +248,7 @@ def _uses(node: GroupWindowAggregate, windows: Sequence[WindowUse]) -> list[Wind
 
 
 def _place(uses: Sequence[WindowUse], pipeline: Pipeline) -> Span | None:
-    """Where the window is made, if that is one place; else where its query is."""
+    """The window's place if there is only one; else that of its query."""
     return uses[0].span if len({use.span for use in uses}) == 1 else pipeline.span
 
 
@@ -268,7 +268,7 @@ def _type(node: Node, time: Expression) -> str:
 
 
 def _known(node: Node, time: Expression) -> bool:
-    """Whether the column is of a declared table: of any other it is not known what it is."""
+    """True if the column belongs to a declared table."""
     column = _column(node, time)
     return column is not None and column.type.name != "UNKNOWN"
 

@@ -34,11 +34,9 @@ from airflow_flinkcompat.secrets import mask_secrets
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
 CATALOGUE = "7"
-"""Version of the rule catalogue: raised with every release in which a rule came or went or a verdict changed, so that
-two reports of one version say the same of the same change.
-"""
+"""Version of the rule catalogue, raised with every release that changes a rule or a verdict."""
 READ = "read from the script"
-"""The ground of a report where Flink's planner was asked in vain."""
+"""The ground of a report if Flink's planner was asked and gave no answer."""
 PLANNED = "planned by Flink"
 """The beginning of the ground of a report that the jobs decide which Flink planned."""
 UNDECIDED = f"{READ}, undecided by Flink"
@@ -61,13 +59,12 @@ def tool_version() -> str:
 class Finding:
     """One rule that fired.
 
-    ``overruled_by`` is the code of the rule that decides instead, "" where this finding counts. ``before`` and
-    ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``,
-    ``evidence`` the ids of the restores alone.
-    ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
-    ``remedy`` is an option that settles an unknown or keeps the rest of the state, ``remedy_tables`` are the tables to
-    name with it. ``waiver`` is what somebody said of it beside the script.
-    ``claims`` are the keys of the differences that it speaks of; a report that was written and read again holds none.
+    ``overruled_by`` is the code of the deciding rule, "" if this finding counts. ``before`` and ``after`` are the
+    clauses on both sides. ``source`` names the document row or measurement of ``basis``, ``evidence`` the ids of the
+    restores alone. ``sink`` None: the script as a whole; ``operator`` is the path of its operator, "" without one.
+    ``remedy`` is an option that settles an unknown or keeps the rest of the state, ``remedy_tables`` are the tables for
+    it. ``waiver`` is its waiver next to the script. ``claims`` are the keys of its differences; a report that was
+    written and read again has none.
     """
 
     rule: str
@@ -94,12 +91,12 @@ class Finding:
 
     @property
     def is_waived(self) -> bool:
-        """Whether a gate lets it pass."""
+        """True if a gate ignores it."""
         return self.waiver is not None and self.waiver.state is WaiverState.HOLDS
 
     @property
     def subject(self) -> str:
-        """What it is about: the path of an operator, a sink, or ``script``; secrets masked."""
+        """Its subject: the path of an operator, a sink, or ``script``; secrets masked."""
         return " ".join(mask_secrets(self.operator or self.sink or "script").split())
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,13 +186,12 @@ class OperatorSide:
 
 @dataclass(frozen=True)
 class OperatorReport:
-    """What becomes of the state of one stateful operator.
+    """The fate of one stateful operator's state.
 
-    ``before`` or ``after`` is None where the operator comes or goes. ``outcome`` is this operator's own: another one
-    of the job may fare worse. ``keys`` and ``metrics`` are all of both sides with what happens to each, ``rows`` says
-    which rows are stored as they come (Top-N, joins). ``parts`` are the other parts that differ: name, before, after.
-    ``consequence`` says how open-source Flink would end if it were started from the savepoint all the same,
-    ``resumed`` which stored value would be read as which.
+    ``before`` or ``after`` is None if the operator is new or removed. ``outcome`` is this operator's own: another one
+    of the job may be worse. ``keys`` and ``metrics`` are those of both sides with their fates, ``rows`` are stored rows
+    (Top-N, joins). ``parts`` are the other differing parts: name, before, after. ``consequence`` is the end of a start
+    from the savepoint on open-source Flink, ``resumed`` the stored values that would be misread.
     """
 
     path: str
@@ -218,7 +214,7 @@ class OperatorReport:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the operator itself is the same, and only something around it is in doubt."""
+        """True if the operator itself is unchanged, and only its surroundings are in doubt."""
         fates = [fate for _, fate in (*self.metrics, *self.rows)]
         return bool(fates) and all(fate is Fate.SAME for fate in fates)
 
@@ -268,15 +264,15 @@ _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTO
 class Report:
     """The verdict on a change with every finding, worst first among those that count.
 
-    ``other`` is what the other engine would say, (engine, outcome), where that was asked for. ``sinks`` holds an
-    outcome for every sink of either side, of which ``outcome`` is the worst; ``operators`` every stateful operator.
-    Both are empty in reports of earlier versions, and where the sides could not be paired. ``sources`` are the tables
-    the proposed script reads, as far as it declares them, with where each begins when it is given no state.
-    ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
-    ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which has none of the former rows.
-    ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``read_outcome`` is the outcome by the
-    rules alone, where the planner's answer changes it. ``doubt`` is why Flink's planner, though asked, gave no answer.
-    ``environments``: in how many ways a program was judged, of which this is the worst; no part of the JSON.
+    ``other`` is the other engine's verdict, (engine, outcome), if requested. ``sinks`` holds an outcome for every sink
+    of either side, of which ``outcome`` is the worst; ``operators`` every stateful operator. Both are empty in reports
+    of earlier versions, and if the sides could not be paired. ``sources`` are the declared tables that the proposed
+    script reads, with their start without state. ``migration`` is the state that a rewritten savepoint would keep, if
+    compiled plans show it. ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which lacks the
+    former rows. ``ground`` names who read the scripts, "" if Flink's planner was not asked; ``read_outcome`` is the
+    outcome by the rules alone, if the planner's answer changes it. ``doubt`` is the reason if Flink's planner was asked
+    and gave no answer. ``environments``: the number of ways in which a program was judged, of which this is the worst;
+    no part of the JSON.
     """
 
     outcome: Outcome
@@ -322,7 +318,7 @@ class Report:
 
     @property
     def gate_outcome(self) -> Outcome:
-        """What a gate goes by: the outcome without the findings that are waived, and never worse than it."""
+        """Outcome for a gate: without waived findings, and never worse than the verdict."""
         if not self.waived:
             return self.outcome
         left = Outcome.worst(finding.outcome for finding in self.deciding if not finding.is_waived)
@@ -330,7 +326,7 @@ class Report:
 
     @property
     def migration_is_wrong(self) -> bool:
-        """Whether a rewritten savepoint holds just the state that runs with wrong rows."""
+        """True if a rewritten savepoint holds exactly the state that results in wrong rows."""
         # State of rows by another condition is carried on request alone.
         unasked = (each for each in self.deciding if each.rule != CONDITION_RULE)
         wrong = any(each.consequence is Consequence.SILENTLY_WRONG for each in unasked)
@@ -338,13 +334,13 @@ class Report:
 
     @property
     def keeps_state(self) -> bool:
-        """Whether a rewritten savepoint keeps state that the job can resume from."""
+        """True if a rewritten savepoint keeps state from which the job can resume."""
         kept = MigrationExtent.NONE if self.migration is None else self.migration.kept
         return kept is not MigrationExtent.NONE and not self.migration_is_wrong
 
     @property
     def unseen(self) -> tuple[Finding, ...]:
-        """What a migration does not see, whatever decides over it: state may go on under another function, say."""
+        """Findings that a migration cannot see: state may continue under another function, for example."""
         computed = COMPUTED_RULES if self.migration is not None and self.migration.computes_all else frozenset()
         return tuple(
             each
@@ -357,14 +353,14 @@ class Report:
 
     @property
     def is_refused(self) -> bool:
-        """Whether Flink takes the proposed script or program in no way at all, with state or without."""
+        """True if Flink refuses the proposed script or program with or without state."""
         # A statement that is not read decides against a change only where Flink's parser refuses it.
         unread = any(each.rule == _NOT_READ and each.outcome is Outcome.INCOMPATIBLE for each in self.deciding)
         return unread or any(finding.rule in REFUSALS for finding in self.deciding)
 
     @property
     def migration_is_unknown(self) -> bool:
-        """Return whether a rewritten savepoint may keep state, and Flink's planner has not said how much."""
+        """True if a rewritten savepoint may keep state, and Flink's planner has not been asked how much."""
         planned = ENGINE_FACTS[self.engine].compiles_plans and not self.new_source.endswith(PROGRAM_SUFFIXES)
         judged = self.outcome is Outcome.INCOMPATIBLE and not self.is_refused
         removed = any(finding.rule == _REMOVED for finding in self.findings)
@@ -441,7 +437,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The verdicts of several engines on one change, where nobody said which one runs the job.
+    """The verdicts of several engines on one change, if no engine was named.
 
     ``each`` holds a report per engine, worst first; it is never empty.
     """

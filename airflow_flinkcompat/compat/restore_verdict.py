@@ -1,7 +1,7 @@
-"""The verdict on engine ``flink`` where Flink has planned both scripts: the worst effect of the diff of their jobs.
+"""The verdict on engine ``flink`` if Flink has planned both scripts: the worst effect of the jobs' diff.
 
-A finding of a rule over differences that the exec graph shows takes the effect of the diff. Rules decide over what no
-graph shows (:class:`Shown`), and where the diff has no answer.
+A rule's finding over differences that the exec graph shows takes the effect of the diff. Rules decide over parts that
+no graph shows (:class:`Shown`), and if the diff has no answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from airflow_flinkcompat.plan.operators import Output
 
 
 class Shown(StrEnum):
-    """Where a difference shows that may matter to stored state, on engine ``flink``."""
+    """Visibility of a difference that may matter to stored state, on engine ``flink``."""
 
     PLAN = "in a compiled plan"
     ONE_JOB = "in a compiled plan, where each script makes one job"
@@ -77,7 +77,7 @@ _OF_QUERIES: Mapping[str, Shown] = {
 
 
 def where_shown(key: str) -> Shown:
-    """Where a difference shows."""
+    """Visibility of a difference."""
     place, _, name = key.partition("/")
     part = key.rpartition("/")[2]
     match place:
@@ -177,7 +177,7 @@ class RestoreVerdict:
 
     @property
     def is_proven(self) -> bool:
-        """Whether Flink's own planner makes the same job of both scripts, state included."""
+        """True if Flink's own planner makes the same job of both scripts, state included."""
         return self.prediction is not None and not self.prediction.is_uncertain and self._is_right
 
     @property
@@ -186,15 +186,16 @@ class RestoreVerdict:
 
     @property
     def decides(self) -> bool:
-        """Whether the diff names an effect: a refusal, wrong rows, or that every state is read as it was written."""
+        """True if the diff names an effect: a refusal, wrong rows, or that every state is read as written."""
         said, found = self.prediction, self.compared.restore
         refused = said is not None and said.refusal is not None
         return refused or found.worst_effect.consequence is not None or self.is_proven
 
     def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
-        """The effects of the diff, each with its rule; or that all is equal, unless nothing was changed anyway.
+        """The effects of the diff with their rules; or that all is equal, unless nothing was changed.
 
-        ``respelled``: the rules found no row that tells the expressions apart, so that other words in a plan show none.
+        ``respelled``: the rules found no row that distinguishes the expressions, so other words in a plan do not
+        matter.
         """
         said, compared = self.prediction, self.compared
         if said is not None and said.refusal is not None:
@@ -233,7 +234,7 @@ class RestoreVerdict:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What differs in the plans without its being known whether it matters."""
+        """Differences of the plans with an unknown effect."""
         return tuple(
             f"Flink's planner: {each.operator}, {' and '.join(each.facets)}: {_WORDS[each.effect]}"
             for each in self.compared.restore.having(RestoreEffect.UNKNOWN, RestoreEffect.EMPTY)
@@ -269,12 +270,12 @@ class RestoreVerdict:
         )  # fmt: skip
 
     def _is_refuted(self, finding: Finding) -> bool:
-        """Whether Flink has planned, with all jars, a script that the rules think it may refuse."""
+        """True if Flink has planned, with all jars, a script that the rules think it may refuse."""
         planned = self.prediction is not None and not self.prediction.stand_ins
         return planned and finding.rule in REFUSALS and finding.outcome is Outcome.UNKNOWN
 
     def _shows(self, finding: Finding) -> bool:
-        """Whether the exec graphs show all that a finding speaks of."""
+        """True if the exec graphs show everything that a finding concerns."""
         open_to_it = finding.reason in _FOR_LACK_OF_COVER
         if self.prediction is not None:
             open_to_it |= finding.outcome is Outcome.INCOMPATIBLE
@@ -282,7 +283,7 @@ class RestoreVerdict:
         return bool(spoken_of) and all(map(self._is_shown, spoken_of or ()))
 
     def _differences(self, finding: Finding) -> list[Difference] | None:
-        """What a finding speaks of: what it claims, else its whole query; None where that is no difference."""
+        """Differences of a finding: its claims, else its whole query; None without any."""
         if finding.claims:
             known = {each.key: each for each in self.change.differences}
             return [known[key] for key in finding.claims] if known.keys() >= {*finding.claims} else None
@@ -322,7 +323,7 @@ class RestoreVerdict:
 
     @property
     def depends_on_lookups(self) -> bool:
-        """Whether it matters that a lookup by a stand-in may be asynchronous."""
+        """True if the verdict depends on a stand-in's lookup being asynchronous."""
         of_plans = any(
             each.operator == ExecKind.LOOKUP_JOIN or each.facets == CHAIN for each in self.compared.restore.differences
         )
@@ -333,7 +334,7 @@ class RestoreVerdict:
         return (*self.change.removed, *self.change.added)
 
     def _with_its_insert(self, table: Table) -> bool:
-        """Whether a table that one side alone declares is the sink of an INSERT that comes or goes, and of no other."""
+        """True if a one-sided table is the sink of an added or removed INSERT, and of no other."""
         name = last_part(table.name)
         into = {last_part(pair.sink) for pair in self.change.pipelines if pair.sink}
         return name not in into and any(name == last_part(each.sink or "") for each in self._come_and_gone)
@@ -360,7 +361,7 @@ def _hints_at_options(difference: Difference) -> bool:
 
 
 def _made_synchronous(difference: Difference) -> bool:
-    """Whether a hint comes that makes a lookup wait, so that nothing reads the rows that waited for an answer."""
+    """True if an added hint makes a lookup synchronous, so that nothing reads the waiting rows."""
     old, new = (
         dict(side or ()).get("LOOKUP", "") if difference.part == "query hints" else ""
         for side in (difference.before, difference.after)
@@ -376,7 +377,7 @@ def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
 
 
 def _one_job(change: Change) -> bool:
-    """Whether each side makes one job: which savepoint goes to which of several is in no plan."""
+    """True if each side makes one job: plans do not show which savepoint belongs to which of several."""
     sets = [{pipeline.statement_set for pipeline in program.pipelines} for program in change.programs]
     single = [len(program.pipelines) == 1 for program in change.programs]
     return all(alone or (len(found) == 1 and None not in found) for alone, found in zip(single, sets, strict=True))

@@ -1,4 +1,4 @@
-"""What a rule is: data, and a small pure function over one pair."""
+"""A rule: data, and a small pure function over one pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 
 
 class RuleScope(StrEnum):
-    """What a rule looks at: one pair of stateful operators, the pipeline of one sink, or the whole script."""
+    """Object of a rule: one pair of stateful operators, the pipeline of one sink, or the whole script."""
 
     OPERATOR = "operator"
     PIPELINE = "pipeline"
@@ -20,7 +20,7 @@ class RuleScope(StrEnum):
 
 
 class Level(IntEnum):
-    """Who decides over whom on ``vvr``, highest first; within a level the worst wins."""
+    """Precedence on ``vvr``, highest first; within a level the worst wins."""
 
     UNCHANGED = 1
     VERSION = 2
@@ -30,9 +30,9 @@ class Level(IntEnum):
 
 
 class TableApiCover(Enum):
-    """Where what a rule says of SQL was seen to hold of queries through the Table API as well, on engine ``flink``.
+    """Range in which a rule about SQL also holds for the Table API, on engine ``flink``.
 
-    ``OWN``: the rule is about them. ``ALWAYS``: what it looks at is gone before a query is planned. ``ONE_QUERY``: in
+    ``OWN``: the rule is about them. ``ALWAYS``: its subject disappears before a query is planned. ``ONE_QUERY``: in
     programs of one query. ``ONE_WINDOW``: above one operator, an aggregation on a window.
     """
 
@@ -53,7 +53,7 @@ class Remedy(StrEnum):
 
 
 class Fate(StrEnum):
-    """What becomes of one metric's stored value. ``same``: the metric is, and what is in doubt is something else."""
+    """Fate of one metric's stored value. ``same``: the metric is unchanged, and something else is in doubt."""
 
     KEPT = "kept"
     FROM_ZERO = "starts from zero"
@@ -62,9 +62,9 @@ class Fate(StrEnum):
     SAME = "same"
 
     def under(self, outcome: Outcome) -> Fate:
-        """What becomes of the metric where that is the outcome: nothing can be told where the outcome cannot.
+        """Fate of the metric under an outcome: unknown if the outcome is.
 
-        Where state may not be used, it is what a start without state makes of it.
+        If state may not be used, it is the fate in a start without state.
         """
         if outcome is Outcome.UNKNOWN:
             return Fate.UNCLEAR
@@ -72,7 +72,7 @@ class Fate(StrEnum):
 
 
 class KeyFate(StrEnum):
-    """What happens to one grouping key. Anything but ``same`` means other groups than those stored."""
+    """Fate of one grouping key. Anything but ``same`` means other groups than those stored."""
 
     SAME = "same"
     MOVED = "moved"
@@ -83,17 +83,16 @@ class KeyFate(StrEnum):
 UNCHANGED = ("w-unchanged", "inserts-unchanged", "sinks-unchanged", "t-unchanged")
 """Restores of jobs in which nothing changed: what takes part in no job starts from them."""
 SAFE = (Outcome.COMPATIBLE, Outcome.PARTIAL)
-"""Outcomes that take a measurement on the very version to be said of open-source Flink."""
+"""Outcomes that need a measurement on the very version, for open-source Flink."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """A rule's answer for one engine.
 
-    ``source`` is the document row it rests on, or words beside the measurements. ``evidence`` are the ids of the
-    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them.
-    ``other_evidence`` are those that say the same where these were not run.
-    ``remedy`` is what would settle an unknown, or keep the rest of the state.
+    ``source`` is the document row of the verdict, or words about the measurements. ``evidence`` are the ids of its
+    restores (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them. ``other_evidence`` are those
+    that show the same where these were not run. ``remedy`` would settle an unknown, or keep the rest of the state.
     """
 
     outcome: Outcome
@@ -121,14 +120,14 @@ class Verdict:
 
     @property
     def grounds(self) -> str:
-        """What it rests on, in words: the document row, or ids with what is to be said of them."""
+        """Its evidence in words: the document row, or ids with a remark."""
         ids = ", ".join(self.evidence)
         if not ids or not self.source:
             return ids or self.source
         return f"{ids}: {self.source}" if self.basis is Basis.MEASURED else f"{self.source} ({ids})"
 
     def on_line(self, line: str) -> Verdict:
-        """What it comes to on one line of open-source Flink, where nothing is safe that was not run on that line."""
+        """The verdict on one line of open-source Flink: nothing is safe that was not run on that line."""
         if self.outcome not in SAFE or line in lines_restored_right(self.evidence):
             return self
         if line in self.versions:
@@ -162,10 +161,10 @@ class VerdictsOnDemand(Mapping[str, Verdict]):
 
 @dataclass(frozen=True)
 class RuleMatch:
-    """A rule that fired: what it says, which differences it claims, the clauses on both sides.
+    """A rule that fired: its message, claimed differences, and the clauses on both sides.
 
-    ``verdicts`` overrides the rule's own, by engine, where the pair decides it; ``notes`` is what the message says
-    besides on an engine; ``options`` are the keys of the options it speaks of.
+    ``verdicts`` overrides the rule's own, by engine, if the pair decides it; ``notes`` extends the message on an
+    engine; ``options`` are the keys of its options.
     """
 
     message: str
@@ -182,10 +181,10 @@ class RuleMatch:
 
 @dataclass(frozen=True)
 class Example:
-    """A change a reader recognises the rule by: both sides as SQL over :data:`EXAMPLE_TABLES`, or as Python.
+    """A change by which a reader recognises the rule: both sides as SQL over :data:`EXAMPLE_TABLES`, or Python.
 
-    ``versions`` are the engine versions of both sides, None for the one that is judged by default. ``outcomes`` are,
-    by engine, what the rule says of it where the change at hand sharpens the rule's own verdict.
+    ``versions`` are the engine versions of both sides, None for the default. ``outcomes`` are, by engine, the rule's
+    answer if this change sharpens the rule's own verdict.
     """
 
     old: str
@@ -199,9 +198,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: stable code, title, scope, verdict per engine, rationale, example, and the function that finds it.
+    """One rule: stable code, title, scope, verdict per engine, rationale, example, and its function.
 
-    All that is to be known of a rule stands on it: what other modules need of one is a field here, not a list there.
+    Everything about a rule is a field here, so that other modules keep no lists of rules.
 
     Attributes:
         find: Gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
@@ -236,7 +235,7 @@ class Rule:
     beside_operators: bool = False
 
     def headline(self, engine: str) -> str:
-        """The outcome in a word, for lists: no rule is shown as safe that is so in some cases only, or says nothing."""
+        """The outcome in a word, for lists: a rule that is safe only in some cases is not shown as safe."""
         if engine in self.not_applicable:
             return "says nothing"
         return "by case" if engine in self.case_dependent else self.verdicts[engine].outcome.value
@@ -287,7 +286,7 @@ def ranked(
 
 
 def documented(outcome: Outcome, row: str) -> Verdict:
-    """A row of the vendor's documents; an unknown one is unknown because the document says so."""
+    """A row of the vendor's documents; an unknown one is unknown because the document states it."""
     reason = Reason.DOCUMENTED if outcome is Outcome.UNKNOWN else None
     return Verdict(outcome, Basis.DOCUMENT, row, reason)
 
@@ -304,7 +303,7 @@ def inferred(
     ids: tuple[str, ...] = (),
     other_evidence: tuple[str, ...] = (),
 ) -> Verdict:
-    """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given."""
+    """An outcome without a page or measurement; unknown for lack of cover unless another reason is stated."""
     if outcome is Outcome.UNKNOWN and reason is None:
         reason = Reason.NOT_COVERED
     doubt = _doubt(outcome, ids) or _doubt(outcome, other_evidence)
@@ -312,7 +311,7 @@ def inferred(
 
 
 def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
-    """The verdict that stands in place of one whose evidence does not carry it; None where it does."""
+    """The verdict that replaces one with insufficient evidence; None if it suffices."""
     why = ""
     if unknown := unknown_ids(ids):
         why = f"{', '.join(unknown)}: nothing was measured under this name"

@@ -1,1 +1,1 @@
-"""A change, paired once: what stands on both sides and every difference between them."""
+"""A change, paired once: common parts and every difference between both sides."""

@@ -1,4 +1,4 @@
-"""Which metrics survive a change: the one place that says so."""
+"""Metrics that survive a change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fates:
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """The rules that speak of this change: the documents' rows, decided by what survives and by nothing else.
+        """The rules for this change: the documents' rows, decided only by the surviving metrics.
 
         A DISTINCT metric that was added, deleted, modified or moved among the DISTINCT ones is a change of its own.
         """
@@ -68,7 +68,7 @@ class Fates:
         return bool(self.codes - {"no-aggregates", "aggregate-reordered"})
 
     def replacements(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
-        """Dropped and added metrics that stand for each other: same arguments or same function."""
+        """Dropped and added metrics that correspond: same arguments or same function."""
         left = list(self.added)
         found = []
         for old in self.dropped:
@@ -90,7 +90,7 @@ class Fates:
 
     @cached_property
     def table(self) -> tuple[tuple[str, Fate], ...]:
-        """What becomes of each metric, for the report."""
+        """The fate of each metric, for the report."""
         rows = [(describe(call), Fate.KEPT) for call in self.kept]
         rows += [(describe(call), Fate.DROPPED) for call in self.dropped]
         return (*rows, *((describe(call), Fate.FROM_ZERO) for call in self.added))

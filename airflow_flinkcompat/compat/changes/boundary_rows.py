@@ -203,14 +203,14 @@ def _kind_of(constants: Sequence[Any]) -> str:
 
 
 def _texts(constants: set[str]) -> Iterable[str]:
-    """The constants and texts before and after them, also of what a pattern stands for."""
+    """The constants and texts around them, also for the wildcards of a pattern."""
     found = constants | {re.sub("[%_]", filler, each) for each in constants for filler in ("", "x")}
     near = {near for each in found for near in (each[:-1], f"{each}a", f"{each} ", each.upper(), each.lower())}
     return sorted({*found, *near, "", "a", " aB9 "})
 
 
 def _numbers(constants: Iterable[int | float | Decimal]) -> set[Decimal]:
-    """The constants, and what two of them make: a bound may stand there computed."""
+    """The constants and combinations of two, because a bound may be computed."""
     found = {Decimal(str(each)) for each in constants if not isinstance(each, bool)} | {Decimal(0), Decimal(1)}
     pairs = [(one, other) for one in found for other in found]
     return found | {value for one, other in pairs for value in (one + other, one - other, _quotient(one, other))}

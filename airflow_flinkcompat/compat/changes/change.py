@@ -1,7 +1,7 @@
-"""A change, paired once: sinks, stateful operators and declarations of both sides, and every difference between them.
+"""A change, paired once: sinks, stateful operators and declarations of both sides, with every difference.
 
-Nothing here judges. A difference is what is unequal in one named part of a pair; the parts of a pair together hold
-everything the plan holds, so a change without differences is no change.
+Nothing here judges. A difference is an inequality of one named part of a pair. The parts of a pair together hold
+everything in the plan, so a change without differences is no change.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Change:
 
     @cached_property
     def written_alike(self) -> bool:
-        """Whether both scripts hold the same statements in their normal form: they are planned alike."""
+        """True if both scripts hold the same statements in normal form: Flink plans them alike."""
         old, new = (
             [
                 normal_words(each.text) if each.tree is None else normal_form(each.tree)
@@ -115,7 +115,7 @@ class Change:
         return () if sink is None else self._by_sink.get(sink, ())
 
     def pipelines_about(self, sink: str | None) -> Sequence[PipelinePair]:
-        """The pairs that write into a sink; all of them where nothing is said of one sink alone."""
+        """The pairs that write into a sink; all of them without a sink."""
         return self.pipelines if sink is None else self.pipelines_into(sink)
 
     @cached_property
@@ -136,9 +136,9 @@ class Change:
 
     @property
     def own_jobs(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-        """For each of ``removed`` and of ``added``, whether it is a job of its own.
+        """True for each of ``removed`` and ``added`` that is a job of its own.
 
-        It is one outside of any statement set that also holds a query of both sides, or one that cannot be told apart.
+        Such a query is outside of any statement set that also holds a query of both sides, or an ambiguous one.
         """
         found = []
         alone = (self._pairing.removed, self._pairing.added)
@@ -159,7 +159,7 @@ class Change:
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        """Sinks into which queries lead that cannot be told apart."""
+        """Sinks with queries that cannot be told apart."""
         return self._pairing.ambiguous
 
     def companions(self, pair: PipelinePair) -> tuple[PipelinePair, ...]:
@@ -176,7 +176,7 @@ class Change:
 
     @property
     def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
-        """For every pair, on both sides, which pair is the first of its statement set; None outside of any."""
+        """For every pair, on both sides, the first pair of its statement set; None outside of any."""
         old = [pair.old_pipeline.statement_set for pair in self.pipelines]
         new = [pair.new_pipeline.statement_set for pair in self.pipelines]
         first_of_old, first_of_new = ([None if n is None else side.index(n) for n in side] for side in (old, new))
@@ -215,7 +215,7 @@ class Change:
 
     @property
     def _beside_the_job(self) -> frozenset[str]:
-        """Tables, views and functions that no query uses and no script declares: they are there for other jobs."""
+        """Tables, views and functions that no query uses and no script declares: they serve other jobs."""
         if self.failures or any(program.problems for program in self.programs):
             return frozenset()
         tables = (name for name in self._tables_beside if not self.may_be_used_unseen(name))
@@ -232,7 +232,7 @@ class Change:
 
     @property
     def _views_and_functions_beside(self) -> Iterator[str]:
-        """Those that neither script names, nor a view that it may name: a program puts names together, and may any."""
+        """Those that neither script names, directly or through a view: a program may compose and use any name."""
         sides = (self.old, self.new)
         if any(side.language != "sql" for side in sides):
             return
@@ -280,13 +280,13 @@ class Change:
 
     @cached_property
     def declared_on_one_side(self) -> frozenset[str]:
-        """Names of tables that both sides read or write and one alone declares, or declares so that it is read."""
+        """Names of tables that both sides use and that only one declares completely."""
         declared = [{table.name for table in program.tables} for program in self.programs]
         return (self.tables_of_sides[0] & self.tables_of_sides[1]) & (declared[0] ^ declared[1])
 
     @cached_property
     def declared_alike(self) -> Change | None:
-        """The same change with those tables declared on both sides; None where a declaration cannot be taken over."""
+        """The same change with those tables declared on both sides; None if a declaration cannot be copied."""
         texts = [side.declarations(self.declared_on_one_side) for side in (self.old, self.new)]
         if {*texts[0], *texts[1]} != self.declared_on_one_side:
             return None
@@ -332,7 +332,7 @@ class Change:
         return found
 
     def may_be_used_unseen(self, name: str) -> bool:
-        """Whether something that was kept whole or not read, on either side, may use what has this name."""
+        """True if an unread or unparsed part of either side may use this name."""
         return may_name(self._unresolved, name)
 
     @cached_property
@@ -357,7 +357,7 @@ class Change:
         return self._functions_by_side[0] | self._functions_by_side[1]
 
     def uses_function(self, name: str) -> tuple[bool, bool]:
-        """Whether each side calls a declared function; a call may leave out the database the declaration names."""
+        """True for each side that calls a declared function; a call may omit the declaration's database."""
         names = {name.lower(), name.lower().rpartition(".")[2]}
         old, new = (bool(names & used) for used in self._functions_by_side)
         return old, new
@@ -402,7 +402,7 @@ def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
 
 
 def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair], list[int], list[int]]:
-    """Every operator pair, and on both sides the place of the first that is the same operator of the same job."""
+    """Every operator pair, and on both sides the first position of the same operator in the same job."""
     pairs = [operator for pipeline in pipelines for operator in pipeline.operators]
     if len(pairs) == 1:
         return pairs, [0], [0]

@@ -30,9 +30,9 @@ from airflow_flinkcompat.plan.program import Program
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of a pair that is not equal on both sides.
+    """One part of a pair that differs.
 
-    ``key`` is unique in a change: where it stands, which part.
+    ``key`` is unique in a change: the place and the part.
     """
 
     key: str
@@ -54,11 +54,11 @@ def differences_of(
 
 
 LITERAL_ROWS = "literal rows"
-"""What a query reads that reads no table, and has one row alone."""
+"""Input of a query without a table, which has one row."""
 
 
 _ORIGIN = ("source", "source hints")
-"""Parts a segment has only above a table; where an operator took its place, the pairing says so."""
+"""Parts of a segment that exist only above a table; the pairing reports an operator in its place."""
 
 
 def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def table_parts(table: Table) -> dict[str, Any]:
 
 
 def _named_columns(value: Expression, table: Table) -> Expression:
-    """An expression over a table's row with its columns by name: a place among the columns says nothing."""
+    """An expression over a table's row with its columns by name: their positions have no effect."""
 
     def leaf(part: Expression) -> Expression:
         if isinstance(part, InputRef):
@@ -195,7 +195,7 @@ def _named_columns(value: Expression, table: Table) -> Expression:
 def declared_differences(
     a: Program, b: Program, engine: str, pairs: Sequence[tuple[int, int]] = ()
 ) -> tuple[Difference, ...]:
-    """Every difference between what two programs set and declare; ``pairs`` are the places of their common queries."""
+    """Every difference between settings and declarations; ``pairs`` are the positions of common queries."""
     return (
         *_settings_changed(a, b, engine, pairs),
         *_tables(a, b),
@@ -207,9 +207,9 @@ def declared_differences(
 
 
 def _settings_changed(a: Program, b: Program, engine: str, pairs: Sequence[tuple[int, int]]) -> list[Difference]:
-    """A value left out where it is the default, or spelled otherwise, is no difference.
+    """Changed settings; an omitted default or another spelling is no difference.
 
-    What is set for a query that comes or goes matters to that query alone, where it may be a job of its own.
+    A setting for a query that is added or removed matters to that query alone, if it may be a job of its own.
     """
     seen = [[effective_settings(program, [pair[n] for pair in pairs]) for n, program in enumerate((a, b))]]
     if ENGINE_FACTS[engine].one_deployment:
@@ -227,9 +227,9 @@ def _functions(program: Program) -> dict[str, Any]:
 
 
 def effective_settings(program: Program, places: Sequence[int] = ()) -> dict[str, str]:
-    """The settings in force where the queries stand, or those at ``places``.
+    """The settings in force for the queries, or those at ``places``.
 
-    Where a setting differs from query to query, its value is all values in order.
+    A setting that differs between queries has all its values, in order.
     """
     if not program.pipelines:
         return _by_name(program.settings)

@@ -24,7 +24,7 @@ def format_window(windowing: AssignedWindow | None) -> str:
 
 
 def format_window_definition(window: Window, time: str = "", *behind: str) -> str:
-    """``TUMBLE('5' MINUTE)``, or with the time it runs on and what else is said of it."""
+    """``TUMBLE('5' MINUTE)``, or with its time column and further attributes."""
     lengths = {
         WindowKind.TUMBLE: (window.size,),
         WindowKind.HOP: (window.slide, window.size),
@@ -54,7 +54,7 @@ def format_conditions(filters: Iterable[Any]) -> str:
 
 
 def format_order_by(keys: Iterable[tuple[Any, bool, bool | None]]) -> str:
-    """The ORDER BY of sort keys (expression, ascending, nulls first); where NULLs go only if not as by default."""
+    """The ORDER BY of sort keys (expression, ascending, nulls first); the place of NULLs only if not default."""
     parts = []
     for key, ascending, nulls_first in keys:
         where = "" if nulls_first in (None, ascending) else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
@@ -73,7 +73,7 @@ def format_group_by(operator: AggregateOperator) -> str:
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """A text on one line, cut where it is longer. Secrets are masked before, while it is known where they end."""
+    """A text on one line, cut if it is longer. Secrets are masked before, while their ends are known."""
     line = " ".join(mask_secrets(text).split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
@@ -100,7 +100,7 @@ def format_value(value: Any) -> str:
 
 
 def _format_segment(segment: StatelessSegment) -> str:
-    """What a stateless segment reads, and the rows of it that it lets pass."""
+    """Input of a stateless segment, and its conditions."""
     match segment.origin:
         case Source(table=read):
             pass
@@ -113,7 +113,7 @@ def _format_segment(segment: StatelessSegment) -> str:
 
 
 def format_setting(key: str, value: Any) -> str:
-    """``key = value``, a secret masked while it is still known where it ends; ``key: not set`` without a value."""
+    """``key = value``, a secret masked while its end is known; ``key: not set`` without a value."""
     if value is None:
         return f"{key}: not set"
     return f"{key} = {mask_option(key, value) if isinstance(value, str) else format_value(value)}"

@@ -39,7 +39,7 @@ _WHOLE = {
 
 
 def name_difference(difference: Difference, change: Change) -> str:
-    """What a difference is, as a clause: ``the key of table t changed``."""
+    """A difference as a clause: ``the key of table t changed``."""
     place, _, rest = difference.key.partition("/")
     if place == "statement":
         return _statement(difference)
@@ -116,7 +116,7 @@ def clause_spans(differences: Iterable[Difference]) -> tuple[Span | None, Span |
 
 
 def place_of(values: Iterable[Any]) -> Span | None:
-    """From the first to the last place of some values."""
+    """Range from the first to the last place of some values."""
     found = [span for value in values for span in _spans(value)]
     if len(found) == 1:
         return found[0]  # as it is: its lines are worked out where they are shown

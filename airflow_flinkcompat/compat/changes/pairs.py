@@ -33,9 +33,9 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 @dataclass(frozen=True)
 class Pairing:
-    """Places of queries among their script's.
+    """Positions of queries in their scripts.
 
-    They are pairs in the old order, those gone, those new, and the sinks of queries that cannot be told apart.
+    They are pairs in the old order, removed and new ones, and the sinks of ambiguous queries.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -47,8 +47,8 @@ class Pairing:
 def paired(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
     """Pair the queries of both sides, over the whole script.
 
-    At each level two queries are a pair where they alone of their sides are the same by it. Queries that are left and
-    write into one sink on both sides cannot be told apart.
+    At each level two queries are a pair if no other query of their sides is equal by it. Remaining queries that write
+    into one sink on both sides are ambiguous.
     """
     left, right = dict(old), dict(new)
     pairs: list[tuple[int, int]] = []
@@ -101,7 +101,7 @@ def _stored(output: Output) -> Hashable | None:
 
 
 def _frame(operator: Operator) -> Hashable:
-    """What a metric or a condition more or less leaves alone."""
+    """Parts of an operator that an added or removed metric or condition does not change."""
     if not isinstance(operator, AggregateOperator):
         return operator.kind
     window: Any = operator.window and (operator.window.window, operator.window.time)
@@ -123,19 +123,19 @@ LEVELS: tuple[Sign, ...] = (
     _kinds,
     lambda output: output.sink,
 )
-"""By what two queries are the same, nearest first: identical operators, then the sink and ever less of the path."""
+"""Equality levels of queries, nearest first: identical operators, then the sink with ever less of the path."""
 
 
 STEPS = "Table API operations"
-"""The part of a pipeline that says how it was written."""
+"""The pipeline part with the form of the query."""
 
 
 NESTING = "nesting"
-"""The part that says how its subqueries are nested, where that may decide about operators."""
+"""The part with the nesting of subqueries, if it may decide about operators."""
 
 
 COLUMNS_BELOW = "columns below"
-"""The part that says which columns come into its aggregations of the Table API, read or not."""
+"""The part with the input columns of Table API aggregations, read or not."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class OperatorPair:
 
     @cached_property
     def fates(self) -> Fates | None:
-        """What becomes of the metrics of an aggregation, OVER aggregations among them."""
+        """Fates of an aggregation's metrics, OVER included."""
         if isinstance(self.old, OverOperator) and isinstance(self.new, OverOperator):
             return fates(self.old, self.new)
         return None if self.aggregations is None else fates(*self.aggregations)
@@ -272,12 +272,12 @@ class PipelinePair:
 
     @cached_property
     def query_forms(self) -> tuple[QueryForm, QueryForm]:
-        """How the query is written on both sides."""
+        """Forms of the query on both sides."""
         return query_form(self.old_pipeline, self.old), query_form(self.new_pipeline, self.new)
 
     @property
     def moved(self) -> bool:
-        """Whether the query is written through other operations: between SQL and the Table API, or within it."""
+        """True if the query uses other operations: SQL instead of the Table API, or others within it."""
         old, new = self.query_forms
         return old.without_columns != new.without_columns
 
@@ -292,7 +292,7 @@ class PipelinePair:
 
     @cached_property
     def changed(self) -> bool:
-        """Whether anything differs anywhere between source and sink."""
+        """True if anything differs between source and sink."""
         return bool(self.differences) or any(pair.differences for pair in self.operators)
 
     @property
@@ -329,7 +329,7 @@ RULED = frozenset(
 
 
 def has_rules(operator: Operator) -> bool:
-    """Whether rules speak of such an operator; what stands above one of which none does is not judged."""
+    """True if rules cover such an operator; without them, changes above it are not judged."""
     match operator:
         case AggregateOperator() | OverOperator() | RankOperator():
             return True
@@ -341,7 +341,7 @@ def has_rules(operator: Operator) -> bool:
 
 
 def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
-    """Both sides of a union, the new one's inputs in the order of the old one's: equal ones first, then by place.
+    """Both sides of a union, the new inputs in the order of the old ones: equal ones first, then by position.
 
     The order itself becomes a part of both.
     """
@@ -386,7 +386,7 @@ def _further(operator: Operator) -> tuple[tuple[StatelessSegment, Any], ...]:
 
 
 def _alike(old: Operator, new: Operator) -> bool:
-    """Aggregations pair with aggregations of any kind, joins with joins; other constructs only with their own kind."""
+    """True if two operators may pair: any aggregations, any joins, and other constructs of one kind."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
         return type(old) is type(new)
     return old.kind == new.kind and (old.kind == OtherKind.UNION_ALL or len(old.segments) == len(new.segments))

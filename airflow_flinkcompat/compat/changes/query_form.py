@@ -1,7 +1,7 @@
-"""How a query is written, as far as a plan depends on it: in SQL or through the Table API, and what that leaves below.
+"""The form of a query, as far as a plan depends on it: SQL or Table API, and unread columns.
 
-Flink plans the Table API otherwise than SQL: the columns that nobody reads stay below a window or an aggregation, and
-calls over row windows are not rewritten (measured, EXPLAIN on 2.3).
+Flink plans the Table API differently: columns that nobody reads stay below a window or an aggregation, and calls over
+row windows are not rewritten (measured, EXPLAIN on 2.3).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Pipeline
 
 ENDS = ("from_path", "insert", "execute")
-"""Steps that say where a query begins and ends."""
+"""Steps that begin and end a query."""
 
 
 class QueryApi(StrEnum):
-    """In what the operators of a query are written that may be written in either."""
+    """API in which a query's operators are written."""
 
     SQL = "SQL"
     TABLE_API = "the Table API"
@@ -40,10 +40,10 @@ class QueryApi(StrEnum):
 
 @dataclass(frozen=True)
 class QueryForm:
-    """How one side's query is written.
+    """The form of one side's query.
 
-    ``operations`` of the Table API, sources first, without what other rules compare; ``input_columns`` those that
-    come into each operator where the Table API is used, the nearest the sink first: all of them, read or not.
+    ``operations`` of the Table API, sources first, without parts that other rules compare; ``input_columns`` of each
+    operator if the Table API is used, the nearest to the sink first: all of them, read or not.
     """
 
     api: QueryApi
@@ -52,14 +52,14 @@ class QueryForm:
 
     @property
     def without_columns(self) -> tuple[QueryApi, tuple[str, ...]]:
-        """In what and through which operations it is written, whatever columns come in."""
+        """Its API and operations, independent of columns."""
         return self.api, self.operations
 
 
 def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...]:
-    """The operations among the steps of a query, with or without filters, whose conditions other rules compare.
+    """The operations among a query's steps, with or without filters, whose conditions other rules compare.
 
-    A query in SQL on top of them all only reads what they made.
+    A SQL query on top of them only reads their result.
     """
     found = [step.partition(":")[0] for step in steps if step not in ENDS]
     while found and found[-1] == "sql_query":
@@ -68,7 +68,7 @@ def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...
 
 
 def query_form(pipeline: Pipeline, output: Output) -> QueryForm:
-    """How one side's query is written."""
+    """The form of one side's query."""
     said = operations(pipeline.steps)
     if not said:
         return QueryForm(QueryApi.SQL, said)
@@ -79,14 +79,14 @@ def query_form(pipeline: Pipeline, output: Output) -> QueryForm:
 
 
 def _input_columns(operator: Operator) -> tuple[tuple[Expression, ...], ...]:
-    """All the columns of each input, where it was seen or may be that the Table API leaves them there unread."""
+    """All columns of each input where the Table API may leave them unread."""
     if isinstance(operator, AggregateOperator):
         return (operator.input_columns,)
     return operator.input_columns if isinstance(operator, JoinOperator | OtherOperator) else ()
 
 
 def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
-    """A step of the Table API, of which there are some, stands for one operator: SQL wrote those beyond them."""
+    """The API of an operator: a Table API step stands for one operator; further ones are from SQL."""
     there = Counter(_step(operator) for operator in found)
     made = Counter("aggregate" if step == "distinct" else step for step in said)
     counts = [(made[step], count) for step, count in there.items() if step != "other"]
@@ -98,7 +98,7 @@ def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
 
 
 def _step(operator: Operator) -> str:
-    """The step that makes an operator, where SQL could have made it too; what only SQL makes is no step."""
+    """The step of an operator that the Table API can express; "" for one that only SQL has."""
     match operator:
         case AggregateOperator(window=None):
             return "aggregate"
@@ -112,9 +112,9 @@ def _step(operator: Operator) -> str:
 
 
 def nested_alike(old: Node, new: Node) -> bool:
-    """Return whether two queries of one meaning are nested alike, where nesting may decide about operators.
+    """True if two queries of one meaning are nested alike, where nesting may decide about operators.
 
-    Projections and conditions are left out where Flink's planner merges them, whatever is nested in what.
+    Projections and conditions are left out where Flink's planner merges them, whatever their nesting.
     """
     numbers: dict[tuple[object, ...], int] = {}
     return _nesting(old, numbers, {}) == _nesting(new, numbers, {})
@@ -151,14 +151,14 @@ def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
 
 
 def _selected(below: Node, *, in_order: bool) -> tuple[int | None, ...]:
-    """Places of the columns that a subquery selects; none if it selects all, or ``in_order`` some in their order."""
+    """Positions of a subquery's columns; none if it selects all, or with ``in_order`` some in their order."""
     columns, whole = _columns(below)
     selected = [each for each in columns if each is not None]
     return () if selected == [*range(whole)] or (in_order and selected == sorted(selected)) else columns
 
 
 def _columns(node: Node) -> tuple[tuple[int | None, ...], int]:
-    """Place of each column below all projections and conditions, None of a computed one, and the number there."""
+    """Position of each column below all projections and conditions, None if computed, and their number."""
     while isinstance(node, Filter):
         node = node.input
     if not isinstance(node, Project):
@@ -168,7 +168,7 @@ def _columns(node: Node) -> tuple[tuple[int | None, ...], int]:
 
 
 def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]:
-    """Functions that would be called several times for a row, with other results, were a projection merged."""
+    """Functions that a merged projection would call several times for a row, with other results."""
     read = Counter(each.index for whole in above for each in walk(whole) if isinstance(each, InputRef))
     often = (column for place, column in enumerate(inner.expressions) if read[place] > 1)
     names = {call.function for call in called(*often)}

@@ -44,7 +44,7 @@ class Ranking:
         return frozenset({self.old.kind, self.new.kind})
 
     def on_page(self, outcome: Outcome, row: str) -> Verdict:
-        """What the page of this kind of operator says; none speaks of window deduplication (rule-family.md, 17)."""
+        """Verdict of this operator kind's page; window deduplication has none (rule-family.md, 17)."""
         if RankKind.WINDOW_DEDUPLICATION in self.kinds:
             return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
         if len(self.kinds) > 1:
@@ -53,17 +53,17 @@ class Ranking:
 
     @property
     def same_row_types(self) -> bool | None:
-        """Whether the stored rows are of the same types in the same order; None where one is not known."""
+        """True if the stored rows have equal types in order; None if one is unknown."""
         return same_types(self.old.row_types, self.new.row_types)
 
     @property
     def only_window_fields_moved(self) -> bool:
-        """Only window_start and its kin stand elsewhere in the row, because they do in the GROUP BY below."""
+        """True if only window fields moved in the row, because they moved in the GROUP BY below."""
         rest = [[c for c in side.row if window_field(c) is None] for side in (self.old, self.new)]
         return self.old.row != self.new.row and set(self.old.row) == set(self.new.row) and rest[0] == rest[1]
 
     def metrics_below_changed(self) -> bool:
-        """Whether a window aggregation under a window Top-N computes other metrics, read or not."""
+        """True if a window aggregation under a window Top-N computes other metrics, read or not."""
         if self.kinds != {RankKind.WINDOW_TOP_N}:
             return False
         below = (p.aggregations for p in self.pair.pipeline.operators if p.path.startswith(f"{self.pair.path} > "))
@@ -71,7 +71,7 @@ class Ranking:
 
 
 def rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
-    """The Top-Ns and deduplications of a pipeline that stand on both sides, nearest the sink first."""
+    """The Top-Ns and deduplications of a pipeline on both sides, nearest to the sink first."""
     for pair in pipeline.operators:
         ranking = Ranking.of(pair)
         if ranking is not None:
@@ -93,14 +93,14 @@ def stores_no_row(rank: RankOperator) -> bool:
 
 
 def same_types(old: tuple[DataType, ...], new: tuple[DataType, ...]) -> bool | None:
-    """Whether types are the same; None where one is not known."""
+    """True if types are equal; None if one is unknown."""
     if not all(kind.is_known for kind in (*old, *new)):
         return None
     return [str(kind) for kind in old] == [str(kind) for kind in new]
 
 
 def is_number(column: Expression) -> bool:
-    """Whether a column is the number a ranking gives, as it is."""
+    """True if a column is the unchanged number of a ranking."""
     return isinstance(column, OperatorColumn) and isinstance(column.output, RankNumber)
 
 

@@ -64,7 +64,7 @@ def never_null(output: Output, program: Program) -> set[str]:
 
 
 def words(*texts: object) -> frozenset[str]:
-    """Every word of some texts in lower case: no name stands in them that is not made of these."""
+    """Every word of some texts in lower case: names consist of these words."""
     spelled = (f"{text.form} {text.text}" if isinstance(text, NormalForm) else str(text) for text in texts)
     return frozenset(word for text in spelled for word in re.findall(r"\w+", text.lower()))
 
@@ -78,7 +78,7 @@ def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[
 
 
 def may_name(found: frozenset[str], name: str) -> bool:
-    """Whether words may name an object: its catalog and database may be left out, so the last part counts."""
+    """True if words may name an object: its catalog and database may be omitted, so the last part counts."""
     return words(name.replace("`", "").rpartition(".")[2]) <= found
 
 

@@ -106,7 +106,7 @@ def _distinct_already(operator: Operator) -> bool:
 
 
 _COMBINED = ("all columns", "grouping sets", "key order", "row of input ")
-"""Parts of which :func:`_operator` makes the form with other parts."""
+"""Parts that :func:`_operator` combines into one form."""
 
 
 def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _EvaluatedPart]:
@@ -136,7 +136,7 @@ _EVALUATED = ("keys", "aggregates", "condition", "columns")
 
 @dataclass(frozen=True, eq=False)
 class _EvaluatedPart:
-    """A part of an operator; two are equal if their forms are, or if no row of boundary values tells them apart."""
+    """A part of an operator; two are equal if their forms are, or if no boundary row distinguishes them."""
 
     name: str
     value: Any

@@ -1,7 +1,7 @@
-"""Settings as data: how the values of a key compare, known defaults, and the emit settings in force at a query.
+"""Settings as data: comparison of a key's values, known defaults, and the emit settings of a query.
 
-A setting left out and the same setting written with its default value are one effective value. What a cluster's own
-file sets is not seen here: whoever relies on it passes it as the side's settings.
+An omitted setting and the same one with its default value are one effective value. A cluster's own file is not seen
+here: pass its settings as the side's.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ KNOWN_DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
         )
     ),
 }
-"""By engine, the keys whose defaults hold on every cluster; None where it is the one of Flink's class.
+"""Keys with fixed defaults on every cluster, by engine; None for the default of Flink's class.
 
-Of VVR's these are the switches of its check and the fires that its page on group windows names.
+For VVR these are the switches of its check and the fires that its page on group windows names.
 """
 
 
@@ -62,7 +62,7 @@ def name(key: str) -> str:
 
 
 def default(key: str, engine: str) -> str | None:
-    """The value in force where a key is left out, spelled as :func:`value` does; None where it is not known."""
+    """The effective value of an omitted key, spelled as :func:`value` does; None if unknown."""
     known = KNOWN_DEFAULTS[engine]
     if key not in known:
         return None
@@ -72,7 +72,7 @@ def default(key: str, engine: str) -> str | None:
 
 
 def value(key: str, text: str) -> str:
-    """A value so that two spellings of one value are equal; one that Flink does not parse as it stands."""
+    """A value in a form that is equal for all its spellings; unchanged if Flink does not parse it."""
     text = text.strip()
     if key == _DIALECT:
         return _DIALECTS.get(text.lower(), text.lower())
@@ -83,7 +83,7 @@ def value(key: str, text: str) -> str:
 
 
 def effective(settings: Mapping[str, str], key: str, engine: str) -> str | None:
-    """The value in force, spelled as :func:`value` does; None where it is left out and no default is known."""
+    """The effective value, spelled as :func:`value` does; None if omitted without a known default."""
     return value(key, settings[key]) if key in settings else default(key, engine)
 
 
@@ -92,11 +92,11 @@ DELAYS = {EARLY_FIRE: f"{PREFIX}early-fire.delay", LATE_FIRE: f"{PREFIX}late-fir
 """Both fires, each with the setting that is read only where it is enabled."""
 LATENESS = f"{PREFIX}allow-lateness"
 TTL = "table.exec.state.ttl"
-"""What open-source Flink takes for the lateness of a legacy group window where none is given."""
+"""Lateness of a legacy group window on open-source Flink without a setting."""
 
 
 def in_force(pipeline: Pipeline) -> dict[str, str]:
-    """The emit settings that take effect at an INSERT: a fire set to false is none, and its delay then says nothing."""
+    """The emit settings of an INSERT: a disabled fire is none, and its delay has no effect."""
     found = {key: value(key, text) for key, text in pipeline.settings if key.startswith(PREFIX)}
     for fire, delay in DELAYS.items():
         if found.get(fire, "false") == "false":
@@ -117,6 +117,6 @@ def expires(program: Program) -> bool:
 
 
 def repeating(pipeline: Pipeline) -> list[str]:
-    """The settings in force under which a legacy group window of open-source Flink sends a result more than once."""
+    """Settings under which a legacy group window of open-source Flink emits a result more than once."""
     ttl = effective(dict(pipeline.settings), TTL, "flink")
     return [*in_force(pipeline), *([] if ttl in (None, "0") else [TTL])]

@@ -65,7 +65,7 @@ def options_that_count(connector: str) -> tuple[str, ...]:
 
 
 def by_itself(connector: str, options: Mapping[str, str]) -> str:
-    """Where a source begins that is neither given state nor told where: ``starts …``. Options of others are ignored."""
+    """Start of a source without state and offsets: ``starts …``. Options of others are ignored."""
     known = source(connector).startup
     if known is None:
         return f"starts as its connector ({connector or 'of its catalog'}) does, which is not known here"
@@ -79,7 +79,7 @@ def by_itself(connector: str, options: Mapping[str, str]) -> str:
 
 
 def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
-    """Tables that a side reads and declares → where each begins by itself; hints win over options of the table."""
+    """Starting positions of the declared tables that a side reads; hints override options of the table."""
     outputs, failures = side.outputs
     scans = [node for each in side.program.pipelines for node in each.sink.nodes if isinstance(node, Scan)]
     found: dict[str, str] = {}

@@ -1,1 +1,1 @@
-"""How windows are divided between a backfill and a live job, and the record of it."""
+"""Division of windows between a backfill and a live job, and its record."""

@@ -1,6 +1,7 @@
-"""Where the windows of a program can be divided between a backfill and a live job, and what follows for both.
+"""Boundaries that divide a program's windows between a backfill and a live job, with their consequences.
 
-The protocol is the one of :mod:`~airflow_flinkcompat.compat.cutover.record`. What has no aligned boundary says why.
+The protocol is that of :mod:`~airflow_flinkcompat.compat.cutover.record`. A program without an aligned boundary gets
+the reason.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ _BY_HAND = "choose the moment by hand: backfill with --from and --to, and let th
 def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], at: datetime) -> Cutover:
     """The hand-over of a program's windows at ``boundary`` (on the windows' clock, without zone).
 
-    Raises :class:`BoundaryError` where the boundary cuts a window, naming the nearest that do not, and where none can
-    be worked out: SESSION, OVER, state without windows, processing time, a watermark that is no constant delay.
+    Raises :class:`BoundaryError` if the boundary cuts a window, naming the nearest ones that do not, and for programs
+    without any: SESSION, OVER, state without windows, processing time, a watermark without a constant delay.
     """
     reasons = [f"{pipeline.sink.name}: {reason}" for pipeline in program.pipelines for reason in _reasons(pipeline)]
     if reasons:
@@ -83,21 +84,21 @@ def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], a
 
 
 def boundary_moment(window: Window, moment: int) -> bool:
-    """Whether ``moment`` (milliseconds on the windows' clock) is where windows of this definition begin."""
+    """True if windows of this definition begin at ``moment`` (milliseconds on the windows' clock)."""
     return (moment - window.normalised_offset) % _period(window) == 0
 
 
 def first_start(window: Window, moment: int) -> int:
-    """Where the earliest window begins that ends after ``moment``; both in milliseconds on the windows' clock.
+    """Start of the earliest window that ends after ``moment``; both in milliseconds on the windows' clock.
 
-    ``moment - (size - slide)`` for HOP and ``moment`` for TUMBLE and CUMULATE where the moment is aligned.
+    ``moment - (size - slide)`` for HOP and ``moment`` for TUMBLE and CUMULATE if the moment is aligned.
     """
     period, offset, size = _period(window), window.normalised_offset, window.size or 0
     return (moment - size - offset) // period * period + offset + period
 
 
 def nearest(windows: Iterable[Window], moment: int) -> tuple[int, int] | None:
-    """The last moment up to ``moment`` and the first after it that cut no window; None where there is none."""
+    """The last moment up to ``moment`` and the first after it that cut no window; None without one."""
     step, offset = 1, 0
     for window in windows:
         period, own = _period(window), window.normalised_offset
@@ -112,7 +113,7 @@ def nearest(windows: Iterable[Window], moment: int) -> tuple[int, int] | None:
 
 
 def _period(window: Window) -> int:
-    """What windows are aligned to: the slide of HOP, the whole length of TUMBLE and CUMULATE."""
+    """Alignment of windows: the slide of HOP, the whole length of TUMBLE and CUMULATE."""
     return (window.slide if window.kind is WindowKind.HOP else window.size) or 1
 
 
@@ -129,7 +130,7 @@ def _check_aligned(windows: list[Window], boundary: datetime) -> None:
 
 
 def _reasons(pipeline: Pipeline) -> list[str]:
-    """Why a pipeline has no boundary that could be worked out; empty where it has."""
+    """Reasons why a pipeline has no known boundary; empty if it has."""
     try:
         found = [reason for operator in operators(resolve_operators(pipeline.sink)) if (reason := _unbounded(operator))]
     except TooLarge as error:

@@ -1,10 +1,10 @@
-"""The record of a hand-over from a backfill to the live job: who owns which windows, and where the job starts.
+"""The record of a hand-over from a backfill to the live job: the owner of each window, and the job's start.
 
-At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns
-``window_end > B``. It reads from where the first of its windows begins, less the delay of the watermark, so that it
-drops the late rows a job from the beginning would have dropped. Simulated and measured without a wrong, missing or
-double window for TUMBLE, HOP and CUMULATE. The script that runs stays the reviewed one: who owns a window is settled
-where windows are published. :func:`~airflow_flinkcompat.compat.cutover.boundary.hand_over` works a record out.
+At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns ``window_end >
+B``. The live job reads from the start of its first window, less the delay of the watermark, so that it drops the late
+rows that a job from the beginning would have dropped. Simulated and measured without a wrong, missing or double window
+for TUMBLE, HOP and CUMULATE. The reviewed script runs unchanged: windows are assigned when they are published.
+:func:`~airflow_flinkcompat.compat.cutover.boundary.hand_over` computes a record.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PARTS = ("script", "settings", "functions", "catalog")
 
 
 class BoundaryError(InputError):
-    """A boundary that does not divide the script's windows, or a record that is not of the script it is used for."""
+    """A boundary that does not divide the script's windows, or a record of another script."""
 
 
 @dataclass(frozen=True)
 class SourceStart:
-    """From where the live job reads a table, in event time.
+    """Start of the live job in a table, in event time.
 
-    ``live_from`` is the first event time it must not miss, ``history_until`` what the source must have passed before
-    the backfill runs: ISO 8601, with a zone where the column holds instants. ``startup`` are the options by which the
-    script itself says where its source starts.
+    ``live_from`` is the first event time that it must not miss, ``history_until`` the time that the source must have
+    passed before the backfill runs: ISO 8601, with a zone if the column holds instants. ``startup`` are the script's
+    own startup options.
     """
 
     table: str
@@ -42,10 +42,9 @@ class SourceStart:
     startup: Mapping[str, str] = field(default_factory=dict)
 
     def misses(self) -> str:
-        """Why a job that starts as the script says would miss rows of its windows; "" where nothing says so.
+        """Reason why a job with the script's start would miss rows of its windows; "" without one.
 
-        A start by a time is compared with ``live_from`` where that is an instant: of a time without zone nobody knows
-        which it is.
+        A start by a time is compared with ``live_from`` if that is an instant: a time without zone is ambiguous.
         """
         mode, at = self.startup.get("scan.startup.mode", ""), self.startup.get("scan.startup.timestamp-millis", "")
         if mode == "latest-offset":
@@ -66,10 +65,10 @@ class SourceStart:
 
 @dataclass(frozen=True)
 class SinkCutover:
-    """Who owns which rows of a sink.
+    """Owners of a sink's rows.
 
-    ``first_window_start`` is where the live job's first own window begins. Of windows that end by the boundary it
-    writes some from a part of their rows only; ``partial`` says which.
+    ``first_window_start`` is the start of the live job's first own window. Of windows that end by the boundary it
+    writes some from a part of their rows only; ``partial`` names them.
     """
 
     sink: str
@@ -96,7 +95,7 @@ class Cutover:
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; :meth:`from_dict` reads them back."""
+        """JSON values; :meth:`from_dict` reads them."""
         return {
             **asdict(self),
             "sources": [asdict(source) for source in self.sources],
@@ -137,7 +136,7 @@ class Cutover:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
     def check(self, job: JobSpec) -> None:
-        """Raises :class:`BoundaryError` when the record belongs to another script, settings, functions or catalog."""
+        """Raise :class:`BoundaryError` if the record belongs to another script, settings, functions or catalog."""
         if differing := [part for part, digest in job.part_digests().items() if digest != self.sha256[part]]:
             raise BoundaryError(
                 f"the hand-over at {self.boundary} was worked out for another {', '.join(differing)} than this "

@@ -1,4 +1,4 @@
-"""What an engine is to the checker: how it turns what the rules say into what holds on it, and what adjusters share."""
+"""Interface of an engine to the checker: how it adjusts the rules' verdicts, and shared adjusters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, Verdict
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 GraphVoice = Callable[[Finding, Rule], Finding]
-"""A finding and its rule → the finding with the effect of the diff of both exec graphs, where they show its subject."""
+"""Gives a finding the effect of the exec graphs' diff, if they show its subject."""
 
 
 @dataclass(frozen=True)
 class AdjusterContext:
-    """What findings are adjusted by, beside themselves and their rules.
+    """Context of adjusting a finding, besides the finding and its rule.
 
     Attributes:
         change: What is judged.
@@ -40,9 +40,9 @@ FindingAdjuster = Callable[[Finding, Rule, AdjusterContext], Finding]
 
 
 class Engine(Protocol):
-    """How one engine judges. A verdict passes the adjusters in their order, each gets what the one before it left.
+    """Judgement of one engine. A verdict passes the adjusters in order, each receives the former's result.
 
-    What is true of an engine whatever is judged is in :class:`~airflow_flinkcompat.model.engine.EngineFacts`.
+    Facts independent of a change are in :class:`~airflow_flinkcompat.model.engine.EngineFacts`.
     """
 
     @property
@@ -51,11 +51,11 @@ class Engine(Protocol):
 
     @property
     def verdict_adjusters(self) -> tuple[VerdictAdjuster, ...]:
-        """What makes of a rule's verdict what holds of the pair at hand on the version at hand."""
+        """Adjusters from a rule's verdict to the pair and version at hand."""
 
     @property
     def finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """What makes of a finding what holds in the light of the whole change."""
+        """Adjusters of a finding in the light of the whole change."""
 
     @property
     def unchanged_adjusters(self) -> tuple[FindingAdjuster, ...]:
@@ -66,14 +66,14 @@ class Engine(Protocol):
         """The adjusters of findings that are all safe: what may contradict them as a whole."""
 
     def level(self, rule: Rule) -> Level:
-        """At which level a rule's findings take part in the precedence."""
+        """Level of a rule's findings in the precedence."""
 
 
 MOVED = "no measurement says that a query keeps its state when it is written through other operations"
 
 
 def lowered_to_unknown(finding: Finding, why: str) -> Finding:
-    """A finding that says too much."""
+    """A finding lowered to unknown."""
     if finding.outcome not in SAFE:
         return finding
     message = f"{finding.message} ({why})"
@@ -81,7 +81,7 @@ def lowered_to_unknown(finding: Finding, why: str) -> Finding:
 
 
 def unknown_value_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """What only the environment of a program knows may be the same value under two names: then nothing changed."""
+    """Lower findings about environment values, which may be equal under two names."""
     inputs = {f"${{{name}}}" for program in case.change.programs for name in program.inputs}
     shown = f"{finding.before} {finding.after}"
     if finding.outcome is not Outcome.INCOMPATIBLE or not any(name in shown for name in inputs):
@@ -98,7 +98,7 @@ def _unknown(finding: Finding, reason: Reason, why: str) -> Finding:
 
 
 def undeclared_table_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """What is refused or wrong by the types of a table that one side does not declare is unknown, unless certain."""
+    """Lower refusals and wrong rows that rest on types of a one-sided table, unless certain."""
     tables = case.change.declared_on_one_side
     if not tables or finding.outcome is not Outcome.INCOMPATIBLE or (rule.code, finding.sink) in case.certain:
         return finding

@@ -22,7 +22,7 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow
 
 
 def row_window_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """What a page says of windows in SQL is no more than inferred for one that SQL has no words for."""
+    """Lower a page's row about SQL windows to inferred for a window that SQL cannot express."""
     if not isinstance(target, OperatorPair) or not _by_rows(target):
         return verdict
     if verdict.basis is not Basis.DOCUMENT or verdict.outcome is Outcome.UNKNOWN:
@@ -39,7 +39,7 @@ def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
 
 
 def _by_rows(pair: OperatorPair) -> bool:
-    """Whether an operator is on a window over rows, or on a row window of FLIP-11's own."""
+    """True if an operator is on a row-count window, or a row window of FLIP-11."""
     for side in (pair.old, pair.new):
         match side:
             case AggregateOperator(window=AssignedWindow(window=Window(measure=Measure.ROWS))):

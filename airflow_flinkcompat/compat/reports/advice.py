@@ -1,4 +1,4 @@
-"""What to do next with a report: steps in words, each with the commands it takes, the same in every rendering."""
+"""Next steps for a report: texts with commands, the same in every rendering."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ _REHEARSE_BRIEFLY = "Rehearse {new} from a savepoint of the running job (`flinkc
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do.
+    """One next step.
 
-    ``commands`` are lines of SQL or of the shell, as ``language`` says. ``brief`` is what a short report says in place
-    of ``text``; None: the same. A short report leaves a step out whose ``brief`` is empty.
+    ``commands`` are lines of SQL or of the shell, as ``language`` states. ``brief`` replaces ``text`` in a short
+    report; None: the same. A short report omits a step with an empty ``brief``.
     """
 
     text: str
@@ -84,14 +84,13 @@ class Step:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """What whoever shows a report knows beside the change itself.
+    """Facts about a change that the displaying side knows.
 
     ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
-    the person who decides. ``backfill``: whether a restart is followed by a backfill there; None where nobody knows.
-    ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
-    ``migrates``: whether there is a task that starts the job from a rewritten savepoint. ``takes_commands``: whether
-    the job goes by its id in Flink, so that Flink's own commands stop it; ``chooses_offsets``: whether what runs it
-    can be told where sources begin. ``project``: what the check took of the project file, in a sentence.
+    the person who decides. ``backfill``: a restart is followed by a backfill; None if unknown. ``backfill_refused`` is
+    the reason why a backfill of the proposed script would be refused. ``migrates``: a task can start the job from a
+    rewritten savepoint. ``takes_commands``: the job is known by its Flink id, so that Flink's own commands stop it;
+    ``chooses_offsets``: the target accepts starting offsets. ``project``: values from the project file, in a sentence.
     """
 
     deployment: str = ""
@@ -106,7 +105,7 @@ class ReportContext:
     project: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """It as JSON values, secrets masked; :meth:`from_dict` reads it back.
+        """JSON values, secrets masked; :meth:`from_dict` reads them.
 
         Returns:
             ``context`` of a report that a ledger keeps.
@@ -115,7 +114,7 @@ class ReportContext:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """What :meth:`to_dict` wrote.
+        """Read what :meth:`to_dict` wrote.
 
         Args:
             row: It as JSON values; what another release writes beside is left out.
@@ -128,7 +127,7 @@ class ReportContext:
 
 @dataclass(frozen=True)
 class PossibleAnswer:
-    """What comes of one answer of the person who decides. ``branch``: resume, migrate, restart or reject."""
+    """Consequence of one answer of the person who decides. ``branch``: resume, migrate, restart or reject."""
 
     branch: str
     text: str
@@ -138,7 +137,7 @@ NO_CONTEXT = ReportContext()
 
 
 def steps(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[Step, ...]:
-    """What to do next."""
+    """Next steps."""
     return tuple(_with_ids(step, known) for step in _steps(report, known))
 
 
@@ -150,7 +149,7 @@ def _with_ids(step: Step, known: ReportContext) -> Step:
 
 
 def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[PossibleAnswer, ...]:
-    """What comes of each answer of the person who decides."""
+    """Consequences of each answer of the person who decides."""
     if report.findings[0].rule in _ONE_SIDED:
         return ()
     told = {
@@ -218,9 +217,9 @@ def _if_restarted(report: Report, known: ReportContext) -> str:
 
 
 def if_resumed(report: Report) -> tuple[str, ...]:
-    """What open-source Flink would do if it were started from the savepoint all the same; empty where that is right.
+    """End of a start from the savepoint on open-source Flink; empty if right.
 
-    The first line says how it ends, the others which stored value would be read as which.
+    The first line is the end, the others name stored values that would be misread.
     """
     told = ENGINE_FACTS[report.engine].tells_endings and report.outcome is Outcome.INCOMPATIBLE
     if not told or report.is_refused:
@@ -340,7 +339,7 @@ def _from_zero(report: Report) -> tuple[str, str]:
 
 
 def _question(report: Report, known: ReportContext) -> str:
-    """What somebody has to decide."""
+    """The question to decide."""
     asked, until = _from_zero(report)
     question = f"Decide whether {asked} may start from zero ({until})"
     return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
@@ -354,7 +353,7 @@ def _may_begin_empty(report: Report, known: ReportContext) -> str:
 
 
 def _takes_commands(report: Report, known: ReportContext) -> bool:
-    """Whether somebody types in commands: of a DAG that asks a person the branch does what is chosen."""
+    """True if somebody types commands: in a DAG with an approval the branch does what is chosen."""
     return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 
@@ -508,7 +507,7 @@ def _migrate_in_airflow(report: Report) -> Step:
 
 
 def _split(report: Report) -> Iterator[Step]:
-    """How to deploy those statements first whose changes lose less than the worst one."""
+    """Steps to deploy first the statements whose changes lose less than the worst one."""
     outcomes = dict(report.sinks)
     changed = {each.sink for each in report.findings if each.sink}
     worst = [sink for sink in outcomes if sink in changed and outcomes[sink] is report.outcome]
@@ -519,7 +518,7 @@ def _split(report: Report) -> Iterator[Step]:
 
 
 def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
-    """Only Flink's planner knows what a rewritten savepoint keeps; a source at another place begins anew on request."""
+    """Step to ask Flink's planner what a rewritten savepoint keeps; moved sources begin empty on request."""
     words = (
         "Do not resume. How much of the state a rewritten savepoint keeps is not known: ask Flink's planner, which "
         "starts nothing"
@@ -538,14 +537,14 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
 
 
 def _moved_sources(report: Report) -> Iterator[str]:
-    """The tables whose sources read another place now, and can begin anew while the rest of the state is kept."""
+    """Tables whose sources read another place now, and can begin again while other state is kept."""
     for finding in report.deciding:
         if finding.remedy is Remedy.RESTART_SOURCE:
             yield from finding.remedy_tables
 
 
 def _begun_anew(report: Report) -> str:
-    """The options of ``flinkcompat migrate`` that begin moved sources anew."""
+    """Options of ``flinkcompat migrate`` that make moved sources begin again."""
     return "".join(f" --restart-source {table}" for table in dict.fromkeys(_moved_sources(report)))
 
 

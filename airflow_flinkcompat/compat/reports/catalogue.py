@@ -26,7 +26,7 @@ SCOPES = {
 
 
 def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[Rule, ...]:
-    """The rules with that outcome on that engine, at best where cases differ; on any engine where none is named."""
+    """Rules with that outcome on that engine, at best if cases differ; on any engine without one."""
     engines = [engine] if engine else list(ENGINES)
     return tuple(
         rule
@@ -70,7 +70,7 @@ def explain(rule: Rule) -> str:
 
 
 def _page(code: str) -> str:
-    """Where this machine finds the page of a rule."""
+    """Place of a rule's page on this machine."""
     return page_url(code) or str(page_file(code))
 
 
@@ -124,5 +124,5 @@ def outcome_text(rule: Rule, engine: str) -> str:
 
 
 def basis_text(verdict: Verdict) -> str:
-    """What a verdict rests on, with its source."""
+    """Evidence of a verdict, with its source."""
     return f"{verdict.basis.value}: {verdict.grounds}" if verdict.grounds else verdict.basis.value

@@ -1,4 +1,4 @@
-"""What a report says of each sink and each stateful operator: its outcome, and what becomes of what it keeps."""
+"""Report entries of each sink and each stateful operator: its outcome, and the fate of its state."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import BOOLEAN
 
 _STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
-"""The order in which a start meets them: what is refused at submit never comes to be restored."""
+"""Stages of a start: a change that is refused at submit is never restored."""
 _SHOWN_OTHERWISE = frozenset(
     {"window", "offset", "time", "clock", "notation", "windowed", "session keys"}
     | {"kind", "aggregates", "keys", "window keys", "key order"}
 )
-"""Parts of an aggregation that its kind, window, keys and metrics show already; the rest are listed by name."""
+"""Parts of an aggregation that its kind, window, keys and metrics show; the rest are listed by name."""
 
 
 def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
@@ -50,12 +50,12 @@ def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ..
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
-    """What becomes of every stateful operator of either side; those of one sink together, nearest the sink first."""
+    """Fates of every stateful operator of either side; those of one sink together, nearest to the sink first."""
     return tuple(_operator_reports(change, fired))
 
 
 def ending(findings: Iterable[Finding]) -> Consequence | None:
-    """How open-source Flink would end for a job of which all this was found; None where it is not known."""
+    """End of a job on open-source Flink with all these findings; None if unknown."""
     found = {finding.consequence for finding in findings if finding.outcome is Outcome.INCOMPATIBLE}
     if Consequence.REFUSED_AT_SUBMIT in found:
         return Consequence.REFUSED_AT_SUBMIT
@@ -83,7 +83,7 @@ def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
 
 
 def _keeps_nothing(pair: OperatorPair) -> bool:
-    """Return whether neither side of an operator stores state: what is found of it concerns the operators above."""
+    """True if neither side of an operator stores state: its findings concern the operators above."""
     pipeline = pair.pipeline
     return lookups.keeps_nothing(pair.old, pipeline.old, pipeline.old_program) and lookups.keeps_nothing(
         pair.new, pipeline.new, pipeline.new_program
@@ -97,8 +97,8 @@ def _stateful(found: Iterable[Operator], output: Output, program: Program) -> li
 class _About:
     """Findings of a sink and of the script; with paths, of operators at these paths alone.
 
-    Grouped once: a script may have as many sinks as findings. What is asked of a group, outcome and ending, follows
-    from levels, outcomes and consequences alone; of the script's findings one of each kind stands for all.
+    They are grouped once: a script may have as many sinks as findings. Outcome and ending of a group follow from
+    levels, outcomes and consequences alone; of the script's findings one of each kind represents all.
     """
 
     def __init__(self, fired: Fired) -> None:
@@ -121,7 +121,7 @@ class _About:
 
 @dataclass(frozen=True)
 class _Held:
-    """What an operator keeps, and by what: its window, keys, metrics, and rows it stores as they come."""
+    """State of an operator: its window, keys, metrics, and stored rows."""
 
     window: AssignedWindow | None = None
     keys: tuple[Any, ...] = ()
@@ -191,7 +191,7 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
 
 
 def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], ...]:
-    """Stored rows have one fate, whatever became of the clause that says which rows they are."""
+    """Fate of stored rows, which is one whatever changed in the clause that selects them."""
     text = after if before == after else f"{before}, now {after}"
     return ((text, Fate.KEPT.under(outcome)),) if text else ()
 
@@ -223,7 +223,7 @@ def _side(operator: Operator, held: _Held) -> OperatorSide:
 
 
 def _keys(before: list[Any], after: list[Any]) -> tuple[tuple[str, KeyFate], ...]:
-    """All keys of both sides. Window fields come as keys only where a side lacks them: they are no state key."""
+    """Keys of both sides. Window fields are listed only if a side lacks them: they are no state key."""
     common = [key for key in before if key in after]
     places = [key for key in after if key in before]
     rows = []
@@ -241,7 +241,7 @@ def _key(key: Any) -> str:
 
 
 def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
-    """Accumulators and keys are stored without names: what is in a place is read as what the new query has there."""
+    """Misread accumulators and keys, which are stored without names and read by position."""
     for stored, read in zip(old.aggregates, new.aggregates, strict=False):
         if stored != read:
             yield f"{describe(read)} would go on from what {describe(stored)} stored"

@@ -1,4 +1,4 @@
-"""The report as Markdown, for approval pages and comments on a change. Whatever is shown is masked first."""
+"""The report as Markdown, for approval pages and comments. Everything is masked first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
-    """The report in tables and code: verdict, each operator with what was found, what to do next.
+    """The report in tables and code: verdict, findings of each operator, next steps.
 
     Args:
         report: The verdict on one change.
@@ -61,7 +61,7 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
 
 
 def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTEXT) -> str:
-    """The reports of several engines on one page: every verdict, the worst report in full, what the others find.
+    """The reports of several engines on one page: every verdict, the worst report in full, other findings.
 
     Args:
         reports: The verdicts on one change.
@@ -91,7 +91,7 @@ def _sides(report: Report) -> str:
 
 
 def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]]:
-    """What a report tells below its verdict, in blocks with an empty line between them."""
+    """Blocks of a report below its verdict."""
     every = steps(report, known)
     todo = ["### What to do next", ""]
     for number, step in enumerate((step for step in every if step.brief != ""), start=1):
@@ -120,7 +120,7 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
 
 
 def commands_of(step: Step) -> Iterator[str]:
-    """The commands of a step as a block of code, with an empty line behind it; nothing where there are none."""
+    """The commands of a step as a code block with a trailing empty line; nothing without commands."""
     if step.commands:
         yield from (f"```{step.language}", *map(mask_secrets, step.commands), "```", "")
 
@@ -219,7 +219,7 @@ def plain_words(text: str) -> str:
 
 
 def without_mentions(text: str) -> str:
-    """Text in which GitHub and GitLab see no name to notify: what nobody sees stands behind the ``@`` of each."""
+    """Text without names that GitHub and GitLab would notify: an invisible character follows each ``@``."""
     return _MENTION.sub("@\N{WORD JOINER}", text)
 
 

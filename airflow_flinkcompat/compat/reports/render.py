@@ -1,4 +1,4 @@
-"""Renderings of a report for people: plain text and log rows. Whatever is shown is masked before it is laid out."""
+"""Text renderings of a report and log rows. Everything is masked before it is laid out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
-"""Columns of a text, where nobody says how wide the terminal is."""
+"""Columns of a text if the terminal's width is unknown."""
 _MORE = "`flinkcompat check --verbose` adds keys, metrics, commands and evidence."
 _MORE_OVERRULED = "`flinkcompat check --verbose` adds keys, metrics, commands, evidence, and overruled {}."
 _GAP = "   "
@@ -43,7 +43,7 @@ _BESIDE = "  |  "
 
 
 def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CONTEXT, *, verbose: bool = True) -> str:
-    """The report for a terminal of ``width`` columns: verdict, what to do next, what was found.
+    """The report for a terminal of ``width`` columns: verdict, next steps, findings.
 
     Args:
         report: The verdict on one change.
@@ -69,7 +69,7 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
 def render_text_of_engines(
     reports: Reports, width: int = WIDTH, known: ReportContext = NO_CONTEXT, *, verbose: bool = True
 ) -> str:
-    """The reports of several engines as one text: every verdict, the worst report in full, what the others find.
+    """The reports of several engines as one text: every verdict, the worst report in full, other findings.
 
     Args:
         reports: The verdicts on one change.
@@ -98,7 +98,7 @@ def render_text_of_engines(
 
 
 def _more(reports: Iterable[Report], width: int) -> list[str]:
-    """What a long report adds."""
+    """Additions of a long report."""
     seen = dict.fromkeys(each.rule for report in reports for each in report.findings if each.overruled_by)
     return _wrapped(_MORE_OVERRULED.format(", ".join(seen)) if seen else _MORE, width)
 

@@ -1,4 +1,4 @@
-"""Where a reader finds the page of a rule: on the web, by a command, or as a file of the installed package."""
+"""Place of a rule's page: on the web, by a command, or as a file of the installed package."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 URL_VARIABLE = "FLINKCOMPAT_RULES_URL"
-"""The environment variable that says where the pages of ``docs/rules`` are published."""
+"""Environment variable with the address of the published ``docs/rules``."""
 
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "rule_pages", _PACKAGE.parent / "docs" / "rules")
-"""Where the wheel puts the pages, and where a checkout has them."""
+"""Folders of the pages in the wheel and in a checkout."""
 
 
 def page_url(code: str) -> str | None:
@@ -22,9 +22,9 @@ def page_url(code: str) -> str | None:
 
 
 def page_address(code: str) -> str:
-    """What a reader of a report follows to the page of a rule: its URL, else the command that shows it.
+    """Address of a rule's page for a reader: its URL, else the command that shows it.
 
-    A report is read on other machines than the one that wrote it, so no path of a file is given.
+    A report is read on other machines than the one that wrote it, so it names no file.
     """
     return page_url(code) or f"flinkcompat rules {code}"
 

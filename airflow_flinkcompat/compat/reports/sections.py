@@ -1,4 +1,4 @@
-"""A report in sections for people: each operator with what was found about it, worst first. Secrets are masked."""
+"""A report in sections: each operator with its findings, worst first. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHICH_ENGINE = (
 IN_FULL = "--engine {} shows that report in full, with the next steps."
 SAME = "The findings on {} are the same; --engine {} shows their basis."
 _LONGEST = 600
-"""Characters of one clause; who wants to know the rest goes to the place that is named beside it."""
+"""Maximum characters of one clause; the place next to it has the rest."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ def _and(names: Iterable[str]) -> str:
 
 
 def sections(report: Report) -> tuple[Section, ...]:
-    """Everything that decides, worst first, and what was found before what follows from it.
+    """Everything that decides, worst first, and causes before their effects.
 
-    What belongs to a sink with one operator is told there.
+    Findings of a sink with one operator are in that operator's section.
     """
     return tuple(sorted(_sections(report), key=lambda section: (-section.outcome.rank, not section.findings)))
 
@@ -136,7 +136,7 @@ def _kind(operator: OperatorReport) -> str:
 
 
 def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
-    """Label, text and what happens, for the window, each key and each metric. Other parts are what findings tell of."""
+    """Label, text and fate of the window, each key and each metric. Other parts appear in findings."""
     before, after = (side.window if side else "" for side in (operator.before, operator.after))
     changed = [(before, "replaced" if after else "gone"), (after, "new")]
     fates = [(before, "same")] if before == after else changed
@@ -147,7 +147,7 @@ def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
 
 
 def fates_heading(operator: OperatorReport) -> str:
-    """Of which start the fates of :func:`rows` speak; "" where it is the resumed one, or nothing has a fate."""
+    """Heading for the start that :func:`rows` refers to; "" for the resumed one, or without fates."""
     told = operator.outcome is Outcome.INCOMPATIBLE and (operator.metrics or operator.rows)
     return "after a start without state" if told else ""
 
@@ -158,7 +158,7 @@ def outcome_label(finding: Finding) -> str:
 
 
 def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Findings that another one decides over, and the codes of those among them that would be fine by themselves."""
+    """Overruled findings, and the codes of those among them that are fine by themselves."""
     found = [finding for finding in report.findings if finding.overruled_by]
     fine = dict.fromkeys(finding.rule for finding in found if finding.outcome is Outcome.COMPATIBLE)
     return tuple(finding for finding in found if finding.outcome is not Outcome.COMPATIBLE), tuple(fine)
@@ -170,7 +170,7 @@ def format_inline(text: str) -> str:
 
 
 def format_excerpt(text: str) -> str:
-    """A clause of a script as :func:`format_inline` shows it, ended between two words where it is very long."""
+    """A clause of a script as :func:`format_inline` shows it, cut between two words if it is very long."""
     clean = format_inline(text)
     return clean if len(clean) <= _LONGEST else clean[:_LONGEST].rpartition(" ")[0] + " …"
 
@@ -184,13 +184,13 @@ def engine_label(report: Report | str) -> str:
 
 
 def basis_label(finding: Finding) -> str:
-    """What the finding rests on, with its source."""
+    """Evidence of the finding, with its source."""
     says = finding.source if not _says_why(finding) else ""
     return f"{finding.basis.value}: {says}" if says else finding.basis.value
 
 
 def why(finding: Finding) -> str:
-    """Why an outcome is unknown, "" where it is not: in its own words where nothing at all covers the change."""
+    """Reason for an unknown outcome, "" for another one."""
     if finding.reason is None:
         return ""
     return finding.source if _says_why(finding) else finding.reason.value
@@ -211,7 +211,7 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
 
 
 def ground(report: Report) -> str:
-    """Who read the scripts, why Flink's planner did not, and the outcome by the rules alone where it is another one."""
+    """Who read the scripts, why Flink's planner did not, and the outcome by the rules alone if it differs."""
     words = report.ground[:1].upper() + report.ground[1:]
     if report.doubt:
         words += f", because {format_inline(report.doubt)}"
@@ -221,12 +221,12 @@ def ground(report: Report) -> str:
 
 
 def title(report: Report) -> str:
-    """The heading over what one of several engines says."""
+    """Heading of one engine's report."""
     return f"On {engine_label(report)}: {headline(report).partition(':')[0].lower()}"
 
 
 def finds_the_same(one: Report, other: Report) -> bool:
-    """Whether the reports of two engines have one outcome by the same findings, whatever these rest on."""
+    """True if two engines' reports have one outcome by the same findings, whatever their evidence."""
 
     def found(report: Report) -> tuple[object, ...]:
         return report.outcome, [(finding.rule, finding.outcome, finding.message) for finding in report.deciding]

@@ -1,1 +1,1 @@
-"""What several rules have in common."""
+"""Shared parts of several rules."""

@@ -1,4 +1,4 @@
-"""One changed option of a table: what holds for every use of the table, and values that a connector refuses."""
+"""One changed option of a table: facts for every use of the table, and values that a connector refuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOPBACK = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|\[::1\])(?![\w-])"
 
 @dataclass(frozen=True)
 class OptionChange:
-    """One option that differs, with all options of the table on both sides, and what the queries do with it."""
+    """One differing option, with all options of the table on both sides, and its uses in the queries."""
 
     table: str
     connector: str | None
@@ -38,7 +38,7 @@ class OptionChange:
 
 @dataclass(frozen=True)
 class OptionVerdict:
-    """What is to be said of one option, and the verdict."""
+    """A sentence about one option, and the verdict."""
 
     says: str
     verdict: Verdict
@@ -47,7 +47,7 @@ class OptionVerdict:
 def harmless(
     fact: OptionFact, says: str, mechanism: tuple[str, ...], other_evidence: tuple[str, ...] = ()
 ) -> OptionVerdict:
-    """Compatible by its own restores, or by those of the same mechanism where a document says what it does."""
+    """Compatible by its own restores, or by those of the same mechanism if a document describes it."""
     if fact.ids:
         return OptionVerdict(fact.says or says, right(*fact.ids))
     return OptionVerdict(
@@ -56,12 +56,12 @@ def harmless(
 
 
 def decides(fact: OptionFact) -> str:
-    """What the option decides, as a sentence that goes on."""
+    """The option's effect, as the beginning of a sentence."""
     return f"it decides {fact.effect.value}"
 
 
 def not_with_this_connector(fact: OptionFact) -> str:
-    """What the option decides, where no restore speaks of it."""
+    """The option's effect, without a restore."""
     return f"{decides(fact)}: what a restored job makes of another value was not measured with this connector"
 
 
@@ -72,18 +72,18 @@ def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVer
 
 
 def nothing_stored(verdict: Verdict) -> OptionVerdict:
-    """What is to be said of any option of a job without state."""
+    """A sentence for any option of a job without state."""
     return OptionVerdict("neither its source nor its sink keeps anything, and its query does not", verdict)
 
 
 def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
-    """The values of both sides, the connector's default where a table leaves it out and every version has one."""
+    """The values of both sides, with the connector's default for an omitted one if every version has it."""
     old, new = (fact.default if value is None else value for value in change.values)
     return old, new
 
 
 def names_a_format(change: OptionChange) -> bool:
-    """Whether the option is one in which the connector finds its format."""
+    """True if the option names the connector's format."""
     facts = connectors.catalogue().get(change.connector or "")
     return facts is not None and change.key in facts.formats
 
@@ -96,7 +96,7 @@ def formats(change: OptionChange) -> tuple[str, str]:
 
 
 def of_its_format(change: OptionChange) -> bool:
-    """Whether each side that gives the option reads it in its format, by whose name it begins."""
+    """True if each side with the option reads it in the format whose name it begins with."""
     sides = zip((change.before, change.after), formats(change), strict=True) if _has_formats(change) else ()
     found = [change.key.startswith(f"{format}.") for side, format in sides if change.key in side]
     return bool(found) and all(found)
@@ -107,12 +107,12 @@ def _has_formats(change: OptionChange) -> bool:
 
 
 def append_only(*names: str) -> bool:
-    """Whether rows of all these formats are surely only ever added."""
+    """True if rows of all these formats are certainly only added."""
     return all(name in FORMATS and FORMATS[name].appends is Known.YES for name in names)
 
 
 def members(address: str | None) -> set[str]:
-    """The hosts of an address, this machine's by one name: those with one in common lead to the same system."""
+    """The hosts of an address, this machine's by one name: a common one means the same system."""
     return {_LOOPBACK.sub("localhost", part.strip().lower()) for part in (address or "").split(",") if part.strip()}
 
 
@@ -140,7 +140,7 @@ _CHOICES: Mapping[str, frozenset[str]] = {
     "sink.partitioner": frozenset({"default", "fixed", "round-robin"}),
     "scan.watermark.emit.strategy": frozenset({"on-periodic", "on-event"}),
 }
-"""Values that the Kafka connector takes; ``sink.partitioner`` takes classes too, of which no script tells anything."""
+"""Values that the Kafka connector accepts; ``sink.partitioner`` also accepts unknown classes."""
 _STARTUP = "scan.startup.mode"
 _STARTUP_NEEDS: Mapping[str, str] = {
     "earliest-offset": "",
@@ -161,7 +161,7 @@ _DRAWN: Mapping[str, frozenset[str]] = {
     "max-past": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
     "null-rate": frozenset(),
 }
-"""Options of datagen for values that are drawn, and the types of column that take them; any where none is listed."""
+"""Options of datagen for drawn values, and the column types that accept them; any if not listed."""
 _TOLERANT = "csv.ignore-parse-errors"
 _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
@@ -172,7 +172,7 @@ _COMES_OR_GOES: Mapping[str, str] = {
 
 
 def doubt(change: OptionChange, fact: OptionFact | None) -> str:
-    """Why restores across which an option changed do not speak of this change."""
+    """Reason why restores with another value of an option do not cover this change."""
     key, after = change.key, change.after
     if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
         return "files that are being written were begun in another file system, which may not take them over"
@@ -199,7 +199,7 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
 
 
 def _reads_other_places(change: OptionChange) -> bool:
-    """Whether a message that is read by place has other columns in its key or its value."""
+    """True if a message that is read by position has other columns in its key or its value."""
     sources = [used for used in change.uses if used.use is TableUse.SOURCE]
     tables = [[*used.pair.old_program.tables, *used.pair.new_program.tables] for used in sources]
     columns = next((each.physical for side in tables for each in side if each.name == change.table), ())
@@ -223,7 +223,7 @@ def _written(change: OptionChange) -> bool:
 
 
 def _of_generator(change: OptionChange, after: Options) -> str:
-    """Why datagen may refuse an option: each is one of certain types, and of values that are drawn."""
+    """Reason why datagen may refuse an option: each applies to certain types, and to drawn values."""
     if change.key == "rows-per-second":
         return "" if _POSITIVE.fullmatch(after[change.key]) else "it may be no number of rows"
     field, _, option = change.key.removeprefix("fields.").rpartition(".")
@@ -243,7 +243,7 @@ def _of_generator(change: OptionChange, after: Options) -> str:
 
 
 def _longer(ends: tuple[str | None, str | None]) -> bool:
-    """Whether a sequence of numbers ends later than it did."""
+    """True if a sequence of numbers ends later than before."""
     old, new = (int(end) if end and _POSITIVE.fullmatch(end) else 0 for end in ends)
     return 0 < old < new
 
@@ -255,7 +255,7 @@ def _file_system(path: str | None) -> tuple[str, str]:
 
 
 def _another_way(change: OptionChange) -> bool:
-    """Whether the place is given by another option: a pattern of topics, or one with a word more or less in front."""
+    """True if the place is in another option: a pattern of topics, or one with a word more or less in front."""
     key, value = change.key, change.before.get(change.key)
     if key in ("topic", "topic-pattern"):
         return bool({"topic", "topic-pattern"} & change.after.keys())
@@ -274,7 +274,7 @@ def _startup(after: Options) -> str:
 
 
 def _together(connector: str | None, after: Options) -> str:
-    """What the new options lack, or what of them excludes each other."""
+    """Missing or mutually exclusive parts of the new options."""
     guarantee = after.get("sink.delivery-guarantee", after.get("sink.semantic", "")).lower()
     kafka = connector in ("kafka", "upsert-kafka")
     if kafka and guarantee == "exactly-once" and "sink.transactional-id-prefix" not in after:
@@ -292,6 +292,6 @@ def _together(connector: str | None, after: Options) -> str:
 
 
 def _format_of(prefix: str, after: Options) -> bool:
-    """Whether a format is given under which options of this beginning are looked for."""
+    """True if a format is set whose options have this prefix."""
     side, dot, name = prefix.rpartition(".")
     return after.get(f"{side}{dot}format", "").lower() == name.lower()

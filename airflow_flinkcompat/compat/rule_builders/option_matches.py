@@ -46,7 +46,7 @@ _JUDGES: Mapping[TableUse, Callable[[OptionChange, OptionFact, PipelinePair], Op
 
 
 def judged(change: OptionChange) -> OptionVerdict:
-    """What another value of an option comes to, over all uses of the table."""
+    """Verdict on another value of an option, over all uses of the table."""
     found = [_judged_use(change, used) for used in change.uses]
     if not found:
         return OptionVerdict("no query that stays uses the table", unmeasured("the table's queries come or go"))
@@ -105,13 +105,13 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
 
 
 OnVvr = Callable[[str, Options, Options], Verdict]
-"""What the vendor's documents say of one option, by its name and all options of both sides."""
+"""The vendor's row about one option, from its name and all options of both sides."""
 
 
 def option_matches(
     table: str, what: str, connector: str | None, difference: Difference, uses: Sequence[UsedTable], on_vvr: OnVvr
 ) -> Iterator[RuleMatch]:
-    """One match for each thing that is to be said of a table's changed options."""
+    """One match for each remark about a table's changed options."""
     before, after = difference.before or {}, difference.after or {}
     groups: dict[tuple[str, Verdict, Verdict], list[str]] = {}
     for key in changed_keys(before, after):
@@ -135,7 +135,7 @@ def option_matches(
 def options_judged(
     table: str, connector: str | None, before: Options, after: Options, uses: Iterable[UsedTable]
 ) -> OptionVerdict | None:
-    """What all changed options of a table come to: the worst of them; None where none differs."""
+    """Worst verdict on a table's changed options; None if none differs."""
     used = tuple(uses)
     found = {
         key: judged(OptionChange(table, connector, key, before, after, used)) for key in changed_keys(before, after)

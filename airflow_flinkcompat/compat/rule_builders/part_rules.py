@@ -1,4 +1,4 @@
-"""The shape of the rules over one kind of operator: what a change of each of its parts means, as rows of data."""
+"""Rules over one kind of operator: the meaning of a change of each part, as rows of data."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ NOTICED_ABOVE = {
 
 @dataclass(frozen=True)
 class Row:
-    """What a change of one part means: a sentence, and the verdict of each engine or what finds it.
+    """Meaning of a change of one part: a sentence, and the verdict of each engine or its function.
 
-    ``quiet`` tells where the operator hands on the same rows as before: what reads them does not notice.
+    ``quiet`` is true if the operator emits the same rows as before: its readers do not notice.
     """
 
     says: str
