@@ -1,4 +1,4 @@
-"""What a rewritten savepoint would keep, told from both scripts alone: no plan that Flink compiled is at hand."""
+"""State that a rewritten savepoint would keep, determined from both scripts without a compiled plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 
 def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:
-    """What of a job's state a rewritten savepoint could keep, where the scripts alone tell all that is kept."""
+    """State of a job that a rewritten savepoint could keep, if the scripts alone determine all of it."""
     versions = {*change.versions}
     measured = len(versions) == 1 and versions <= set(EQUAL.verdicts["flink"].versions)
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
@@ -31,7 +31,7 @@ def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migra
 
 
 def _same_settings(change: Change) -> bool:
-    """Whether no setting differs, but for the time that state lives."""
+    """True if no setting differs except the state's time to live."""
     old, new = ([dict(each.settings) | {TTL: ""} for each in program.pipelines] for program in change.programs)
     return old == new
 

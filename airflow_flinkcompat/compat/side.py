@@ -23,7 +23,7 @@ from airflow_flinkcompat.sql.nodes import Option, SetOption
 
 
 def _later(version: str, last: str) -> bool:
-    """Whether a version is later than another one, or no version at all; no version is last where nothing ran it."""
+    """True if a version is later than another one or absent; an absent one ends a range that nothing ended."""
     try:
         return not last or [*map(int, version.split("."))] > [*map(int, last.split("."))]
     except ValueError:
@@ -32,14 +32,14 @@ def _later(version: str, last: str) -> bool:
 
 @dataclass(frozen=True)
 class Side(JobSpec):
-    """One side of a change: a job, and what is read of it.
+    """One side of a change: a job, and its parsed form.
 
-    ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once. ``decided`` says
-    how conditions of a program on what only its environment knows turn out, by name. ``catalog_sources`` are the files
-    of the catalog, as messages call them, each with the number of its lines; none where it is of no file.
-    ``filled_elsewhere``: what deploys the job fills in placeholders of another tool, as ``${NAME}``, so that in place
-    of a secret they are none. ``places`` are the paths of the files beside the script, from the root of the repository,
-    by what messages call each.
+    ``beside`` is another side to share with, such as the one it is compared with: equal statements are parsed once.
+    ``decided`` maps conditions of a program on its environment to their value, by name. ``catalog_sources`` are the
+    files of the catalog with their number of lines, as messages name them; none if it has no file.
+    ``filled_elsewhere``: the deploying tool fills in placeholders such as ``${NAME}``, so that they are no secrets.
+    ``places`` are the paths of the files that belong to the script, from the root of the repository, by their name in
+    messages.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
@@ -163,9 +163,9 @@ class Side(JobSpec):
 
     @property
     def not_run(self) -> tuple[Note, ...]:
-        """The parts of a program that the side's engine does not run, or not any more.
+        """Parts of a program that the side's engine does not run, or no longer.
 
-        Where an engine is made of Flink, only a version that is given tells of which one.
+        For an engine made of Flink, only an explicit version identifies Flink's.
         """
         facts = ENGINE_FACTS[self.engine]
         if self.engine_version is None and facts.flink_lines is not None:
@@ -236,10 +236,10 @@ class ProgramEnvironment:
 
 
 def environments(old: Side, new: Side) -> list[ProgramEnvironment]:
-    """Every environment that the sides may meet, at most :data:`LIMIT` of them; one where nothing depends on it.
+    """Environments that the sides may meet, at most :data:`LIMIT` of them; one if nothing depends on it.
 
-    The deployed job met one of them, and nobody knows which, so both sides are read alike in each. A way in which a
-    program starts no job is no such environment.
+    The deployed job met one of them, and it is unknown which, so both sides are read alike in each. An environment in
+    which a program starts no job is excluded.
     """
     found = list(_all(old, new)) if "python" in (old.language, new.language) else []
     if len(found) < 2:
@@ -270,7 +270,7 @@ def _under(side: Side, decided: Mapping[str, bool]) -> Side:
 
 
 def _read_alike(old: Side, new: Side) -> bool:
-    """Whether both read the same."""
+    """True if both read the same."""
     return (old.language, old.digest(), old.source) == (new.language, new.digest(), new.source)
 
 
@@ -280,7 +280,7 @@ def _undecided(side: Side) -> str:
 
 
 def _starts(side: Side) -> bool:
-    """Whether a job comes of it, or something unread could be one."""
+    """True if it makes a job, or an unread part could."""
     return bool(side.program.pipelines or side.program.problems)
 
 

@@ -97,7 +97,7 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
-    """Queries whose names cannot be resolved, unless they are refused for it, or a part of them is not read."""
+    """Queries with unresolved names, unless they are refused for it or partly unread."""
     told = refusals(side.program)
     unread = [each.span for each in side.program.problems if each.reason not in REFUSALS]
     for pipeline in side.program.pipelines:

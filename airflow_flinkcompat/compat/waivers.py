@@ -1,8 +1,8 @@
-"""Waivers against a verdict: which finding each was given for, and what it is worth today.
+"""Waivers of a verdict: the finding of each, and its validity today.
 
-The verdict stays what it is. A finding that is waived is still there, with its outcome; a gate goes by the others
-(:attr:`Report.gate_outcome`). A waiver is bound to what was deployed and to the finding with all that it says, so that
-it silences neither another change nor a verdict that became another one.
+The verdict is unchanged. A waived finding stays in it with its outcome; a gate goes by the others
+(:attr:`Report.gate_outcome`). A waiver is bound to the deployed version and to the finding's full text, so it silences
+neither another change nor a changed verdict.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ChangeIdentity:
 
 
 def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str:
-    """What a waiver of a finding is bound to, beside what is deployed."""
+    """Digest to which a finding's waiver is bound, in addition to the deployed version."""
     row = finding.to_dict()
     for span in (finding.before_span, finding.after_span):  # lines may move
         row["message"] = row["message"].removeprefix(f"{span}: ")
@@ -58,20 +58,20 @@ def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str
 
 
 def may_restore_wrongly(finding: Finding) -> bool:
-    """Whether a restore may run on with wrong rows and no error: that is known, or nothing else is."""
+    """True if a restore may run with wrong rows and no error."""
     if finding.consequence is not None:
         return finding.consequence is Consequence.SILENTLY_WRONG
     return finding.outcome is Outcome.INCOMPATIBLE and finding.rule not in _NO_RESTORE
 
 
 def is_waivable(finding: Finding) -> bool:
-    """Whether there is anything to waive; that a job runs on without a script is no matter of state."""
+    """True if there is anything to waive; a job without a script is no matter of state."""
     return finding.outcome is not Outcome.COMPATIBLE and finding.rule != single_script.REMOVED.code
 
 
 @dataclass(frozen=True)
 class WaivedReports:
-    """Reports with their waivers, and a line for each waiver that has nothing to say to them any more."""
+    """Reports with their waivers, and a line for each waiver without a finding."""
 
     reports: tuple[Report, ...]
     notes: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def apply_waivers(
 
 
 def _shown(text: str) -> str:
-    """What somebody wrote, secrets masked, and without the control characters that a terminal obeys."""
+    """Text of a waiver, secrets masked, and without terminal control characters."""
     return mask_secrets("".join("\ufffd" if category(each) == "Cc" and each not in "\t\r\n" else each for each in text))
 
 
@@ -149,10 +149,10 @@ def _state(waiver: Waiver, finding: Finding, today: date) -> WaiverState:
 
 
 def _is_of_kind(waiver: Waiver, change: ChangeIdentity) -> bool:
-    """Whether it is told here that a waiver is over.
+    """True if an expired waiver is reported here.
 
-    One that was given where nothing is deployed is about the script by itself, and holds there whatever is deployed
-    since; what is read by itself cannot tell whether one of a change is over.
+    A waiver for a script without a deployed version is about the script itself, and applies whatever is deployed since;
+    a reading of one script cannot decide whether a waiver of a change is over.
     """
     if waiver.deployed_sha256 == single_script.NO_SCRIPT:
         return change.deployed in ("", single_script.NO_SCRIPT)
@@ -160,7 +160,7 @@ def _is_of_kind(waiver: Waiver, change: ChangeIdentity) -> bool:
 
 
 def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, name: str) -> str:
-    """What to say of a waiver that was given for no finding that is there."""
+    """Remark about a waiver without a finding."""
     said = f"the waiver of {waiver.rule} ({waiver.subject}) by {waiver.by}"
     remedy = f"remove it with: flinkcompat accept {name} {waiver.rule} --subject {shlex.quote(waiver.subject)} --remove"
     again = any(
@@ -179,7 +179,7 @@ def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, nam
 
 
 def waiver_lines(reports: Iterable[Report]) -> tuple[str, ...]:
-    """What a report says of its waivers right below the verdict."""
+    """Lines about waivers right below the verdict."""
     applied = [(finding, finding.waiver) for report in reports for finding in report.findings if finding.waiver]
     ordered = sorted(applied, key=lambda each: each[1].state is not WaiverState.HOLDS)
     return tuple(dict.fromkeys(_line(finding, waiver) for finding, waiver in ordered))
@@ -202,7 +202,7 @@ def _line(finding: Finding, applied: AppliedWaiver) -> str:
 
 
 def _wrong(finding: Finding) -> str:
-    """How the restore may end."""
+    """End of the restore."""
     if finding.consequence is Consequence.SILENTLY_WRONG:
         return "IF IT WERE RESUMED, FLINK WOULD RUN ON WITH WRONG ROWS AND NO ERROR."
     return "IF IT WERE RESUMED, IT MIGHT RUN ON WITH WRONG ROWS AND NO ERROR: how it would end is not known."

@@ -30,7 +30,7 @@ STATELESS = frozenset({JoinForm.LOOKUP, OtherKind.UNION_ALL})
 """Kinds of operators that keep nothing."""
 IGNORE = "table.optimizer.state-compatibility.ignore-filter"
 IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGNORE} = true")}
-"""What a changed condition comes to where that setting is on."""
+"""Verdict on a changed condition with that setting."""
 
 NOTICED_ABOVE = {
     "vvr": inferred(Outcome.UNKNOWN, "an operator above keeps what this one handed on before the change"),
@@ -41,7 +41,7 @@ NOTICED_ABOVE = {
         note="operators above it keep the old results",
     ),
 }
-"""What a change comes to that an operator above notices, which gathered what was handed on before."""
+"""Verdict on a change that a stateful operator above notices."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def parts_rule(
     example: Example,
     of: type,
 ) -> Rule:
-    """A rule over operators of these kinds, the same on both sides; ``rows`` are by part, whatever its input.
+    """A rule over operators of these kinds, equal on both sides; ``rows`` are by part, whatever the input.
 
-    ``of`` is the class of operators with these kinds.
-    ``vvr`` and ``flink`` are the verdicts of the rule as a whole, which its example shows.
+    ``of`` is the class of operators with these kinds. ``vvr`` and ``flink`` are the verdicts of the rule as a whole,
+    which its example shows.
     """
     spoken = frozenset(kinds)
 
@@ -116,14 +116,14 @@ def parts_rule(
 
 
 def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
-    """A change that is right for the operator itself is not for one above it that gathered what it handed on before."""
+    """Verdicts on a change that is right for the operator itself but not for a stateful one above it."""
     if verdict.outcome is not Outcome.COMPATIBLE or not gathered_above(pair):
         return verdict
     return NOTICED_ABOVE[engine]
 
 
 def gathered_above(pair: OperatorPair) -> bool:
-    """Whether an operator with state stands between this one and the sink."""
+    """True if an operator with state is between this one and the sink."""
     above = (other for other in pair.pipeline.operators if pair.path.startswith(f"{other.path} > "))
     return any(stateful(other) for other in above)
 
@@ -133,12 +133,12 @@ def stateful(pair: OperatorPair) -> bool:
 
 
 def keeps_state(operator: Operator) -> bool:
-    """Whether an operator keeps state; an asynchronous lookup's queue is judged by itself."""
+    """True if an operator stores state; an asynchronous lookup's queue is judged separately."""
     return operator.kind not in STATELESS and not by_processing_time(operator)
 
 
 def by_processing_time(operator: object) -> bool:
-    """A sort by processing time alone hands rows on as they come and keeps nothing (``so-proc-field-add``)."""
+    """True for a sort by processing time alone, which passes rows on and stores nothing (``so-proc-field-add``)."""
     if not isinstance(operator, OtherOperator) or operator.kind != OtherKind.TEMPORAL_SORT:
         return False
     detail = dict(operator.attributes)
@@ -151,7 +151,7 @@ def refused(*ids: str, note: str = "", consequence: Consequence = Consequence.RE
 
 
 def filters_row(page: str, flink: Verdict) -> Row:
-    """Conditions on the rows that reach the operator: the vendor's switch makes a change of them compatible."""
+    """Conditions on the operator's input: the vendor's switch makes a change of them compatible."""
 
     def on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
         ignored = dict(pair.pipeline.new_pipeline.settings).get(IGNORE, "false").lower() == "true"
@@ -174,7 +174,7 @@ def row_types(pair: OperatorPair, difference: Difference) -> tuple[tuple[str, ..
 
 
 def layout_row(says: str, vvr: Verdict, other_types: Ids, same_types: Ids) -> Row:
-    """The columns that are kept of an input: other types are refused, the same types of other columns are misread."""
+    """Stored columns of an input: other types are refused, equal types of other columns are misread."""
 
     def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
         old, new = row_types(pair, difference)

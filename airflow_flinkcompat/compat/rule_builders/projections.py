@@ -54,7 +54,7 @@ def moved_by_outer_join(pair: PipelinePair) -> bool:
 
 
 def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
-    """Where it is not known whether VVR plans a condition or a computation above an operator or below it."""
+    """Verdicts on VVR if the place of a condition or computation, above or below an operator, is unknown."""
     if moved_by_outer_join(pair):
         return {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another join")}
     if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
@@ -67,9 +67,9 @@ def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
 
 
 def _asks_about_partitions(pair: PipelinePair) -> bool:
-    """Whether a condition that differs drops whole partitions of what stands below, so that it could move there.
+    """True if a differing condition drops whole partitions of the operator below, so that it could move there.
 
-    Flink 2.3 leaves it above (EXPLAIN); no page says where VVR asks it.
+    Flink 2.3 leaves it above (EXPLAIN); no page states what VVR does.
     """
     return any(
         all(isinstance(leaf, Literal) or getattr(leaf, "output", None) in partition for leaf in leaves(part))
@@ -79,7 +79,7 @@ def _asks_about_partitions(pair: PipelinePair) -> bool:
 
 
 def _partition(top: object) -> frozenset[object]:
-    """The outputs of an operator that are its PARTITION BY, where it is no ranking; a pattern hands them up first."""
+    """The PARTITION BY outputs of an operator other than a ranking; a pattern passes them first."""
     if isinstance(top, OverOperator):
         return frozenset(PassedOutput(0, column) for column in top.partition_by)
     if isinstance(top, OtherOperator) and top.kind == OtherKind.MATCH_RECOGNIZE:
@@ -88,7 +88,7 @@ def _partition(top: object) -> frozenset[object]:
 
 
 def _bare(pair: PipelinePair) -> bool:
-    """Whether columns that differ are handed on as they are."""
+    """True if differing columns are passed unchanged."""
     return all(isinstance(column, OperatorColumn) for column in set(pair.old.columns) ^ set(pair.new.columns))
 
 
@@ -97,9 +97,9 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    """A lookup that hands on other columns was restored right; nothing else above an asynchronous one was measured.
+    """True for a lookup with other output columns, which was restored right; otherwise unmeasured.
 
-    Above a windowed aggregation a synchronous one is known alone.
+    Above a windowed aggregation only a synchronous one is known.
     """
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
     tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin) or lookups.from_windows(top)]
@@ -112,7 +112,7 @@ def _lookup(pair: PipelinePair) -> bool:
 
 
 def _over(pair: PipelinePair) -> bool:
-    """What stands beside an OVER call is computed below it, and without a computed call more columns are stored."""
+    """True if other columns of an OVER are computed below it, where more columns are stored without a computed call."""
     tops = sinks.tops(pair)
     same = pair.old.segment.filters == pair.new.segment.filters
     return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
@@ -154,7 +154,7 @@ ABOVE_WINDOWS = inferred(
 
 
 def seen_above(pair: PipelinePair) -> Verdict | None:
-    """The verdict for another projection or condition above the nearest operator; None where none was seen."""
+    """Verdict on another projection or condition above the nearest operator; None if none was seen."""
     if "operators" in pair.parts:
         return coming_or_going(pair)
     tops = [side.segment.origin for side in (pair.old, pair.new)]
@@ -180,7 +180,7 @@ def _sort(operator: Operator) -> bool:
 
 
 def coming_or_going(pair: PipelinePair) -> Verdict | None:
-    """What keeps nothing may come and go, and a sort that comes has nothing to go on from; None elsewhere."""
+    """Verdict on added or removed stateless operators and added sorts, which have no state; else None."""
     moved = sinks.stays(pair) if pair.old.sink or pair.new.sink else ""
     gone, come = lookups.modes_of_unpaired(pair)
     if LookupMode.ASYNCHRONOUS in gone and not pair.added:
@@ -201,7 +201,7 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
 
 
 def _chained(sort: Operator, pair: PipelinePair) -> bool:
-    """Return whether Flink surely plans an operator between a source and a sort, so that the source keeps its id."""
+    """True if Flink certainly plans an operator between a source and a sort, so that the source keeps its id."""
     (segment,), (row,) = sort.segments, sort.rows  # type: ignore[attr-defined]
     assert isinstance(segment.origin, Source)
     try:
@@ -213,7 +213,7 @@ def _chained(sort: Operator, pair: PipelinePair) -> bool:
 
 
 def _handed_on(pair: PipelinePair) -> bool:
-    """Whether the output is the same but for the operators that hand it on."""
+    """True if the output is equal except for the operators that pass it on."""
     old, new = (tuple(_source(column) for column in side.columns) for side in (pair.old, pair.new))
     below = [origin.segments[0] for origin in (pair.new.segment.origin,) if isinstance(origin, OtherOperator)]
     return old == new and all(segment.filters == pair.old.segment.filters for segment in below)
@@ -228,9 +228,9 @@ def _passed(column: object) -> bool:
 
 
 def computed(operator: OverOperator) -> bool:
-    """A SUM or AVG is computed behind the operator, and only then its input is cut to the columns that are read.
+    """True for SUM or AVG, which are computed after the operator, so that only then its input is pruned.
 
-    Without any computed column the planner keeps all columns under an unbounded RANGE, and cuts them under ROWS
+    Without any computed column the planner keeps all columns under an unbounded RANGE, and prunes them under ROWS
     (EXPLAIN; ``oa-del-first``).
     """
     return any(call.function == "$SUM0" for call, _ in operator.planned_calls)

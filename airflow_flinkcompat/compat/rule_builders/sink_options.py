@@ -40,11 +40,13 @@ PRINTED = ("sinks-print-option",)
 NOT_IN_WRITERS = ("sk-stateless-kafka-properties", "sk-group-upsert-buffer-removed", "sk-stateless-filesystem-rolling")
 """Options that tune sinks with state, and are in no state of them."""
 SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
-"""A sink that keeps nothing got a parallelism of its own, behind a Calc."""
+"""Verdict on a parallelism of its own for a stateless sink after a Calc."""
 SPREAD_AS_THE_JOB = ("x-sink-option",)
 WRITTEN_WHOLE = frozenset({"csv", "avro", "parquet", "orc"})
-"""Formats of which a sink finishes every file at a checkpoint (BulkWriterFormatFactory); with others it goes on with a
-file after a restore, in the place where it was begun (measured: open-files-stateless-path)."""
+"""Formats whose files a sink completes at every checkpoint (BulkWriterFormatFactory).
+
+With others it continues a file after a restore, in the place where it was begun (measured: open-files-stateless-path).
+"""
 TEXT_FORMATS = frozenset({"json", "csv", "raw"})
 """Formats with a line for a row: a file that is not finished may go on in another of them."""
 BROKERS = "properties.bootstrap.servers"
@@ -95,7 +97,7 @@ def _spread(pair: PipelinePair) -> OptionVerdict:
 
 
 def _begun_at_the_old_place(change: OptionChange) -> str:
-    """What a sink stores of results that it has begun to write and cannot go on with elsewhere; "" where nothing."""
+    """Stored results that a sink has begun to write and cannot continue elsewhere; "" if none."""
     if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
         return "an unfinished file is completed at the old place, with rows from now on (measured)"
     exactly_once = "exactly-once" in (change.before.get(key, "").lower() for key in GUARANTEES)
@@ -150,16 +152,16 @@ _PURPOSES: Mapping[OptionEffect, frozenset[str]] = {
     OptionEffect.TUNES: frozenset({"cache", "ttl", "expire", "timeout", "retry", "retries"}),
     OptionEffect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
 }  # fmt: skip
-"""Words that say what an option is for, whatever the connector: none of them says how a lookup asks."""
+"""Words for the purpose of an option, whatever the connector: none of them sets the lookup mode."""
 _WHOLE_TABLE = frozenset({"all", "full"})
-"""Values of a cache that holds the whole table: no row waits for it, whatever a lookup without it would do."""
+"""Cache values for the whole table: no row waits for it, whatever the lookup mode."""
 _MAY_SAY_HOW = frozenset(
     {"async", "asynchronous", "sync", "mode", "type", "strategy", "thread", "threads", "batch", "class"}
 )
 
 
 def unlisted(change: OptionChange) -> OptionFact | None:
-    """What an option of a lookup is for by its name, where nobody lists the connector's options."""
+    """Purpose of a lookup's option by its name, if the connector's options are not listed."""
     words = frozenset(re.split(r"[^a-z0-9]+", change.key.lower()))
     found = [effect for effect, names in _PURPOSES.items() if words & names]
     facts = connectors.catalogue().get(change.connector or "")
@@ -218,7 +220,7 @@ def _in_modes(
 
 
 def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
-    """Whether it decides how what was found is read, of which nothing above has gathered anything."""
+    """True if it decides how looked-up rows are decoded, and nothing above has stored them."""
     return fact.effect is OptionEffect.DECODING and not gathered_above(pair)
 
 

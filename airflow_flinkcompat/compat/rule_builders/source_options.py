@@ -80,7 +80,7 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
 
 
 def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
-    """A source that has to begin anew: a rewritten savepoint may keep what else a job keeps by key."""
+    """Verdict on a source that must begin again: a rewritten savepoint may keep other keyed state."""
     if not (pair.old.segment.origin and pair.operators):
         return OptionVerdict(f"{says}; {_ANEW}, that is a start without state", verdict)
     rest = "`flinkcompat migrate` with --restart-source may keep the rest, a start without state keeps none"
@@ -88,7 +88,7 @@ def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdic
 
 
 def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
-    """Whether a restored source surely takes no notice of where it would begin."""
+    """True if a restored source certainly ignores its starting options."""
     return bool(fact.ids) or {(value or "").lower() for value in given(change, fact)} <= {*fact.values}
 
 
@@ -118,7 +118,7 @@ def _alike(change: OptionChange) -> tuple[str, ...]:
 
 
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
-    """Why restores in which something else was read do not speak of this change; "" where they do."""
+    """Reason why restores with other rows do not cover this change; "" if they do."""
     if None in given(change, fact):
         return "one side leaves it to the connector, whose versions may differ in what they read then"
     key, value = fact.unless
@@ -150,13 +150,13 @@ def _captured(options: Options, key: str) -> tuple[str, ...]:
 
 
 def _expressions(value: str | None) -> tuple[str, ...]:
-    """The alternatives of an expression, where each is a name, in which a dot stands for any letter."""
+    """The alternatives of an expression if each is a name, in which a dot stands for any letter."""
     parts = tuple(part.strip().lower().replace("\\.", ".") for part in re.split("[,|]", (value or "").strip("()")))
     return parts if all(_NAME.fullmatch(part) for part in parts) else ()
 
 
 def _may_be_one(one: str, other: str) -> bool:
-    """Whether two names may be one table: as expressions, or as one of them leaves out its schema."""
+    """True if two names may be one table: as expressions, or if one of them omits its schema."""
     if one.count(".") != other.count("."):
         return True
     return len(one) == len(other) and all(a == b or "." in (a, b) for a, b in zip(one, other, strict=True))
@@ -167,7 +167,7 @@ def _windowed(pair: PipelinePair) -> bool:
 
 
 def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
-    """Addresses with a member in common lead to one system; whether others do, no script tells."""
+    """Verdict on addresses: a common member means one system; otherwise it is unknown."""
     old, new = map(members, change.values)
     if old & new:
         return harmless(
@@ -181,7 +181,7 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
 
 
 def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
-    """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
+    """Verdict on formats: positions of partitions hold no format; read positions in a file may differ."""
     if fact.ids and fact != format_option(change.key):  # restores with this very connector
         return harmless(fact, f"{decides(fact)}; no stored position holds that", ())
     if connectors.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
@@ -199,7 +199,7 @@ def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair
 
 
 def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
-    """Positions of places that were taken away stay in force, and those that come are read from their beginning."""
+    """Verdict on places: positions of removed ones stay in force, and new ones are read from their beginning."""
     listed = fact.listed
     assert listed is not None
     lists = fact.key if fact.key != listed.pattern else "topic"
@@ -231,7 +231,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
 
 
 def _orderly(pair: PipelinePair) -> bool:
-    """Whether no operator asks how late a row is: nothing but aggregations over all rows."""
+    """True if no operator depends on late rows: only aggregations over all rows."""
     sides = (side for each in pair.operators for side in (each.old, each.new))
     return not pair.removed and not pair.added and all(side.kind == AggregateKind.GROUP for side in sides)
 
@@ -239,7 +239,7 @@ def _orderly(pair: PipelinePair) -> bool:
 def _pattern(
     change: OptionChange, fact: OptionFact, old: str | None, from_beginning: bool, pair: PipelinePair
 ) -> OptionVerdict:
-    """From a list to a pattern: right where it matches what was read, and all else it matches may be read whole."""
+    """Verdict from a list to a pattern: right if it matches what was read, and the rest may be read whole."""
     listed = fact.listed
     assert listed is not None
     pattern = change.after.get(listed.pattern)

@@ -32,7 +32,7 @@ PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over A
 
 @dataclass(frozen=True)
 class Unwindowed:
-    """A metric rule's restores on one kind of operator without a window, and whether the vendor's page has a row."""
+    """A metric rule's restores on one kind of operator without a window, and its row on the vendor's page."""
 
     restores: tuple[str, ...] = ()
     on_page: bool = False
@@ -69,7 +69,7 @@ def _metric_rule(
     over: Unwindowed = UNSEEN,
     yields_to: str = "",
 ) -> Rule:
-    """Build a rule that applies where :attr:`Fates.codes` names it; ``rows`` are its rows on the two window pages."""
+    """Build a rule that applies where :attr:`Fates.codes` names it; ``rows`` are its rows on two window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
 
     def find(pair: OperatorPair) -> Iterable[RuleMatch]:

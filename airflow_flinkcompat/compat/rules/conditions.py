@@ -66,7 +66,7 @@ Column = tuple[int, object]
 
 @dataclass(frozen=True)
 class _RowCondition:
-    """A comparison that decides about rows, and each column that it reads; ``always``: every row has to meet it."""
+    """A comparison that filters rows, and each column it reads; ``always``: every row must meet it."""
 
     atom: Expression
     columns: tuple[Column, ...]
@@ -74,10 +74,10 @@ class _RowCondition:
 
 
 def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Expression]]:
-    """The conditions that the planner may decide while it plans, dropping what then reads nothing.
+    """Conditions that the planner may decide while it plans, and then drop what reads nothing.
 
-    It decides single ones over constants, and several that ask about one column, wherever these stand: in nested
-    queries, in views, in joins. Of several nothing is worked out here but that they ask about one column.
+    It decides single ones over constants, and several about one column, at any place: in nested queries, in views, in
+    joins. For several ones only the common column is determined here.
     """
     filled = never_null(output, program)
     alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, filled)]
@@ -97,7 +97,7 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
 
 
 def _equated(asked: Iterable[_RowCondition]) -> tuple[list[_RowCondition], set[Column]]:
-    """The comparisons but for those that equate two columns, which are one column in the others, and these columns."""
+    """The comparisons without those that equate two columns, which become one column, and these columns."""
     others, same = list[_RowCondition](), dict[Column, Column]()
     for each in asked:
         columns = {_first(same, column) for column in each.columns}
@@ -122,7 +122,7 @@ def _first(same: Mapping[Column, Column], column: Column) -> Column:
 
 
 def _decided(part: Expression, never_null: Set[str]) -> bool:
-    """A condition over constants only, on NULL or on what never is, on twice the same, or joined with TRUE or FALSE."""
+    """True for a condition over constants, on NULL or a non-NULL value, on equal operands, or with TRUE or FALSE."""
     if not isinstance(part, FunctionCall) or part.function not in _CONDITIONS:
         return False
     function, args = part.function, part.args
@@ -146,7 +146,7 @@ def _null(part: Expression) -> bool:
 
 
 def _filled(part: Expression, never_null: Set[str]) -> bool:
-    """Whether a value may never be NULL: a column that is declared so, or what is computed of such alone."""
+    """True if a value is never NULL: a column declared so, or a computation over such columns."""
     match part:
         case SourceColumn():
             return part.column in never_null
@@ -165,7 +165,7 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
 
 
 def _of_constants(atom: Expression) -> bool:
-    """Return whether a comparison holds a NULL, a CASE, or a call over constants that may come to NULL."""
+    """True if a comparison contains a NULL, a CASE, or a call over constants that may be NULL."""
     for part in walk(atom):
         if isinstance(part, Literal) and part.value is None:
             return True
@@ -236,9 +236,9 @@ def _columns(part: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[C
 
 
 def _leave_some(atoms: Iterable[Expression]) -> bool:
-    """Whether comparisons of one value with constants certainly leave some values, and do not leave all.
+    """True if comparisons of one value with constants certainly leave some values, and exclude some.
 
-    It is known of values that are all excluded, and of a range between two numbers.
+    This is known for exclusions of values, and for a range between two numbers.
     """
     bounds: dict[str, list[float]] = {"<": [], ">": []}
     values, excluded = set(), False
@@ -293,7 +293,7 @@ class _Reading:
             self.read(arg, folded_by)
 
     def _case(self, case: FunctionCall) -> None:
-        """Conditions in turn: from the first that may be decided on, a branch may be the only one that is left."""
+        """Conditions of a CASE in turn: after a decidable one, a branch may be the only one left."""
         *branches, last = case.args
         results = {*branches[1::2], last}
         asked: set[Column] = set()
@@ -314,7 +314,7 @@ class _Reading:
 
 
 def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
-    """Outputs of the nearest operator that nothing but a call that may be folded reads, each with that call."""
+    """Outputs of the nearest operator that only a foldable call reads, each with that call."""
     if not isinstance(output.segment.origin, Operator):
         return {}
     reading = _Reading(output.segment, never_null(output, program))
@@ -326,7 +326,7 @@ def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
 
 
 def _has_conditions(output: Output) -> bool:
-    """Whether a query has anything that the planner may decide: a call, a filter or a join."""
+    """True if a query has a part that the planner may decide: a call, a filter or a join."""
     for segment in segments(output):
         if segment.filters or segment.window_filters or isinstance(segment.origin, JoinOperator):
             return True

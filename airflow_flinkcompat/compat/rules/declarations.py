@@ -59,12 +59,12 @@ READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a source of these 
 
 
 def _literal(read: object) -> bool:
-    """Whether what is read are rows that stand in the script: one row is part of the query itself."""
+    """True if the input consists of rows in the script: one row is part of the query itself."""
     return isinstance(read, tuple) or read == LITERAL_ROWS
 
 
 def other_reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
-    """Where another table is read, in operators and outputs alike."""
+    """Changed tables that operators and outputs read."""
     for pipeline in change.pipelines:
         below = (difference for pair in pipeline.operators for difference in pair.differences)
         for difference in (*pipeline.differences, *below):
@@ -73,14 +73,14 @@ def other_reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
 
 
 def _unlike(pair: PipelinePair, old: Table, new: Table) -> Verdict:
-    """The stored positions hold no name of a table, and no column: they fit where the same is read in the same way."""
+    """Verdict on another table: stored positions hold no name of a table, and no column."""
     if old.options != new.options:
         return UNLIKE
     return stateless.settled(pair, UNLIKE, *stateless.SOURCE_NAME)
 
 
 def _named_by_place(table: Table) -> bool:
-    """Whether a table's name may say which data it stands for: a catalog's own connector looks them up by it."""
+    """True if a table's name may select its data: a catalog's own connector looks them up by it."""
     connector = table.option("connector")
     if connector is None:
         return table.option("connector.type") is None
@@ -91,7 +91,7 @@ def _named_by_place(table: Table) -> bool:
 
 
 def _scanned_apart(change: Change, pair: PipelinePair, names: tuple[str, str]) -> bool:
-    """Whether a job may scan more or fewer tables than before: not where all who read one table now read the other."""
+    """True if a job may scan more or fewer tables, unless all readers of one table now read the other."""
     job = (pair, *change.companions(pair))
     readers = [[source.table for each in job for source in sources((each.old, each.new)[place])] for place in range(2)]
     moved = [found.count(name) for found, name in zip(readers, names, strict=True)]
@@ -99,7 +99,7 @@ def _scanned_apart(change: Change, pair: PipelinePair, names: tuple[str, str]) -
 
 
 def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | None) -> OptionVerdict | None:
-    """What another declaration comes to where only options differ; None where nothing differs."""
+    """Verdict on another declaration that differs only in options; None if nothing differs."""
     if old is None or new is None:
         return OptionVerdict("", UNLIKE)
     before, after = table_parts(old), table_parts(new)
@@ -186,7 +186,7 @@ def _find_table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
 
 
 def _in_place_of_each_other(change: Change) -> set[str]:
-    """Tables of which one is read or written now in place of another: that is told by itself."""
+    """Tables that replace each other in reads or writes, which is a finding of its own."""
     read = [(difference.before, difference.after) for _, difference in other_reads(change)]
     written = [(pair.old.sink, pair.new.sink) for pair in change.pipelines if "sink" in pair.parts]
     return {name for names in (*read, *written) if all(names) for name in names if isinstance(name, str)}
@@ -230,9 +230,9 @@ def _find_undeclared_table(change: Change) -> Iterable[RuleMatch]:
 
 
 def _whose_types_decide(change: Change) -> set[str] | None:
-    """The tables whose types, or what they are at all, may say what a change does; None: those of every table may.
+    """Tables whose types may decide about a change; None for all tables.
 
-    Queries that read or write a table and are the same on both sides keep the same state, whatever its types are.
+    Queries that read or write a table and are equal on both sides keep the same state, whatever its types are.
     """
     if change.parts("engine") or change.parts("insert order"):
         return None
@@ -356,7 +356,7 @@ def _find_statement_without_effect(change: Change) -> Iterable[RuleMatch]:
 
 
 def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
-    """Why a statement of one side does nothing to its queries; "" where it may."""
+    """Reason why a statement of one side does not affect its queries; "" if it may."""
     kind, name = fact.subject
     if fact.kind in LOOKS:
         return "it only shows something"
@@ -375,7 +375,7 @@ def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
 
 
 def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
-    """Why a declaration that another one replaces further down does nothing to the queries of both sides."""
+    """Reason why a declaration that a later one replaces does not affect the queries of both sides."""
     program = change.programs[place]
     if program.views:
         return ""  # one in between would hold what was declared first
@@ -389,7 +389,7 @@ def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
 
 
 def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
-    """The tables of the queries in front of a statement that both sides have; None where one is not taken apart."""
+    """Tables of the queries before a statement that both sides have; None if one was not analysed."""
     pipelines = change.programs[place].pipelines[: fact.queries_before]
     stay = {id((pair.old_pipeline, pair.new_pipeline)[place]) for pair in change.pipelines}
     queries = (change.old, change.new)[place].outputs[0]
@@ -402,7 +402,7 @@ def _tables_of(output: Output) -> set[str]:
 
 
 def _drop(fact: OtherStatement, place: int, change: Change) -> str:
-    """Why a DROP does nothing to the queries of its side."""
+    """Reason why a DROP does not affect the queries of its side."""
     kind, name = fact.subject
     program = change.programs[place]
     if kind == "VIEW":
@@ -422,7 +422,7 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
 
 
 def _declared_anew(fact: OtherStatement, program: Program) -> bool:
-    """Whether the table that a DROP takes away is declared again before the next query."""
+    """True if the dropped table is declared again before the next query."""
     at = program.other_statements.index(fact)
     return any(
         each.kind == "replaced" and each.subject == fact.subject and each.queries_before == fact.queries_before
@@ -431,14 +431,14 @@ def _declared_anew(fact: OtherStatement, program: Program) -> bool:
 
 
 def _declared_by_options(program: Program, name: str) -> bool:
-    """Whether a table is one that its options describe, so that dropping it drops no data."""
+    """True if a table is defined by its options, so that dropping it drops no data."""
     return any(
         table.name == name and (table.option("connector") or table.option("connector.type")) for table in program.tables
     )
 
 
 def _uses_catalog(name: str, change: Change) -> bool:
-    """Whether a query of either side may find tables or functions in a catalog."""
+    """True if a query of either side may find tables or functions in a catalog."""
     paths = {*change.used_tables, *change.used_functions}
     if any(path.replace("`", "").lower().startswith(f"{name.lower()}.") for path in paths):
         return True

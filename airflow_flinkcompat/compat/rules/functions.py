@@ -106,18 +106,18 @@ USER_AGGREGATE = Rule(
 
 
 OPERATORS = frozenset({"FIELD", "ITEM", "VALUES", "ROW", "ARRAY", "MAPCONSTRUCTOR", "MULTISETCONSTRUCTOR"})
-"""What the plan itself calls, and no catalogue lists."""
+"""Operators of the plan itself, which no catalogue lists."""
 
 
 def is_known(call: FunctionCall | AggregateCall, program: Program) -> bool:
-    """Whether a function is Flink's own and of the catalogue, or is declared."""
+    """True if a function is in Flink's catalogue, or declared."""
     name = call.function
     declared = (function.name.lower() for function in program.functions)
     return functions.lookup(name) is not None or name in OPERATORS or name.lower() in declared
 
 
 def undeclared(program: Program, output: Output) -> list[FunctionCall]:
-    """Calls above an aggregation that nobody declares and that read no metric: they may be aggregates themselves."""
+    """Undeclared calls above an aggregation that read no metric: they may be aggregates themselves."""
     if not isinstance(output.segment.origin, AggregateOperator):
         return []
     return [
@@ -216,7 +216,7 @@ FUNCTION_CHANGED = Rule(
 
 
 def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
-    """A clause kept inside an unchanged pipeline was restored right; inside a changed one nothing was measured."""
+    """Verdict on a clause inside an unchanged pipeline, which was restored right; otherwise unmeasured."""
     if pipeline.changed:
         return {}
     return {"flink": measured(Outcome.COMPATIBLE, *UNCHANGED, note="an unchanged pipeline")}

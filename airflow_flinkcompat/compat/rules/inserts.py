@@ -39,7 +39,7 @@ OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside of a statement set i
 
 
 def _in_a_set(change: Change) -> bool:
-    """Whether every query stands in one statement set, which is one job."""
+    """True if every query is in one statement set, which is one job."""
     return all(
         program.pipelines and {pipeline.statement_set for pipeline in program.pipelines} == {0}
         for program in change.programs
@@ -47,7 +47,7 @@ def _in_a_set(change: Change) -> bool:
 
 
 def _insert_on_flink(own: bool, change: Change) -> Verdict | None:
-    """What comes or goes as a job of its own leaves the other jobs alone; a query of a set is refused as measured."""
+    """Verdict on added and removed queries: own jobs affect no other one; in a set they are refused as measured."""
     if own:
         return REPLACED if change.removed and change.added else OWN_JOB
     return None if _in_a_set(change) else SEVERAL_SETS

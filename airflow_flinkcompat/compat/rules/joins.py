@@ -35,9 +35,9 @@ def sides(pair: OperatorPair) -> tuple[JoinOperator, JoinOperator]:
 
 
 def compares(part: Expression) -> bool:
-    """A plain comparison of both inputs: the planner neither splits it nor moves it, it is asked of each pair of rows.
+    """True for a plain comparison of both inputs, which the planner neither splits nor moves.
 
-    An OR of conditions on one input each lets the planner derive conditions that it moves below.
+    From an OR of conditions on one input each, the planner may derive conditions that it moves below.
     """
     if not isinstance(part, FunctionCall) or part.function not in COMPARISONS:
         return False
@@ -50,7 +50,7 @@ def compares(part: Expression) -> bool:
 def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
     """Verdict on ``flink`` for conditions over both inputs.
 
-    ``outer`` is that for joins that also hand on single rows, None where these are no other.
+    ``outer`` is that for joins that also emit single rows, None if these are no different.
     """
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -71,7 +71,7 @@ def one_row_twice(side: JoinOperator) -> bool:
 
 
 def keys_judge(count: Ids, other: Ids) -> Judge:
-    """Another number of keys is another type of key; as many of another meaning are read as if they were the same."""
+    """Verdict on keys: another number of keys changes the key type; equally many are misread."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         return wrong(*other) if len(difference.before) == len(difference.after) else refused(*count)
@@ -88,7 +88,7 @@ def shown_conditions(parts: Iterable[Expression]) -> str:
 
 
 def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids], filters: Ids) -> dict[str, Row]:
-    """The parts all joins have: equated columns, other conditions, the rows kept, conditions on what comes in."""
+    """Common parts of all joins: equated columns, other conditions, stored rows, conditions on the input."""
     changed = documented(Outcome.INCOMPATIBLE, page)
     below = unmeasured("other windows below this join were not measured")
     return {

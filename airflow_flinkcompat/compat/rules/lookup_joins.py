@@ -116,9 +116,9 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
 
 
 def _above_windows(pair: OperatorPair) -> Verdict:
-    """A lookup that keeps nothing between an aggregation, the last operator with state, and a sink that keeps nothing.
+    """Verdict on a stateless lookup between the last stateful operator, an aggregation, and a stateless sink.
 
-    The ids of what stands below follow from nothing above but that one operator reads it in the same task.
+    Ids below depend on nothing above except the one operator that reads them in the same task.
     """
     if moved := sinks.stays(pair.pipeline):
         return unmeasured(moved)
@@ -128,7 +128,7 @@ def _above_windows(pair: OperatorPair) -> Verdict:
 
 
 def _asked(operator: Operator) -> Iterator[Expression]:
-    """What is computed in front of a lookup, and in it."""
+    """Expressions in front of a lookup, and in it."""
     if isinstance(operator, JoinOperator):
         yield from (*operator.rows[0], *operator.conditions, *(side for key in operator.keys for side in key))
         yield from (part for segment in operator.segments for part in segment.filters)
@@ -139,7 +139,7 @@ def _queries(pair: OperatorPair) -> tuple[Output, Output]:
 
 
 def _computes_keys(pair: OperatorPair) -> bool:
-    """Whether a key is computed of the rows that come in: it is then one more column of what waits."""
+    """True if a key is computed from the input: it is then one more column of the waiting rows."""
     sides = (side for side in (pair.old, pair.new) if isinstance(side, JoinOperator))
     return any(not isinstance(key, Leaf) for side in sides for key, _ in side.keys)
 
@@ -285,7 +285,7 @@ LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
     "timeout": DURATION,
     "shuffle": re.compile("true|false"),
 }
-"""What Flink takes as values of a LOOKUP hint."""
+"""Values of a LOOKUP hint that Flink accepts."""
 READ_APART = OptionVerdict(
     "a table that the job reads once is read by several sources then, or the other way round: other operators",
     UNMEASURED,
@@ -305,7 +305,7 @@ def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[st
 
 @dataclass(frozen=True)
 class _Place:
-    """A difference of hints, where it stands."""
+    """A difference of hints, with its place."""
 
     difference: Difference
     pipeline: PipelinePair
@@ -352,7 +352,7 @@ def hint_on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdi
 
 
 def _misfit(come: set[tuple[str, str]]) -> str:
-    """Why Flink may refuse a STATE_TTL or LOOKUP hint; "" where it takes it for sure."""
+    """Reason why Flink may refuse a STATE_TTL or LOOKUP hint; "" if it certainly accepts it."""
     for name, text in come:
         given = dict(hinted(((name, text),), name))
         if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
@@ -370,7 +370,7 @@ def _asks_rightly(given: Mapping[str, str]) -> bool:
 
 
 def _hint_options(place: _Place) -> OptionVerdict | None:
-    """What hinted options come to: those of the table under those of the hint, on both sides."""
+    """Verdict on hinted options, which override those of the table, on both sides."""
     old, new = place.tables
     if old is None or new is None or old.option("connector") != new.option("connector"):
         return None
@@ -386,9 +386,9 @@ def _hint_options(place: _Place) -> OptionVerdict | None:
 
 
 def _reads_apart(place: _Place, change: Change) -> bool:
-    """Whether a source that several queries or inputs of one job share becomes several, or the other way round.
+    """True if a source shared by several queries or inputs of one job is split, or the other way round.
 
-    Flink reads a table once for all scans of it that are alike, hints included.
+    Flink reads a table once for all equal scans of it, hints included.
     """
     job = [place.pipeline, *change.companions(place.pipeline)]
     old, new = ([(s.table, s.hints) for pair in job for s in sources(side(pair))] for side in _SIDES)

@@ -300,7 +300,7 @@ def limit_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def counts_only(pair: OperatorPair) -> bool:
-    """The first rows of a table that only appends, whichever they are: none that was let through is taken back."""
+    """True for the first rows of an append-only table in any order: no emitted row is retracted."""
     programs = (pair.pipeline.old_program, pair.pipeline.new_program)
     first = all(
         appends_only(side.segments[0], program) for side, program in zip((pair.old, pair.new), programs, strict=True)
@@ -334,7 +334,7 @@ def limit_row(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def _in_table_order(pair: OperatorPair) -> bool:
-    """Whether all are columns of a table, and have the same types in its order too."""
+    """True if all are columns of a table, with equal types in its order too."""
     found = []
     for side, program in ((pair.old, pair.pipeline.old_program), (pair.new, pair.pipeline.new_program)):
         assert isinstance(side, OtherOperator)

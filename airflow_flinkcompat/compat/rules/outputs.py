@@ -63,11 +63,11 @@ IN_FILES = measured(
 
 
 def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
-    """What a change of the projection in front of the sink means on open-source Flink.
+    """Verdict on a changed projection in front of the sink on open-source Flink.
 
-    Nothing, where the sink keeps no state. Where it does, the operators around it must stay the same: a Calc stands in
-    front of the files on both sides for sure. Other sinks, functions of one's own and projections of some operators
-    were not measured. A query that keeps nothing itself is judged by the states of its job.
+    It has no effect if the sink has no state. If it has, the operators around it must stay the same: a Calc certainly
+    precedes the files on both sides. Other sinks, user functions and projections of some operators were not measured. A
+    query without state is judged by the states of its job.
     """
     if reason := _event_times(pair):
         return _unknown(reason)
@@ -96,7 +96,7 @@ def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
 
 
 def _event_times(pair: PipelinePair) -> str:
-    """Why columns of event time that come to the sink make another job of it; "" where they do not."""
+    """Reason why event-time columns at the sink make another job; "" if they do not."""
     old = _event_time_columns(pair.old, pair.old_program)
     new = _event_time_columns(pair.new, pair.new_program)
     if new > 1:
@@ -121,7 +121,7 @@ def _unknown(reason: str) -> Mapping[str, Verdict]:
 
 
 def _unmeasured(pair: PipelinePair) -> str:
-    """Why no measurement speaks of this projection; "" where one does."""
+    """Reason why no measurement covers this projection; "" if one does."""
     if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
         return f"another projection of {kinds} was not measured"
@@ -138,9 +138,9 @@ def own_functions(parts: Iterable[Expression]) -> list[str]:
 
 
 def _prunes_otherwise(pair: PipelinePair) -> bool:
-    """Whether a condition on columns by which a source is partitioned changed: such a source reads by it.
+    """True if a condition on a source's partition columns changed: such a source reads by it.
 
-    What it stores is what it has read, so that a partition that comes is new to it.
+    It stores what it has read, so an added partition is new to it.
     """
     chosen = (
         {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}
@@ -174,7 +174,7 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
 
 
 def computed_columns(output: Output) -> list[Expression]:
-    """What an output shows besides window fields and the number of a rank, which have rules of their own."""
+    """Outputs other than window fields and the number of a rank, which have rules of their own."""
     return [column for column in output.columns if window_field(column) is None and not is_number(column)]
 
 
@@ -258,13 +258,13 @@ UNION = OtherKind.UNION_ALL
 
 
 def keeps_state_anywhere(pair: OperatorPair) -> bool:
-    """Whether anything between the sources and the sink keeps state."""
+    """True if anything between the sources and the sink stores state."""
     sides = (pair.pipeline.old, pair.pipeline.new)
     return gathered_above(pair) or any(o.kind not in STATELESS for side in sides for o in operators(side))
 
 
 def added(pair: OperatorPair) -> Verdict:
-    """A further input behind the others leaves their places; it must not share a source with them."""
+    """Verdict on a further input after the others, which keeps their positions; it must share no source."""
     gone, come = (dict(side.attributes)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[attr-defined]
     if gone or keeps_state_anywhere(pair):
         return refused(
@@ -337,7 +337,7 @@ UNION_CHANGED = Rule(
 
 
 NOT_UNDERSTOOD = frozenset({OtherKind.QUERY, JoinForm.JOIN})
-"""Operators that stand for what could not be taken apart: whether they keep anything is not known."""
+"""Operators for constructs that were not analysed: whether they have state is unknown."""
 REFUSED = Consequence.REFUSED_AT_SUBMIT
 GONE = measured(Outcome.INCOMPATIBLE, "li-removed", "lj-agg-removed", consequence=REFUSED)
 INSERTED = measured(Outcome.INCOMPATIBLE, "rj-third-add", "tj-cast-right", "ua-single-to-union", consequence=REFUSED)
@@ -352,7 +352,7 @@ NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; what becomes 
 
 
 def moved_on_flink(pair: PipelinePair) -> Verdict:
-    """Stored state that finds no operator is refused; an operator that comes to a query without state begins empty."""
+    """Verdict on moved operators: unmatched state is refused; an operator new to a stateless query begins empty."""
     if found := coming_or_going(pair):
         return found
     if any(map(keeps_state, (*pair.removed, *(operators.old for operators in pair.operators)))):

@@ -30,7 +30,7 @@ from airflow_flinkcompat.plan.operators import AggregateOperator
 
 
 def _doubts(change: Change) -> Iterable[str]:
-    """What the vendor's console may still call unknown or incompatible although nothing changed."""
+    """Doubts of the vendor's console although nothing changed."""
     for pair in change.pipelines:
         if any(segment.functions for segment in pair.segments[1]):
             yield "a table function"
@@ -115,7 +115,7 @@ def _find_setting_changed(change: Change) -> Iterable[RuleMatch]:
 
 
 def _setting_on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
-    """What no page speaks of, and what takes part in no plan of Flink's either, does nothing to state there."""
+    """Verdict on a setting without a page: without a part in Flink's plans it does not affect state."""
     if key in SETTINGS_ON_VVR:
         return SETTINGS_ON_VVR[key]
     tunes = not flink_settings.asks_for_tables(key) and key != "state.backend.type"
@@ -222,7 +222,7 @@ def _target(difference: Difference, change: Change) -> str | None:
 
 
 def items(change: Change) -> list[str]:
-    """What counts as one item each.
+    """Items of a change.
 
     An item is a changed metric set, a changed sink target, or a changed filter that reaches state.
     """

@@ -80,7 +80,7 @@ def _written(pair: PipelinePair) -> tuple[UsedTable]:
 
 
 def sink_state_checked(change: Change) -> Verdict | None:
-    """Unknown where ignore-sink is off on either side: then a sink counts as stateful, by rows that are not known."""
+    """Unknown if ignore-sink is off on either side: then a sink counts as stateful, by an unknown row."""
     on = [
         dict(pipeline.settings).get(IGNORE, "true").lower()
         for program in change.programs
@@ -172,7 +172,7 @@ VVR: Mapping[str, Verdict] = {
 
 
 def sink_table_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
-    """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
+    """Verdict on a stateless sink's columns, key and options, and a filesystem sink's columns with the projection."""
     if difference.part == "metadata" and not all(map(sinks.keeps_nothing, sinks.connectors(pair))):
         return METADATA
     if sinks.shares_its_job(pair) and _takes_other_types(pair) and not _surely_projected(pair):
@@ -187,7 +187,7 @@ def _surely_projected(pair: PipelinePair) -> bool:
 
 
 def _takes_other_types(pair: PipelinePair) -> bool:
-    """Whether values are cast to other types for the sink, column by column."""
+    """True if values are cast to other types for the sink, column by column."""
     old, new = (None if table is None else [column.type for column in table.stored] for table in sinks.tables(pair))
     return old != new
 
@@ -223,7 +223,7 @@ def _cast_into_state(pair: PipelinePair) -> Verdict | None:
 
 
 def _casts(pair: PipelinePair) -> bool:
-    """Whether a value may be cast otherwise than before: a column's type changed, not the list of columns alone."""
+    """True if a value may be cast differently: a column's type changed, not only the list of columns."""
     old, new = ([] if table is None else table.stored for table in sinks.tables(pair))
     types = {column.name: column.type for column in old}
     return len(old) == len(new) or any(types.get(column.name, column.type) != column.type for column in new)

@@ -52,7 +52,7 @@ from airflow_flinkcompat.plan.types import DataType
 
 
 class Use(Enum):
-    """What becomes of a column: part of a grouping key or a stored row, what a metric adds up, or anything else."""
+    """Use of a column: part of a grouping key or a stored row, input of a metric, or anything else."""
 
     STORED = "stored"
     WINDOW_COUNT = "a windowed COUNT"
@@ -65,7 +65,7 @@ class Use(Enum):
 
 
 def uses(change: Change, table: str, column: str) -> frozenset[Use]:
-    """What either side makes of a column of a table; one of the same name in another table of the query counts too."""
+    """Uses of a table's column on either side; one of the same name in another table of the query counts too."""
     return frozenset(
         use
         for pair in change.pipelines
@@ -94,7 +94,7 @@ def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
 
 
 def _columns(value: Any) -> set[str]:
-    """The columns of tables below a value, also through what operators below hand up: its type follows theirs."""
+    """Columns of tables below a value, also through operators below: its type follows theirs."""
     found: set[str] = set()
     for leaf in leaves(value):
         match leaf:
@@ -116,7 +116,7 @@ RUNNING = frozenset({Use.SUM, Use.MAX})
 
 
 def _use(call: AggregateCall, operator: AggregateOperator) -> Use:
-    """What was measured: an input that is a bare column."""
+    """Measured use: an input that is a bare column."""
     bare = call.filter is None and not call.distinct and all(isinstance(arg, SourceColumn) for arg in call.args)
     if not bare or (operator.window is not None and not operator.windowed):
         return Use.OTHER
@@ -142,14 +142,14 @@ NOT_NULL_RUNNING = ("ga-input-notnull", "ga-max-notnull")
 
 
 def retyped_on_vvr(found: frozenset[Use]) -> Verdict:
-    """What another type means for such uses; the pages show changed computations, never a changed type."""
+    """Verdict on another type for such uses; the pages show changed computations, never a changed type."""
     if Use.STORED in found:
         return ON_VVR
     return inferred(Outcome.UNKNOWN, "the row on changed fields shows another computation; types are on no page")
 
 
 def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
-    """As measured; by the law, key and row types must be equal, lengths and nullability included."""
+    """Verdict as measured; by the law, key and row types must be equal, lengths and nullability included."""
     if Use.STORED in found:
         return measured(
             Outcome.INCOMPATIBLE,
@@ -184,7 +184,7 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
 
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
-"""Parts of a declaration as a reader would say them, where the part's name is too short."""
+"""Reader's names for parts of a declaration with too short a name."""
 
 CONDITIONAL = frozenset(
     {
@@ -197,9 +197,9 @@ CONDITIONAL = frozenset(
         "rows",
     }
 )
-"""Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode.
+"""Options that the page calls compatible on conditions outside of the script.
 
-``rows`` stands for those that a program holds itself: no page speaks of them.
+``rows`` stands for those in a program itself: no page covers them.
 """
 CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 """Formats whose rows update and delete: one of them sets the changelog mode as well."""
@@ -288,7 +288,7 @@ def refined(change: Change, table: str, difference: Difference) -> str:
 
 
 def delay_of(watermark: WatermarkStrategy) -> Expression | None:
-    """The column a watermark runs behind by a constant; None where it is computed in another way."""
+    """The column that a watermark trails by a constant; None for another form."""
     match watermark.expression:
         case SourceColumn() as column:
             return column
@@ -312,13 +312,13 @@ def format_difference(difference: Difference) -> tuple[str, str]:
 
 
 def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
-    """Columns in their places got other names, none of which any query uses."""
+    """True if columns were renamed in place and no query uses them."""
     names = {name for pair in zip(old, new, strict=False) if pair[0] != pair[1] for name in pair}
     return len(old) == len(new) and not names & change.used_columns(table)
 
 
 def _joined(change: Change, table: str) -> bool:
-    """Whether a regular join reads the table: it stores its rows by their key."""
+    """True if a regular join reads the table: it stores its rows by their key."""
     return any(
         operator.kind == JoinForm.REGULAR and any(segment.origin == source for segment in operator.segments)
         for pair in change.pipelines
@@ -329,7 +329,7 @@ def _joined(change: Change, table: str) -> bool:
 
 
 def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict] | None:
-    """What other types of columns mean by what they are used for; None where no used column got another type."""
+    """Verdicts on other types of columns by their use; None if no used column changed its type."""
     old, new = difference.before, difference.after
     changed = {name for name in old if name in new and old[name] != new[name]} & change.used_columns(table)
     if not changed:
@@ -344,7 +344,7 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
 
 
 def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
-    """What the part means to every query that reads the table: one that keeps nothing is judged by its job's states."""
+    """Verdicts on the part for every query that reads the table: a stateless one is judged by its job's states."""
     found = _verdicts_of(change, table, difference)
     readers = [
         pair
@@ -365,7 +365,7 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
 
 
 def _stores_no_row(pair: PipelinePair) -> bool:
-    """Whether a query keeps nothing itself, and no results by the key of its sink either."""
+    """True if a query stores nothing, not even results by its sink's key."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     keyed = any(table is not None and table.primary_key for table in sinks.tables(pair))
     return not keyed and all(stateless.keeps_no_rows(output, program) for output, program in sides)
@@ -377,7 +377,7 @@ def _looks_up(operator: Operator, table: str) -> bool:
 
 
 def _looked_up_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair]) -> Verdict | None:
-    """What the page on lookup joins says where rows of the table are looked up alone: the page has any change of it."""
+    """The lookup-join page's row if the table is only looked up: the page has any change of it."""
     if {used.use for used in uses_of(change, table)} != {TableUse.LOOKUP}:
         return None
     found = [
@@ -401,7 +401,7 @@ def _settled(change: Change, table: str, pair: PipelinePair, difference: Differe
 
 
 def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
-    """The row's verdicts; what was measured on a filesystem source says nothing of one that takes watermarks itself."""
+    """The row's verdicts; measurements on a filesystem source do not cover one with watermarks of its own."""
     if difference.part == "types" and (verdicts := retyped(change, table, difference)):
         return verdicts
     row = refined(change, table, difference)
@@ -439,7 +439,7 @@ ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "typ
 
 
 def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> Verdict:
-    """The page's row for an option: the snapshot's key and the changelog mode are compatible on conditions alone."""
+    """The page's row for an option: the snapshot's key and the changelog mode are compatible conditionally."""
     formats = (str(side.get(key)).lower() for side in (before, after) if key.endswith("format"))
     conditional = key.lower() in CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats))
     return PARTS["options conditional" if conditional else "options"]["vvr"]
@@ -495,7 +495,7 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
 
 
 def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:
-    """Whether both sides read the table by one connector, and which."""
+    """True if both sides read the table with one connector, and its name."""
     found = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
     return len(found) == 1, next(iter(found), None)
 

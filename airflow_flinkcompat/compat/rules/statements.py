@@ -41,7 +41,7 @@ from airflow_flinkcompat.plan.operators import JoinForm, OtherKind, sources
 from airflow_flinkcompat.plan.program import REFUSALS, Problem
 
 _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", "SET", "STATEMENT", "UNLOAD", "USE")
-"""How unread statements begin that may change what others mean, or hold them."""
+"""Beginnings of unread statements that may change or contain others."""
 
 
 def unread_alike(change: Change) -> frozenset[str]:
@@ -121,7 +121,7 @@ def _find_table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 def same_order(pair: PipelinePair) -> bool:
-    """Whether the columns that come in on both sides come in the same order."""
+    """True if the input columns of both sides have the same order."""
     for old, new in zip(*(side.input_columns for side in pair.query_forms), strict=False):
         if [column for column in old if column in new] != [column for column in new if column in old]:
             return False
@@ -129,7 +129,7 @@ def same_order(pair: PipelinePair) -> bool:
 
 
 def same_places(pair: PipelinePair) -> bool:
-    """Whether filters stand between the same operations on both sides, both made through the Table API."""
+    """True if filters are between the same Table API operations on both sides."""
     old, new = (operations(steps, filters=True) for steps in pair.steps)
     return old == new and all(pair.steps)
 
@@ -182,7 +182,7 @@ t_env.execute_sql("""
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
 
 ON_VVR = inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ)
-"""What Flink refuses, whatever it is."""
+"""Verdict on statements that Flink refuses."""
 SCRIPT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed script is not known")
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is made of Flink and has no other columns or tables to find")
@@ -213,7 +213,7 @@ def _find_program_refused(change: Change) -> Iterable[RuleMatch]:
 
 
 def of_declarations(side: Side) -> Iterator[Refusal]:
-    """Find what Flink refuses where tables and views are declared, and what no query of the script is refused for.
+    """Faults in declarations of tables and views that no query of the script is refused for.
 
     Args:
         side: A side of a change.
@@ -367,18 +367,18 @@ MALFORMED = {
 _GRAMMAR_OF_BOTH = re.compile(
     r"(?:SELECT|WITH|INSERT|EXECUTE STATEMENT SET|CREATE (?:TEMPORARY )?(?:TABLE|VIEW))\b|[^\w\s]|\w+$", re.IGNORECASE
 )
-"""How statements begin of which VVR's documents show no more than Flink's grammar has; none is a word alone."""
+"""Beginnings of statements for which VVR's documents show no more than Flink's grammar has."""
 _OWN_ON_VVR = re.compile(r"\b(?:MATCH_RECOGNIZE|EMIT|AS (?:TABLE|DATABASE))\b", re.IGNORECASE)
 """Clauses that VVR's grammar has more of: patterns, and tables made of others."""
 
 
 def is_malformed(side: Side) -> bool:
-    """Whether a statement of a side is one that Flink's own grammar knows, in Flink's own dialect, and is wrong."""
+    """True if a statement is malformed in Flink's own grammar and dialect."""
     return any(each.kind is ObstacleKind.SYNTAX for each in obstacles(side))
 
 
 def _alike_on_both(problem: Problem) -> bool:
-    """Whether VVR's parser reads a statement of this kind as Flink's does."""
+    """True if VVR's parser reads a statement of this kind as Flink's does."""
     text = str(problem.text).strip()
     return _GRAMMAR_OF_BOTH.match(text) is not None and _OWN_ON_VVR.search(text) is None
 

@@ -329,7 +329,7 @@ WINDOWED_ROWS_CHANGED = Rule(
 
 EARLY, LATE = DELAYS
 MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], LATENESS})
-"""What was set together when a fire came or went across a restore."""
+"""Settings of measured restores in which a fire came or went."""
 NOTHING_FIRES = "no operator of this query keeps state that could fire"
 # Without late rows it restored right (g-latefire-add).
 LATE_ADDED = measured(
@@ -341,13 +341,13 @@ LATE_ADDED = measured(
 
 
 def _grouped(pair: PipelinePair) -> bool:
-    """Whether a legacy group window stands on either side."""
+    """True if either side has a legacy group window."""
     every = (*operators(pair.old), *operators(pair.new))
     return any(isinstance(o, AggregateOperator) and o.kind == AggregateKind.GROUP_WINDOW for o in every)
 
 
 def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
-    """What the difference means on VVR; None where nothing takes effect."""
+    """Verdict on VVR for the difference; None without an effect."""
     old, new = in_force(pair.old_pipeline), in_force(pair.new_pipeline)
     values = {value for side in (old, new) for key, value in side.items() if key in DELAYS}
     grouped = _grouped(pair)
