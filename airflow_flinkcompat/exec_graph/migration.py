@@ -535,6 +535,8 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
     for layout in (old.layout, new.layout):
         if isinstance(layout, Unknown):
             return layout.reason
+    if old.layout is None or new.layout is None:
+        return "it keeps no keyed state that a rewritten savepoint could hold"
     if other_condition(old, new):
         return OTHER_CONDITION
     if only_windows_differ(old, new) and isinstance(refused := _in_other_windows(old, new), str):

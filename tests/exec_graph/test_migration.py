@@ -11,9 +11,10 @@ import pytest
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, migration
-from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_diff import kept
 from tests.exec_graph.test_layouts import SINKS
@@ -200,3 +201,14 @@ def test_positions_are_kept_of_a_job_that_keeps_nothing_else() -> None:
         RestoreEffect.DROPPED,
     ]
     assert found.kept is MigrationExtent.PARTIAL
+
+
+def test_an_operator_without_keyed_state_has_a_reason() -> None:
+    """Lookup joins keep rows of another type in their queue, and nothing by key."""
+    old, new = (
+        ExecGraph((StateSpec(StateKind.OPERATOR, ExecKind.LOOKUP_JOIN, number, meaning=meaning),))
+        for number, meaning in (("1", "INNER"), ("2", "LEFT"))
+    )
+    (line,) = (each for each in migration(old, new).operators if each.new is not None)
+    assert line.effect is RestoreEffect.NOT_MIGRATABLE
+    assert line.reason == "it keeps no keyed state that a rewritten savepoint could hold"
