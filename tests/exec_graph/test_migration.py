@@ -206,7 +206,7 @@ def test_positions_are_kept_of_a_job_that_keeps_nothing_else() -> None:
 def test_an_operator_without_keyed_state_has_a_reason() -> None:
     """Lookup joins keep rows of another type in their queue, and nothing by key."""
     old, new = (
-        ExecGraph((StateSpec(StateKind.OPERATOR, ExecKind.LOOKUP_JOIN, number, meaning=meaning),))
+        ExecGraph((), (StateSpec(StateKind.OPERATOR, ExecKind.LOOKUP_JOIN, number, meaning=meaning),))
         for number, meaning in (("1", "INNER"), ("2", "LEFT"))
     )
     (line,) = (each for each in migration(old, new).operators if each.new is not None)
