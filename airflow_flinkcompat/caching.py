@@ -1,4 +1,4 @@
-"""Where the package keeps what it made or fetched once."""
+"""Cache folder of the package."""
 
 from __future__ import annotations
 

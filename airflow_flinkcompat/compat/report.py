@@ -298,7 +298,7 @@ class Report:
 
     @property
     def is_planned(self) -> bool:
-        """Whether Flink has planned both scripts, even where their diff is unknown."""
+        """True if Flink has planned both scripts, even where their diff is unknown."""
         return self.ground.startswith((PLANNED, UNDECIDED))
 
     @property

@@ -15,7 +15,7 @@ from airflow_flinkcompat.connectors.startup import Startup
 
 
 class Known(StrEnum):
-    """Whether something holds, or is unknown."""
+    """Yes, no, or unknown."""
 
     YES = "yes"
     NO = "no"

@@ -107,7 +107,7 @@ def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[Deployme
 
 
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
-    """How an intended change passes the gate: one example is enough."""
+    """Remedy for an intended change that fails the gate: one example is enough."""
     for review in reviews:
         several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
         if review.change is None or several or review.exit_code(request.fail_on) != FAILED:

@@ -107,7 +107,7 @@ class DeploymentReview:
 
     @property
     def ground(self) -> str:
-        """Who read the scripts, from the worst report; "" if Flink's planner was not asked."""
+        """Reader of the scripts, from the worst report; "" if Flink's planner was not asked."""
         return self.reports[0].ground if self.reports else ""
 
     @property

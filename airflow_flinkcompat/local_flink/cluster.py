@@ -188,7 +188,7 @@ class LocalFlink:
 
     @property
     def savepoint_directory(self) -> str:
-        """Where savepoints go by default, as a URI."""
+        """Default folder of savepoints, as a URI."""
         return (self.work_dir / "savepoints").as_uri()
 
     @property
@@ -295,7 +295,7 @@ class LocalFlink:
                 ) from None
 
     def _missing(self, client: httpx.Client) -> str:
-        """What is not there yet; empty when all is."""
+        """Missing parts; empty if there are none."""
         self.check()
         try:
             if "jobmanager" in self._parts:

@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _dies_with_parent() -> Callable[[], None] | None:
-    """What the child does before exec so that the kernel kills it with its parent; loaded here, not after the fork."""
+    """Function of the child before exec that ties it to its parent; loaded before the fork."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes

@@ -71,7 +71,7 @@ PlannerMode = Literal["auto", "always", "never"]
 """When Flink's own planner is asked; ``auto``: if it is installed for the version."""
 PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
 PlannerNetwork = Literal["allow", "refuse"]
-"""Whether connectors may connect while Flink's planner plans a script."""
+"""Permission for connectors to connect while Flink's planner plans a script."""
 PLANNER_NETWORKS: tuple[PlannerNetwork, ...] = get_args(PlannerNetwork)
 PLANNER_VARIABLE = "FLINKCOMPAT_PLANNER"
 """The variable that holds the mode where nothing else names one."""

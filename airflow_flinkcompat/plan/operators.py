@@ -116,7 +116,7 @@ class Operator(ABC):
 
         @property
         def kind(self) -> str:
-            """What the operator is called in reports; a class with several has them in an enum beside it."""
+            """Name of the operator in reports; a class with several has an enum of them."""
 
         @property
         def segments(self) -> tuple[StatelessSegment, ...]:

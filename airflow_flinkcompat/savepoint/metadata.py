@@ -294,7 +294,7 @@ class SavepointMetadata:
 
 
 def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadata:
-    """What a ``_metadata`` file says.
+    """Parse a ``_metadata`` file.
 
     Args:
         content: The whole file.

@@ -67,7 +67,7 @@ def may_hold_secret_key(text: str) -> bool:
 
 @lru_cache(maxsize=4096)  # a script names the same few keys over and over
 def is_secret_key(key: str) -> bool:
-    """Whether an option, field or parameter called ``key`` holds a secret, whatever its spelling.
+    """True if an option, field or parameter called ``key`` holds a secret, whatever its spelling.
 
     ``password``, ``properties.sasl.jaas.config``, ``s3.access-key``, ``clientSecret`` do; ``key.format``,
     ``primary key``, ``aws.credentials.provider``, ``token-count`` do not, nor does the name of a file

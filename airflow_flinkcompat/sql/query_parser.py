@@ -48,7 +48,7 @@ class QueryParser(CallParser):
 
     # ---------------------------------------------------------------------------------------- statements
     def _parse_statement(self) -> exp.Expr | None:
-        """What may stand in a CTE or after WITH: a query."""
+        """Parse a query in a CTE or after WITH."""
         return self.parse_query()
 
     def parse_query(self) -> exp.Expr | None:

@@ -349,7 +349,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             return new, None
 
     def _plans_job(self, head: HeadEntry | None, new: Side) -> bool:
-        """Whether this worker's planner may plan the deployed job."""
+        """True if this worker's planner may plan the deployed job."""
         return head is not None and self._planner_mode() != "never" and _may_compile(new.engine)
 
     def _deployed_job(self, target: Target, ledger: Ledger, head: HeadEntry | None, new: Side) -> DeployedJob | None:

@@ -412,7 +412,7 @@ def _install(report: Report) -> str:
 
 
 def _where_checked(report: Report) -> str:
-    """How a check in Airflow asks the planner."""
+    """Sentence on asking the planner from a check in Airflow."""
     return f'run `{_install(report)}` where the check runs, and repeat the check with planner="auto"'
 
 

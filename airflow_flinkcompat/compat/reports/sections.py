@@ -211,7 +211,7 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
 
 
 def ground(report: Report) -> str:
-    """Who read the scripts, why Flink's planner did not, and the outcome by the rules alone if it differs."""
+    """Reader of the scripts, the planner's doubt, and the outcome by the rules alone if it differs."""
     words = report.ground[:1].upper() + report.ground[1:]
     if report.doubt:
         words += f", because {format_inline(report.doubt)}"

@@ -274,7 +274,7 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
 
 
 def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) -> str:
-    """What runs now, where the state is, and the command to type."""
+    """Text about the running job, its state, and the command to type."""
     name = run.ledger.deployment
     if head is None:
         return f"Nothing of {name} runs, as before."

@@ -379,7 +379,7 @@ def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
 
 
 def _is_text(tree: Tree) -> bool:
-    """Whether a tree concatenates texts, as far as it is known without their names."""
+    """True if a tree concatenates texts, as far as it is known without their names."""
     while tree.kind == "infix" and tree.text == "+" and tree.args is not None:
         if tree.args[1].kind != "text":
             return False

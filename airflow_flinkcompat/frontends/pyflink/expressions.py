@@ -179,7 +179,7 @@ class Expressions(ABC):
 
     # -------------------------------------------------------------------------------------------- conditions
     def truth(self, value: Value) -> bool | None:
-        """Whether a value counts as true; None where that is unknown."""
+        """True if a value counts as true; None where that is unknown."""
         match value:
             case UnknownValue(tables=False, name=name) if name:
                 return self.decide(name)

@@ -42,7 +42,7 @@ LOOKUPS_LIMIT = 2_000
 
 
 def symbolic(text: object) -> bool:
-    """Whether a text holds a folder, or another input, that only the environment knows."""
+    """True if a text holds a folder, or another input, that only the environment knows."""
     return isinstance(text, str) and (PROGRAM in text or STARTED in text or INPUT_BEGINS in text)
 
 
@@ -189,7 +189,7 @@ def canonical(value: Value) -> str:
 
 
 def has_input(value: Value) -> bool:
-    """Whether a value is made of inputs."""
+    """True if a value is made of inputs."""
     match value:
         case UnknownValue(name=name):
             return bool(name)

@@ -161,7 +161,7 @@ class FunctionText:
             self._files_of(tree, package)
 
     def _set_elsewhere(self, node: ast.ClassDef | ast.FunctionDef | ast.Lambda) -> bool:
-        """Whether other source may set an attribute that this source reads, or use one that this class binds."""
+        """True if other source may set an attribute that this source reads, or use one that this class binds."""
         inside = set(map(id, ast.walk(node)))
         self.spend(1 + len(inside) // 10)
         # An attribute of a module is a name in it.

@@ -130,7 +130,7 @@ class Class(LanguageObject):
     frame: NameScope
     function: str = ""
     plain: bool = False
-    """Whether it holds data alone: no function, and no base of the program or an unknown library."""
+    """True if it holds data alone: no function, and no base of the program or an unknown library."""
 
 
 @dataclass(eq=False)
@@ -149,7 +149,7 @@ class File(LanguageObject):
     name: str = ""
     reason: str = ""
     read: bool = False
-    """Whether it was read to its end."""
+    """True if it was read to its end."""
 
 
 @dataclass(eq=False)
@@ -160,17 +160,17 @@ class Arguments(LanguageObject):
     names: dict[str, str] = field(default_factory=dict)
     """The name of each argument as an input."""
     plain: bool = True
-    """Whether the command line and the declared defaults alone decide."""
+    """True if the command line and the declared defaults alone decide."""
     parsed: bool = False
 
 
 def knows_no_tables(ref: Ref) -> bool:
-    """Whether an imported name has nothing to do with tables by itself."""
+    """True if an imported name has nothing to do with tables by itself."""
     return ref.module in sys.stdlib_module_names or ref.module in KNOWS_NO_TABLES
 
 
 def touches(value: Value) -> bool:
-    """Whether a value is a table, holds one, or may act on one."""
+    """True if a value is a table, holds one, or may act on one."""
     match value:
         case UnknownValue(tables=tables):
             return tables

@@ -193,7 +193,7 @@ class Statements(Calls):
         frame.names[node.name] = found
 
     def _is_harmless(self, function: ast.expr, frame: NameScope) -> bool:
-        """Whether a function that a class or a decorator calls reaches no table."""
+        """True if a function that a class or a decorator calls reaches no table."""
         while isinstance(function, ast.Attribute | ast.Call):
             function = function.func if isinstance(function, ast.Call) else function.value
         match self.eval(function, frame) if isinstance(function, ast.Name) else None:
@@ -298,12 +298,12 @@ class Statements(Calls):
         raise ProgramEnded
 
     def _is_end(self, node: ast.stmt, frame: NameScope) -> bool:
-        """Whether a statement ends the program."""
+        """True if a statement ends the program."""
         called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
         return isinstance(node, ast.Raise) or (called is not None and self._exits(called, frame))
 
     def _exits(self, node: ast.expr, frame: NameScope) -> bool:
-        """Whether a function ends the program."""
+        """True if a function ends the program."""
         match node:
             case ast.Name(id=name):
                 found = frame.find(name)
@@ -374,7 +374,7 @@ class Statements(Calls):
         return there is not None
 
     def _only_prints(self, body: Sequence[ast.stmt], frame: NameScope) -> bool:
-        """Whether statements print or log and do nothing else."""
+        """True if statements print or log and do nothing else."""
         return all(isinstance(statement, ast.Expr | ast.Pass) for statement in body) and not any(
             isinstance(part, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
             or (isinstance(part, ast.Call) and not self._prints(part, frame))
@@ -464,7 +464,7 @@ class Statements(Calls):
 
 
 def _by_hand(kind: ast.expr | None) -> bool:
-    """Whether a handler is for exceptions alone that only a person raises."""
+    """True if a handler is for exceptions alone that only a person raises."""
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
     return all(isinstance(each, ast.Name) and each.id in _BY_HAND for each in kinds)
 

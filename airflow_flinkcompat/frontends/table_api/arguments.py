@@ -181,7 +181,7 @@ def by_name(name: str, args: Args, session: ScriptBuilder) -> Expr:
 
 
 def _plain(name: str) -> bool:
-    """Whether SQL takes a name without quotes, which a call needs to match a declaration."""
+    """True if SQL takes a name without quotes, which a call needs to match a declaration."""
     return re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}", name, re.ASCII) is not None
 
 

@@ -171,7 +171,7 @@ PLANNERS = ("use_blink_planner", "use_any_planner")
 
 
 def of_streams(ref: Ref) -> bool:
-    """Whether only DataStreams use a name of pyflink: their sources, types, functions and strategies."""
+    """True if only DataStreams use a name of pyflink: their sources, types, functions and strategies."""
     known = ("StreamExecutionEnvironment", "Configuration", "RuntimeExecutionMode", "TimeCharacteristic")
     return ref.path.startswith(STREAM_MODULES) and not any(part in known for part in ref.path.split("."))
 

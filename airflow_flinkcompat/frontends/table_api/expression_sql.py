@@ -288,14 +288,14 @@ def duration(milliseconds: int) -> str:
 
 
 def aggregates(expr: Expr) -> bool:
-    """Whether the expression holds an aggregate outside of row windows."""
+    """True if the expression holds an aggregate outside of row windows."""
     if expr.kind == "aggregate":
         return True
     return expr.kind != "over" and any(map(aggregates, _parts(expr)))
 
 
 def over(expr: Expr) -> bool:
-    """Whether the expression holds an aggregate over a row window."""
+    """True if the expression holds an aggregate over a row window."""
     return expr.kind == "over" or any(map(over, _parts(expr)))
 
 

@@ -210,7 +210,7 @@ class Parser:
         return Unreadable(token.text if token.kind == "unreadable" else message, token.start, token.end)
 
     def ended(self) -> bool:
-        """Whether the statement ends before the next token, at the end of a complete line."""
+        """True if the statement ends before the next token, at the end of a complete line."""
         token = self.token
         return token.kind == "end" or self.sees(";") or (token.fresh and not self.depth and not self.sees("."))
 

@@ -53,9 +53,9 @@ class ScriptBuilder:
     epoch: int = 0
     """Number of times that a name changed its meaning, which makes tables made before outdated."""
     made: bool = False
-    """Whether the program made its table environment."""
+    """True if the program made its table environment."""
     batch: bool = False
-    """Whether its table environment was made in batch mode."""
+    """True if its table environment was made in batch mode."""
     sets: list[Inserts] = field(default_factory=list)
     notes: dict[tuple[Span, str], Note] = field(default_factory=dict)
     windows: list[WindowUse] = field(default_factory=list)
@@ -76,9 +76,9 @@ class ScriptBuilder:
     sources: int = 0
     """Number of sources without a name of their own."""
     streams: bool = False
-    """Whether the program makes a DataStream."""
+    """True if the program makes a DataStream."""
     opaque: bool = False
-    """Whether a part of the program is opaque."""
+    """True if a part of the program is opaque."""
     _lines: dict[str, list[str]] = field(default_factory=dict, repr=False)
     _declared: set[str] = field(default_factory=set)
     _written: int = 0

@@ -336,7 +336,7 @@ def fields_of(alias: str, outputs: Iterable[Expr]) -> tuple[str, ...]:
 
 
 def counts_rows(window: Spec) -> bool:
-    """Whether a window is measured in rows."""
+    """True if a window is measured in rows."""
     return any(part[0].kind == "rows" for method, part in window.said if method in LENGTHS)
 
 
