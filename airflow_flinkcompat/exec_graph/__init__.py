@@ -1,1 +1,1 @@
-"""What a job keeps: its operators with the ids by which Flink finds their state again, and what each of them stores."""
+"""A job as Flink executes it: operators, ids, and the layout and meaning of their state."""

@@ -1,4 +1,4 @@
-"""Columns of compiled plans and of scripts as fields of state."""
+"""Stored columns as fields of state, with Flink's names of types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
 
 
 def stored_type(written: Any) -> str:
-    """A type of a compiled plan in Flink's words; a time attribute as the timestamp that it is."""
+    """A type of a compiled plan in Flink's words; a time attribute becomes its timestamp type."""
     if isinstance(written, str):
         return (
             stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
@@ -42,17 +42,17 @@ def nullable(type: str) -> str:
 
 
 def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ...]:
-    """Columns as fields."""
+    """The columns at these places as fields."""
     return tuple(_column(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
 
 
 def _column(type: str, meaning: Hashable, name: str) -> StateField:
-    """A column, which rows that came before it have no value of."""
+    """A column; it is NULL in rows stored before it existed."""
     return StateField(type, meaning, name, begins=None if type.endswith(_NOT_NULL) else Begins.NULL)
 
 
 def row(read: ColumnMeanings, form: str = "row") -> Stored:
-    """The whole row, as operators store what they read."""
+    """The whole row, as operators store their input."""
     return Stored(form, columns(read, range(len(read.types))))
 
 
@@ -64,7 +64,7 @@ _PLAIN = frozenset(
 
 
 def stored_as(type: DataType) -> str:
-    """A type as it is stored."""
+    """A type in the form in which state stores it."""
     if type.name not in _PLAIN or not type.is_known:
         raise CannotLower(f"how a {type} is stored is not known")
     text = str(type)

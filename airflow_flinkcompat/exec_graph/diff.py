@@ -1,4 +1,4 @@
-"""The diff of two exec graphs: how each stored state ends when the new job starts from the old one's savepoint."""
+"""The diff of two exec graphs: the end of each stored state when the new job restores it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _DEFAULT_MAX_PARALLELISM = 128
 _SILENT_BASES = frozenset(("source", "committer", "sink writer"))
 """Bases of planned operators whose state is known without their being started."""
 _FILE_SINK = "org.apache.flink.connector.file.table.stream."
-"""The operators of Flink's file sink, which keep names and lengths of files, whatever columns these have."""
+"""Package of the operators of Flink's file sink, whose state does not depend on columns."""
 
 
 def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
-    """Compare the states of two jobs by operator id, then by facets, registered states, or layout and meaning.
+    """Compare the states of two jobs by operator id and then by content.
 
     Args:
         old: The deployed job.
@@ -59,7 +59,7 @@ def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
 def diff_jobs(
     jobs: Sequence[tuple[ExecGraph, ExecGraph]], numbers: tuple[int, int], *, restored: bool = False
 ) -> Restore:
-    """Compare two scripts job by job; without counterparts their numbers of jobs differ."""
+    """Compare two scripts job by job; an empty sequence of pairs means that their numbers of jobs differ."""
     if not jobs and any(numbers):
         texts = f"{numbers[0]} jobs", f"{numbers[1]} jobs"
         return Restore((StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, "script", ("number of jobs",), *texts),))
@@ -67,7 +67,7 @@ def diff_jobs(
 
 
 def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
-    """Flink's refusals in the order in which it finds them: at submit, then when the planner restores state."""
+    """Flink's refusals in the order of its checks: first at submit, then at the restore."""
     for spec in old.specs:
         if spec.id and new.has_operator(spec.id) is False:
             stored = {each.id for each in old.specs}
@@ -96,7 +96,7 @@ def _refusals(old: ExecGraph, new: ExecGraph) -> Iterator[StateEffect]:
 
 
 def _begun(spec: StateSpec, job: ExecGraph) -> StateEffect:
-    """The effect on an operator for which nothing is stored: what it would have gathered is missing (measured)."""
+    """The effect on an operator without stored state: it lacks the rows of the past (measured)."""
     facets = ("a new operator, which begins without state",)
     evidence = tuple(each for row in rows_about(spec.operator, "new") for each in row.evidence)
     return StateEffect(
@@ -106,7 +106,7 @@ def _begun(spec: StateSpec, job: ExecGraph) -> StateEffect:
 
 
 def _unread(spec: StateSpec, job: ExecGraph, *, restored: bool) -> StateEffect:
-    """The effect on state whose operator in the new job keeps none: nothing is refused (measured).
+    """The effect on state that no operator of the new job reads: Flink refuses nothing (measured).
 
     Whether anything is stored Flink knows better where it has restored the job.
     """
@@ -144,7 +144,7 @@ def _compared(
 def _by_facets(
     one: StateSpec, other: StateSpec, job: ExecGraph, changed: set[int], *, restored: bool
 ) -> Iterator[StateEffect]:
-    """Compare an operator with its counterpart; ``changed`` gathers the places in its plan whose rows differ."""
+    """Compare an operator with its counterpart; add the places whose rows differ to ``changed``."""
     assert one.compiled is not None
     assert other.compiled is not None
     assert job.symbols is not None
@@ -220,7 +220,7 @@ def _by_layout(old: StateSpec, new: StateSpec) -> RestoreEffect:
 
 
 def _readable(old: StateLayout, new: StateLayout) -> bool:
-    """Return whether the serializers of the key and of each state that both have are equal, a time to live aside."""
+    """Return whether the key's serializer and those of the states that both have are equal."""
     left, right = old.stored, new.stored
     before, after = _by_name(left.states), _by_name(right.states)
     return left.key == right.key and all(before[name] == after[name] for name in before.keys() & after.keys())

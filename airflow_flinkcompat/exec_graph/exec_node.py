@@ -1,4 +1,4 @@
-"""A compiled plan as Flink writes it, read into exec nodes."""
+"""Compiled plans of Flink, read into exec nodes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
 
 
 class PlanError(ValueError):
-    """A text that is no compiled plan; the message says what is wrong with it."""
+    """Raised for a text that is not a compiled plan; the message names the fault."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExecNode:
-    """One exec node: kind, description, and everything else as it was written.
+    """One exec node: kind, description, and the rest of its JSON.
 
     ``names`` and ``types`` are those of the columns it hands on. ``inputs`` are places in :attr:`Plan.nodes`.
     """
@@ -48,7 +48,7 @@ class CompiledPlan:
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """For every node the places of those that read it."""
+        """The places of the readers of each node."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             for place in node.inputs:
@@ -66,12 +66,12 @@ def call_function(call: Mapping[str, Any]) -> str:
 
 
 def last_name(identifier: str) -> str:
-    """The name of a table without its catalog and database, as a script has it that names no other one."""
+    """The name of a table without catalog and database."""
     return identifier.rpartition(".")[2].strip("`")
 
 
 def read_plan(text: str) -> CompiledPlan:
-    """Read the plan that one ``COMPILE PLAN`` wrote."""
+    """Read a plan written by ``COMPILE PLAN``."""
     try:
         data = json.loads(text)
         rows = data["nodes"]
@@ -107,14 +107,14 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNo
 
 
 def _without_empty(part: Any) -> Any:
-    """A declared table without its empty parts, which lines of Flink up to 2.2 write and later ones leave out."""
+    """A declared table without the empty parts that only Flink up to 2.2 writes."""
     if not isinstance(part, Mapping):
         return part
     return {key: _without_empty(each) for key, each in part.items() if key == "options" or each not in ([], {})}
 
 
 def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
-    """A window with its offset as what it does to rows: an offset of a whole period does nothing (measured)."""
+    """A window with its offset reduced to less than a period, which has the same effect (measured)."""
     period = window.get("slide") or window.get("maxSize") or window.get("size")
     rest = {key: part for key, part in window.items() if key != "offset"}
     if not window.get("offset") or not period:
@@ -125,7 +125,7 @@ def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(duration: str) -> Decimal:
-    """How long a duration is."""
+    """Length of a duration in milliseconds."""
     match = _DURATION.fullmatch(duration)
     if not match:
         raise ValueError(f"{duration!r} is no duration")
@@ -134,7 +134,7 @@ def seconds(duration: str) -> Decimal:
 
 
 def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and types of the fields of a row type, in either spelling: ``ROW<`a` BIGINT>`` or as an object."""
+    """Names and types of a row type's fields, from ``ROW<`a` BIGINT>`` or from an object."""
     if isinstance(written, str):
         fields = [_field(text) for text in _split(written[written.index("<") + 1 : written.rindex(">")])]
         return tuple(name for name, _ in fields), tuple(kind for _, kind in fields)
@@ -158,7 +158,7 @@ def time_attribute(type: str) -> str:
 
 
 def _field(text: str) -> tuple[str, str]:
-    """``(name, type)`` of `` `name` type``; a back-tick inside a name is doubled."""
+    """``(name, type)`` of `` `name` type``; a doubled back-tick is part of the name."""
     end = 1
     while text[end] != "`" or text[end : end + 2] == "``":
         end += 2 if text[end : end + 2] == "``" else 1
@@ -166,7 +166,7 @@ def _field(text: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that stand in no brackets and no quotes."""
+    """The parts between the commas outside of brackets and quotes."""
     parts, depth, start, quoted = [], 0, 0, ""
     for place, letter in enumerate(text):
         if quoted:

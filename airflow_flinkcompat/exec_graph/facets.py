@@ -1,4 +1,4 @@
-"""Facets of exec nodes in which two plans differ, with the effects of measured restores in which they did."""
+"""Facets, the parts in which two exec nodes may differ, with the effect of a difference on state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 
 _ANY = "*"
 COLUMN_INDEPENDENT, BARE = "independent of columns", "nothing in front"
-"""Conditions of the table of facets on sinks: columns decide about no state, and no materializer stands in front."""
+"""Conditions on sinks: no column decides about state; no materializer precedes the sink."""
 WAITING = "may be asynchronous"
-"""The condition of a lookup whose rows may wait for an answer, though nobody knows it."""
+"""Condition on a lookup that may be asynchronous, so that rows may wait in its state."""
 _ROWS_BELOW = (MEANING, "rows below")
 _OF_ACCUMULATORS = frozenset(
     {(LAYOUT, "accumulators"), (LAYOUT, "retraction"), (MEANING, "aggregates"), (UNSURE, "argument types")}
@@ -38,11 +38,11 @@ class FacetRow:
     when: str | Mapping[str, Any] = ""
 
     def speaks_of(self, before: Hashable, after: Hashable) -> bool:
-        """Whether the row is about these values of its facet."""
+        """Return whether the row is about these values of its facet."""
         return not self.changes or (_word(before), _word(after)) in self.changes
 
     def holds_of(self, config: Mapping[str, Any]) -> bool:
-        """Whether a node says what the row asks for."""
+        """Return whether a node's configuration meets the row's condition."""
         if isinstance(self.when, str):
             return not self.when or bool(config.get(self.when))
         return all(
@@ -77,7 +77,7 @@ def rows_about(operator: str, facet: str) -> tuple[FacetRow, ...]:
 
 
 def _word(value: Any) -> str:
-    """A value as the table writes it: of a piece of configuration with one part that part, "" for none."""
+    """A value as the table writes it: the only part of a configuration, "" for none."""
     while isinstance(value, tuple | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
@@ -96,7 +96,7 @@ def facet_effect(kind: str, facet: str, config: Mapping[str, Any]) -> RestoreEff
 
 
 def differing_facets(old: StateSpec, new: StateSpec, symbols: Symbols) -> list[tuple[RestoreEffect, str]]:
-    """The facets that differ; without those of accumulators that hold the same numbers in the same order."""
+    """The facets that differ, except those of accumulators with equal content in equal order."""
     keys = dict.fromkeys((*old.facets, *new.facets))
     found = [key for key in keys if old.facets.get(key) != new.facets.get(key)]
     if not all(Trait.AGGREGATES in ExecKind(each.operator).traits for each in (old, new)):
@@ -111,7 +111,7 @@ def differing_facets(old: StateSpec, new: StateSpec, symbols: Symbols) -> list[t
 
 
 def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
-    """Return whether an aggregation reads fewer rows for a condition on its keys alone: other keys stay as they are."""
+    """Return whether an aggregation reads fewer rows only because of a condition on its keys."""
     keys = new.facets.get((MEANING, "keys"))
     before, after = (each.facets[_ROWS_BELOW] for each in (old, new))
     if not (isinstance(keys, tuple) and isinstance(before, int) and isinstance(after, int)):
@@ -136,7 +136,7 @@ def _contents(spec: StateSpec) -> Hashable:
 
 
 def _content(meaning: Hashable) -> Hashable:
-    """The number that a field holds, whatever call it belongs to; a sum begins with NULL or with 0."""
+    """The number in a field, whatever its call; sums that begin with NULL and 0 differ."""
     if isinstance(meaning, CallPart) and meaning.content is not None:
         return meaning.content, meaning.null_at_first
     return meaning
@@ -145,7 +145,7 @@ def _content(meaning: Hashable) -> Hashable:
 def facet_effects(
     old: StateSpec, new: StateSpec, differing: Sequence[tuple[RestoreEffect, str]], *, restored: bool
 ) -> Iterator[tuple[RestoreEffect, tuple[str, ...], tuple[str, ...]]]:
-    """The facets that differ by their effect, with the restores that show them to be right."""
+    """The facets that differ by effect, with the restores that prove some of them harmless."""
     found = {effect for effect, _ in differing}
     conditions = old.conditions & new.conditions | new.conditions & {COLUMN_INDEPENDENT}
     for effect in (LAYOUT, MEANING, UNSURE):
@@ -165,7 +165,7 @@ def facet_effects(
 
 
 def _row(old: StateSpec, new: StateSpec, key: tuple[RestoreEffect, str], conditions: Set[str]) -> FacetRow | None:
-    """The row of the table about a facet that differs; its conditions on a node are asked where the facet is made."""
+    """The row of the table about a facet that differs, None without one."""
     effect, name = key
     if effect is LAYOUT or (effect is MEANING and new.kind is not StateKind.SINK):
         return None

@@ -1,4 +1,4 @@
-"""The operators that Flink makes of a compiled plan, and what each of them keeps."""
+"""The exec graph of a compiled plan: its operators, their ids, and the state that each keeps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 _SCAN = ExecKind.TABLE_SOURCE_SCAN
 QUERY_SINK = "flinkcompat_query"
-"""The sink in front of which a bare query is planned; it keeps nothing."""
+"""Table name of the sink that is added to plan a bare query; it keeps no state."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ DEFAULTS = JobSettings()
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """Declarations and settings of two scripts that compiled plans do not show, by the plans' names of tables.
+    """Declarations and settings of two scripts, by the table names of their compiled plans.
 
     Attributes:
         stateless_sinks: Sinks that keep nothing.
@@ -82,7 +82,7 @@ class PlanFacts:
 def job_graphs(
     old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], facts: PlanFacts | None = None
 ) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
-    """The exec graphs of each job before and after, with one table of meanings.
+    """The exec graphs of each job before and after, with one shared table of meanings.
 
     Jobs are paired by the sinks they write to, else in order; none where neither fits. Jobs that only come, or only
     go, leave the others as they are.
@@ -116,12 +116,12 @@ def _paired(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tu
 
 
 def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
-    """The tables a job writes to, as its plan names them."""
+    """The tables that a job writes to, as its plan names them."""
     return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind is ExecKind.SINK))
 
 
 def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
-    """The tables that jobs read by scans, as their plans name them."""
+    """The tables that jobs scan, as their plans name them."""
     return list(dict.fromkeys(_scanned(node) for plan in plans for node in plan.nodes if node.kind is _SCAN))
 
 
@@ -131,7 +131,7 @@ def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
 
 
 def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
-    """Source tables that only one side knows, paired in their order: a rule judges a renamed table.
+    """Source tables that only one side reads, paired in order: a rule judges a renamed table.
 
     Both of a pair have the new name, as in the new script, of which state may be computed from history.
     """
@@ -169,7 +169,7 @@ class CompiledGraph:
 def compiled_graph(
     plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), settings: JobSettings = DEFAULTS
 ) -> CompiledGraph:
-    """The operators of a compiled plan, in the order in which Flink creates them."""
+    """The operators of a compiled plan in the order in which Flink creates them."""
     made: list[StreamNode] = []
     of: list[tuple[int, ...]] = []
     out: list[tuple[tuple[int, bool], ...]] = []
@@ -194,7 +194,7 @@ def compiled_graph(
 def _operators(
     plan: CompiledPlan, node: ExecNode, stateless_sinks: Set[str], apart: Set[str]
 ) -> Iterator[tuple[OperatorKind, bool]]:
-    """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
+    """The kinds of the operators of a node, each with True if it may be chained to the previous one."""
     if node.kind in (ExecKind.EXCHANGE, ExecKind.UNION) or is_sort_by_arrival(node):
         return
     if node.kind is ExecKind.MATCH:
@@ -225,7 +225,7 @@ def _by_event_time(match: ExecNode, below: ExecNode) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CompiledState:
-    """What a job keeps, of its compiled plan.
+    """The stateful operators of a compiled plan, with their ids.
 
     Attributes:
         graph: All its operators.
@@ -239,7 +239,7 @@ class CompiledState:
 
     @cached_property
     def stateful_downstream(self) -> tuple[frozenset[CompiledOperator], ...]:
-        """For every node of the plan the operators that keep something, and the sinks, to which rows of it come."""
+        """The stateful operators and sinks that receive rows of each node of the plan."""
         of_nodes = {operator.node.place: operator for _, operator in self.operators}
         stateful_downstream: list[set[CompiledOperator]] = [set() for _ in self.plan.nodes]
         for node in reversed(self.plan.nodes):  # each stands behind its inputs
@@ -258,7 +258,7 @@ def compiled_state(
     settings: JobSettings = DEFAULTS,
     waiting: Set[str] = frozenset(),
 ) -> CompiledState:
-    """What a job keeps, of its compiled plan."""
+    """Derive the stateful operators of a compiled plan, with their ids."""
     if settings.expires:
         plan = replace(plan, nodes=tuple(map(_with_time_to_live, plan.nodes)))
     try:
@@ -274,7 +274,7 @@ def compiled_state(
 
 
 def _with_time_to_live(node: ExecNode) -> ExecNode:
-    """A node with the time to live that Flink writes into other nodes."""
+    """A node with a time to live as Flink writes it into other nodes."""
     lives = {"state": [{"ttl": "of the job"}]}
     return replace(node, config={**node.config, **lives}) if Trait.HIDES_TTL in node.kind.traits else node
 
@@ -289,7 +289,7 @@ _NAMES: Mapping[StateKind, Callable[[ExecNode], str]] = {
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
 _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
-"""What the layout of a state says."""
+"""Facets that the layout of a state already holds."""
 
 
 def job_state(compiled: CompiledState, symbols: Symbols, facts: PlanFacts | None = None) -> ExecGraph:
@@ -364,7 +364,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
 
 
 def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
-    """What a field is computed of, by what it says."""
+    """The tables' columns from which a field is computed, by its meaning."""
     match meaning:
         case CallPart():
             return symbols.composition_of_call(meaning.over)
@@ -374,7 +374,7 @@ def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
 
 
 def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
-    """An aggregation with what it would mean without the conditions on its rows, and with other windows."""
+    """Add the meanings of an aggregation without its filter and without its window."""
 
     def meaning(changed: str, change: Callable[[Hashable], Hashable]) -> Hashable:
         return tuple(
@@ -394,7 +394,7 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
 
 
 def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
-    """An operator of calls with those of which something is computed together."""
+    """Add to an operator of calls the sets of calls from which one value is computed."""
     node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
     over = node.config.get("overSpec")
     # An OVER hands on its rows, and then what it calls; an aggregation its keys.
@@ -410,7 +410,7 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
 
 
 def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
-    """An operator that hands its rows on, with those columns of which something is computed together."""
+    """Add to an operator that passes rows on the sets of columns from which one value is computed."""
     meanings = dict(enumerate(joined(operator.inputs).symbols))
     told = _with_computed(told, operator.node, meanings, plan)
     return _with_sink_columns(told, operator.node, {place: {each} for place, each in meanings.items()}, plan)
@@ -419,7 +419,7 @@ def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPla
 def _with_sink_columns(
     told: StateSpec, node: ExecNode, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
 ) -> StateSpec:
-    """An operator with the columns of sinks, by what each column that it hands on is computed of."""
+    """Add the sink columns with the stored columns from which each is computed."""
     outputs = (
         (name, frozenset[Hashable]().union(*(meanings.get(place, frozenset()) for place in columns)))
         for name, columns in outputs_of(plan, node)
@@ -428,7 +428,7 @@ def _with_sink_columns(
 
 
 def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
-    """An operator with what its readers compute together, by the places of its outputs that mean something stored."""
+    """Add the stored meanings from which readers compute one value, or that they filter by."""
 
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)
@@ -438,7 +438,7 @@ def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hasha
 
 
 def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:
-    """The writer and the committers after the operator under whose id the state of a sink is known."""
+    """The ids of the writer and committers after the operator that holds a sink's state."""
     found: list[str] = []
     waiting = [graph.ids.index(holder)]
     while waiting:

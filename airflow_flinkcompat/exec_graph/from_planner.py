@@ -13,12 +13,12 @@ from airflow_flinkcompat.sql import Statement
 
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _NODE = re.compile(r"\[\d+\]")
-"""The number of an ExecNode in an operator's name, which counts on in a process."""
+"""The number of an exec node in an operator's name, which grows with every plan of the process."""
 _PROXY = re.compile(r"^jdk\.proxy\d+\.\$Proxy\d+$")
-"""A class that stands in for a connector's, with a number of its process."""
+"""The number in the name of a stand-in class for a connector, which grows in the process."""
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
 _IN_STATEMENT = re.compile(r",? at line \d+, column \d+\.?$")
-"""The place at the end of a sentence, which counts from the beginning of the statement."""
+"""The position at the end of an error message, counted from the beginning of the statement."""
 _NOT_WHOLE = re.compile(
     r"Object '[^']*' not found|Cannot find table|No match found for function signature|"
     r"(?:[Tt]able|View|[Dd]atabase|[Cc]atalog|[Ff]unction|Model)\b.{0,200}(?:does not exist|doesn't exist|not found)|"
@@ -26,12 +26,12 @@ _NOT_WHOLE = re.compile(
     r"ClassNotFound|NoClassDefFound|implementation class",
     re.DOTALL,
 )
-"""Errors that say what the script lacks here, a declaration or a jar: elsewhere Flink may plan it."""
+"""Errors about a declaration or jar that is absent here; Flink may plan the script elsewhere."""
 _TROUBLE = (
     "Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException",
     "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer", "IndexOutOfBounds",
 )  # fmt: skip
-"""Exceptions that say something of this machine rather than of the script."""
+"""Exceptions caused by this machine rather than by the script."""
 _LASTS = re.compile(
     r"(?:(?:DROP|ALTER)(?!\s+TEMPORARY)|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED|CALL|UPDATE|DELETE|TRUNCATE|ANALYZE"
     r"|REFRESH|ADD|REMOVE|(?:UN)?LOAD|STOP|COMPILE|EXECUTE\s+PLAN)\b",
@@ -39,9 +39,9 @@ _LASTS = re.compile(
 )
 _SHOWS = re.compile(r"(?:SHOW|DESC|DESCRIBE|EXPLAIN|HELP|CLEAR|QUIT|EXIT)\b", re.IGNORECASE)
 _PLACEHOLDER = "${"
-"""The beginning of a placeholder, whose value may be of another type."""
+"""The beginning of a placeholder, whose value may have another type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
-"""Exceptions of the parser and the validator, which do not ask what a connector can do."""
+"""Exceptions of the parser and validator, which do not depend on connectors."""
 
 
 def readable_name(operator: str) -> str:
@@ -85,12 +85,12 @@ class PlannerRefusal:
 
 
 def changes_what_lasts(statement: str) -> bool:
-    """Return whether a statement changes what lasts outside of the session, or cannot be executed without it."""
+    """Return whether a statement has effects outside of the session, or needs such effects to run."""
     return _LASTS.match(statement) is not None
 
 
 def _placed(message: str, statement: Span | None) -> Span | None:
-    """The place in the script of a place in one of its statements."""
+    """The position in the script of a position in one of its statements."""
     found = _PLACE.search(message)
     if statement is None or found is None:
         return statement
@@ -102,7 +102,7 @@ def _placed(message: str, statement: Span | None) -> Span | None:
 
 @dataclass(frozen=True)
 class PlannedOperator:
-    """An operator of a job as it would be submitted.
+    """An operator of a job before submission.
 
     Attributes:
         id: Its OperatorID, by which a savepoint knows it.
@@ -136,7 +136,7 @@ class PlannedOperator:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], inputs: Collection[PlannedOperator] = ()) -> PlannedOperator:
-        """The operator that an answer holds, above its inputs; a uid that begins with a number is counted."""
+        """Read one operator of an answer, above its inputs; a uid that begins with a number is counted."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
             data["id"], readable_name(data["name"]), data["kind"], data["keeps"], data["basis"],
@@ -155,7 +155,7 @@ class PlannedOperator:
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """A job as it would be submitted.
+    """A job before submission.
 
     Attributes:
         operators: Its operators, sources first.
@@ -206,7 +206,7 @@ class PlannedScript:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
-        """The script that an answer tells of."""
+        """Read the answer of the planner about a script."""
         refusal = None
         if "refusal" in answer:
             place = statements[answer["statement"]].span if "statement" in answer else None

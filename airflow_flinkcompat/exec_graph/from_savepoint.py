@@ -1,4 +1,4 @@
-"""A job as its savepoint states it, and the guard that compares its keyed state with the prediction of a plan."""
+"""A job as its savepoint states it, and the comparison of that state with a plan's prediction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TIMERS = re.compile("^_timer_state/(event|processing)_")
 
 @dataclass(frozen=True)
 class StoredJob:
-    """The operators of a job as the headers of a savepoint state them, without a row.
+    """The operators of a job according to the headers of a savepoint; no row is read.
 
     Attributes:
         format: The version of the savepoint's metadata.
@@ -51,11 +51,11 @@ class StoredJob:
     stateful: frozenset[str]
 
     def fits(self, script: PlannedScript) -> bool:
-        """Return whether a job of the script has every operator with state."""
+        """Return whether one job of the script has every operator with state."""
         return self._place(script) is not None
 
     def over(self, script: PlannedScript) -> PlannedScript:
-        """Return the script with this job in place of the planned one; alone where they are different jobs."""
+        """Return the script with this job in place of the planned one, or alone if they differ."""
         place = self._place(script)
         if place is None and len(script.jobs) != 1:
             return script
@@ -64,7 +64,7 @@ class StoredJob:
         return replace(script, jobs=tuple(jobs))
 
     def contradictions(self, script: PlannedScript) -> tuple[str, ...]:
-        """Return what is stored otherwise than the plan of the deployed script registers it, a sentence each."""
+        """Return the differences between the stored states and the planned ones, a sentence each."""
         place = self._place(script)
         if place is None and (script.stand_ins or not script.jobs):  # operators of a stand-in may be others
             return ()
@@ -150,7 +150,7 @@ def _headers_of(operator: OperatorState, path: str) -> OperatorState:
 
 
 def _before(handle: Handle | None, end: int | None, path: str) -> bytes:
-    """The header of a state: the bytes in front of the first entry; all of them where there is none."""
+    """The header of a state: the bytes before the first entry, all of them if there is none."""
     with open_handle(handle, path) as content:
         return content.read(0, content.size if end is None else end)
 
@@ -163,14 +163,14 @@ def _unplanned(operator: OperatorState) -> PlannedOperator:
 
 
 def _name(operator: OperatorState) -> str:
-    """The name of an operator; by its states where the savepoint stores no name."""
+    """The name of an operator; the names of its states if the savepoint stores no name."""
     return (
         readable_name(operator.name) or f"an operator that stores {', '.join(stored_states(operator)) or 'something'}"
     )
 
 
 def stored_states(operator: OperatorState) -> Mapping[str, Mapping[str, str]]:
-    """The options of the states of an operator by name; empty where they are of a form that is not known here."""
+    """The options of the states of an operator by name; empty if their form is unknown."""
     found: dict[str, Mapping[str, str]] = {}
     for subtask in operator.subtasks or ():
         if subtask.managed is not None:
@@ -187,7 +187,7 @@ def stored_states(operator: OperatorState) -> Mapping[str, Mapping[str, str]]:
 def _difference(
     planned: PlannedOperator, registered: OperatorState | None, stored: OperatorState | None
 ) -> LayoutDifference | None:
-    """How the state of an operator is stored otherwise than planned, as far as both are of known forms."""
+    """Differences between the stored and the planned states of an operator, if both forms are known."""
     if planned.states is None and planned.keeps != "no":
         return None
     try:
@@ -216,7 +216,7 @@ class LayoutDifference:
     stored: str
 
     def words(self, plan: str, savepoint: str) -> str:
-        """Return both sides in a sentence."""
+        """Both sides in a sentence."""
         if self.stored == _MISSING:
             kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
             return f"{plan} has this operator{kept}; {savepoint} does not"
@@ -273,7 +273,7 @@ def stored_layouts(path: str) -> Mapping[str, StateLayout]:
 
 
 def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
-    """The layouts of the subtasks of an operator that have not finished."""
+    """The layouts of an operator's subtasks, except those that have finished."""
     for subtask in operator.subtasks or ():
         if subtask.index < 0:
             continue
@@ -285,7 +285,7 @@ def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout
 
 
 def _parts(layout: StateLayout | None) -> frozenset[str]:
-    """The key, the states and the timers of a layout, each in words."""
+    """The key, the states and the timers of a layout as text."""
     if layout is None:
         return frozenset()
     timers = {f"timers {layout.timers}"} if layout.timers else set()
@@ -312,7 +312,7 @@ def _columns(fields: Iterable[StateField]) -> str:
 
 
 def layout_of(header: KeyedHeader) -> StateLayout:
-    """The layout that a file of keyed state says."""
+    """The layout stated in a file of keyed state."""
     if header.key.name != "RowData":
         raise SavepointUnreadable(f"keys are stored as {header.key}, and not as rows, which is not known here")
     states = tuple(_state(state) for state in header.states if state.kind is not KeyedStateKind.TIMERS)
@@ -324,7 +324,7 @@ def layout_of(header: KeyedHeader) -> StateLayout:
 
 
 def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) -> str:
-    """The name of a timer service, with its namespace where no state of the operator has that one."""
+    """The name of a timer service, with its namespace if no state of the operator has that one."""
     of_timers, namespace = _two_parts(timers.name, timers.value)
     if str(of_timers) != str(key):
         raise SavepointUnreadable(f"{timers.name} has keys of {of_timers}, the operator has keys of {key}")

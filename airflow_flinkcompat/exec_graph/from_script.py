@@ -1,4 +1,4 @@
-"""The state of a job, derived from its script where the operators that Flink plans are certain."""
+"""The state of a job derived from its script alone, where Flink's plan of it is certain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _TIME_TO_LIVE = "table.exec.state.ttl"
 
 
 def job_state(output: Output, pipeline: Pipeline, program: Program) -> ExecGraph | Unknown:
-    """What the job of one query keeps."""
+    """Derive the state of the job of one query."""
     try:
         return _job_state(PlannedJob(output, pipeline, program))
     except CannotLower as error:
@@ -64,13 +64,13 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> ExecGraph
 
 
 def sole_layout(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> StateLayout | Unknown | None:
-    """How the only stateful operator of one query stores what it keeps."""
+    """Derive the layout of the only stateful operator of a query."""
     found = operators(output)
     return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
 
 
 def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> ExecGraph | Unknown:
-    """What the job of a query with one stateful operator keeps, without the ids.
+    """Derive the state of a query with one stateful operator, without ids.
 
     That is enough to say what a rewritten savepoint would keep.
     """
@@ -111,7 +111,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
 
 
 def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
-    """An aggregation with the calls of which something is computed together."""
+    """Add the sets of calls from which one value is computed."""
     calls = planned_calls(aggregation, Symbols())
 
     def read(parts: Iterable[Expression]) -> frozenset[Hashable]:
@@ -128,7 +128,7 @@ def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Outpu
 
 
 def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterable[Table]) -> StateSpec:
-    """An aggregation with its windows, and what it would mean with others."""
+    """Add the windows of an aggregation, and its meaning with other windows."""
     assigned = aggregation.window
     if aggregation.kind is not AggregateKind.WINDOW or assigned is None:
         return told
@@ -150,7 +150,7 @@ def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterabl
 
 
 def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
-    """The operator with what decides what stands in its fields, and with what may decide it, as compiled plans do."""
+    """Add what decides the content of the operator's fields, and what may decide it."""
     match operator:
         case AggregateOperator():
             name = KINDS[operator.kind]
@@ -231,7 +231,7 @@ def _job_state(job: PlannedJob) -> ExecGraph:
 
 
 def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
-    """How the source declares the columns that an aggregation reads: what decides their values."""
+    """The declarations of the columns that an aggregation reads, which decide their values."""
     conditions = (*aggregation.segment.filters, *aggregation.segment.window_filters)
     read = {leaf.column for part in (*aggregation.expressions, *conditions) for leaf in leaves(part)
             if isinstance(leaf, SourceColumn)}  # fmt: skip
@@ -246,7 +246,7 @@ def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
 
 
 def _taken_in(aggregation: AggregateOperator) -> Hashable:
-    """Which rows an aggregation takes in, and in which windows; a restore asks for no table's name."""
+    """The rows and windows of an aggregation; no name of a table takes part."""
     below, assigned = aggregation.segment, aggregation.window
     rows = below.filters, below.window_filters, below.windows[:-1], below.functions
     if assigned is None:
@@ -256,7 +256,7 @@ def _taken_in(aggregation: AggregateOperator) -> Hashable:
 
 
 def _line(kinds: OperatorKinds) -> StreamGraph:
-    """One operator behind the other, in one task but where rows are spread by their key."""
+    """A chain of operators in one task, broken where rows are partitioned by key."""
     return StreamGraph(
         tuple(
             StreamNode(kind, (place - 1,) if place else (), place > 0 and kind not in STATEFUL)
@@ -266,13 +266,13 @@ def _line(kinds: OperatorKinds) -> StreamGraph:
 
 
 def _id(graphs: tuple[StreamGraph, ...], kind: OperatorKind) -> str:
-    """The id of an operator of which there is one, where it is the same in all graphs."""
+    """The id of the only operator of a kind, if it is the same in all graphs."""
     found = {graph.ids[next(i for i, node in enumerate(graph.nodes) if node.kind == kind)] for graph in graphs}
     return found.pop() if len(found) == 1 else ""
 
 
 def lower(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> Lowered | Unknown:
-    """Return the exec node that Flink plans for an operator straight over tables."""
+    """Return the exec node that Flink plans for an operator directly above tables."""
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
             raise CannotLower("only operators directly over tables are known")
@@ -289,7 +289,7 @@ def lower(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> L
 
 
 def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | Unknown:
-    """Return the layout of an operator straight over tables."""
+    """Return the layout of an operator directly above tables."""
     lowered = lower(operator, symbols, time_to_live)
     if isinstance(lowered, Unknown):
         return lowered

@@ -1,4 +1,4 @@
-"""Flink's kinds of exec nodes, and the facts about each that hold whatever a node is configured to do."""
+"""Flink's kinds of exec nodes, and the facts about each kind that no configuration changes."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class ExecKind(StrEnum):
 
     @property
     def in_one_phase(self) -> ExecKind:
-        """The kind that stores the same in one phase where this one is the second of two."""
+        """The kind that stores the same state in one phase, for the second of two phases."""
         return ExecKind(self.removeprefix("global-"))
 
 
 class SinkOperator(StrEnum):
-    """The operators that Flink makes of one sink node, in their order."""
+    """The operators that Flink creates for one sink node, in order."""
 
     ENFORCER = "constraint-enforcer"
     MATERIALIZER = "sink-materializer"
@@ -99,23 +99,23 @@ class Trait(Flag):
     """A fact about a kind of exec node."""
 
     STATELESS = auto()
-    """It keeps nothing, unless its node has ``state`` or waits for answers."""
+    """It keeps no state, unless its node has ``state`` or waits for answers."""
     PASSES_COLUMNS = auto()
-    """It passes its rows on, column by column."""
+    """It passes rows on, column by column."""
     APPENDS = auto()
-    """It takes nothing back of what it emitted, where nothing is taken back from it."""
+    """It retracts no row, unless its input does."""
     LOCAL = auto()
     """The first of two phases, read together with the second."""
     AGGREGATES = auto()
-    """It keeps accumulators by key in a layout that was measured."""
+    """It keeps accumulators by key in a measured layout."""
     HOLDS_ROWS = auto()
-    """It stores the rows it reads, in a layout that can be rewritten by columns."""
+    """It stores its input rows in a layout that can be rewritten by columns."""
     WAITS = auto()
-    """It keeps rows that wait for an answer, in lists and not by key."""
+    """It keeps rows that wait for an answer, in lists rather than by key."""
     HIDES_TTL = auto()
     """Its node does not show the time to live of the job's state."""
     OF_WINDOWS = auto()
-    """It keeps rows of each window until the window ends."""
+    """It keeps the rows of each window until the window ends."""
 
 
 _PASSING = Trait.STATELESS | Trait.PASSES_COLUMNS

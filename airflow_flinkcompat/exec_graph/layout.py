@@ -1,4 +1,4 @@
-"""How the state of an operator is laid out: named states, their keys, fields in order, and what each field says."""
+"""The layout of an operator's state: named states, keys, and fields with their meanings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 class StateNamespace(StrEnum):
-    """What a state is told apart by, beside the key."""
+    """The namespace that, with the key, separates the values of a state."""
 
     NONE = "nothing"
     WINDOW_END = "end of a window or slice"
@@ -20,7 +20,7 @@ class StateNamespace(StrEnum):
 
 
 class Begins(StrEnum):
-    """What stands in a field before any row came."""
+    """The content of a field before the first row."""
 
     NULL = "no value"
     ZERO = "0"
@@ -29,7 +29,7 @@ class Begins(StrEnum):
 
 
 class Merges(StrEnum):
-    """What is left of the values of two keys that become one."""
+    """The merged value of a field when two keys become one."""
 
     ADDED = "their sum"
     LEAST = "the lesser"
@@ -37,7 +37,7 @@ class Merges(StrEnum):
 
 
 def call_parts(over: Hashable) -> tuple[tuple[Any, ...], bool, Any]:
-    """The arguments of a call, whether they are distinct, and its filter; ``over`` as :class:`CallPart` has it."""
+    """The arguments of a call, True if they are distinct, and its filter."""
     assert isinstance(over, tuple)
     parts = dict(over)
     return tuple(parts.get("argList") or ()), bool(parts.get("distinct")), parts.get("filterArg")
@@ -45,7 +45,7 @@ def call_parts(over: Hashable) -> tuple[tuple[Any, ...], bool, Any]:
 
 @dataclass(frozen=True)
 class CallPart:
-    """What a field of an accumulator says: one part of what a call computes.
+    """The meaning of an accumulator's field: one part of the result of a call.
 
     Attributes:
         function: As compiled plans name it, without version and signs.
@@ -59,17 +59,17 @@ class CallPart:
 
     @property
     def call(self) -> Hashable:
-        """The call of which it is a part."""
+        """The call that the part belongs to."""
         return self.function, self.over
 
     @property
     def content(self) -> Hashable:
-        """Equal of parts that hold the same number, whatever function they belong to; None of others."""
+        """The number in the field, equal across functions; None for parts other than sums and counts."""
         return (self.part, self.over) if self.part in ("sum", "count") else None
 
     @property
     def null_at_first(self) -> bool:
-        """Whether a sum is NULL, and not 0, as long as no value came."""
+        """True if a sum is NULL, and not 0, before the first value."""
         return (self.function, self.part) == ("SUM", "sum")
 
 
@@ -100,7 +100,7 @@ class StateField:
 
 @dataclass(frozen=True)
 class Stored:
-    """How a key or a value is stored.
+    """The stored form of a key or a value.
 
     Attributes:
         form: Its serializers, ``row`` for a row and ``value`` for a column by itself, such as ``List<row>``.
@@ -135,23 +135,23 @@ class NamedState:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it holds how often each row came: the rows are a map's keys, each with a number or two."""
+        """True if it counts equal rows: the rows are a map's keys, each with one or two numbers."""
         return self.map_key is not None and self.value.form in ("Int", "Tuple<Int, Int>")
 
     @property
     def counts_matches(self) -> bool:
-        """Whether it keeps with each row of one side of a join how many rows it matched."""
+        """True if it stores, with each row of one side of a join, how many rows it matched."""
         return self.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
     @property
     def row(self) -> tuple[StateField, ...]:
-        """The fields of the rows that it holds, or of what it holds in place of rows."""
+        """The fields of the stored rows, or of the values in place of rows."""
         return self.map_key.fields if self.map_key is not None and self.counts_rows else self.value.fields
 
 
 @dataclass(frozen=True)
 class StateLayout:
-    """All that an operator keeps by key.
+    """All state that an operator keeps by key.
 
     Attributes:
         key: The key.
@@ -168,7 +168,7 @@ class StateLayout:
     carried_only: bool = field(default=False, compare=False)
 
     def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
-        """The same with what each field is computed of."""
+        """The same layout with the composition of each field."""
 
         def fields(row: tuple[StateField, ...]) -> tuple[StateField, ...]:
             return tuple(replace(each, composition=told(each.meaning)) for each in row)
@@ -181,14 +181,14 @@ class StateLayout:
 
     @property
     def stored(self) -> StateLayout:
-        """The same without meanings, states by name: equal where Flink stores the same."""
+        """The same layout without meanings, states by name: equal where Flink stores the same bytes."""
         states = sorted(map(_without_meaning, self.states), key=lambda state: state.name)
         return StateLayout(_types(self.key), tuple(states), self.timers)
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """An answer that is not certain, in place of an operator, its layout, or the state of a job.
+    """An uncertain answer, in place of an operator, its layout, or the state of a job.
 
     Attributes:
         reason: Why, as the end of a sentence.
@@ -199,12 +199,12 @@ class Unknown:
     place: str = field(default="", compare=False)
 
     def at(self, place: str) -> Unknown:
-        """The same about a place, unless it names one."""
+        """The same about a place, unless it already names one."""
         return self if self.place else replace(self, place=place)
 
 
 class CannotLower(Exception):
-    """Raised inside a derivation that ends early; ``unknown`` is its answer."""
+    """Raised to end a derivation early; ``unknown`` is its answer."""
 
     def __init__(self, reason: str, place: str = "") -> None:
         super().__init__(reason)

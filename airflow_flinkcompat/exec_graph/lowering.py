@@ -1,4 +1,4 @@
-"""The job of one query as its script declares it, and its operators as Flink's exec nodes."""
+"""Lowering: a query of a script as the exec nodes that Flink plans for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _TIMES = {"TIMESTAMP": "TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP_LTZ": "TIMESTAMP_WITH_LOCAL_TIME_ZONE"}
 LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
-"""Conditions after which no column of a row is known to be one constant, which would stand elsewhere (measured)."""
+"""Conditions that fix no column to a constant, which the planner would move (measured)."""
 LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
 
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NodeFamily:
-    """What is known of kinds of nodes that keep state. None: not known.
+    """The functions that know one family of stateful exec nodes; None where nothing is known.
 
     Attributes:
         kinds: The kinds.
@@ -92,7 +92,7 @@ def stored_columns(
     times: Mapping[Any, TimeAttribute],
     side: int = 0,
 ) -> ColumnMeanings:
-    """The columns of a stored row; a computed one may stand anywhere among them."""
+    """The columns of a stored row; the position of computed columns is unknown."""
     bounds = {place for place, column in enumerate(row) if window_field(column)}
     if any(not isinstance(column, SourceColumn) and place not in bounds for place, column in enumerate(row)):
         raise CannotLower("the position of a computed column in a stored row is not known")
@@ -124,14 +124,14 @@ _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "t
             "table.exec.legacy-", "table.exec.simplify-", "table.exec.source.cdc-", "table.exec.sink.rowtime-inserter",
             "table.exec.sink.keyed-shuffle", "table.exec.sink.nested-constraint",
             "table.exec.async-lookup.key-ordered")  # fmt: skip
-"""Settings that may decide which operators there are, or which ids they have."""
+"""Settings that may change the operators of a plan or their ids."""
 OperatorKinds = tuple[OperatorKind, ...]
 PossibleChains = tuple[OperatorKinds, ...]
 
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """The job of one query: as its operators see it, as it stands in its script, and the script."""
+    """The job of one query: its output, its pipeline, and its script."""
 
     output: Output
     pipeline: Pipeline
@@ -149,7 +149,7 @@ class PlannedJob:
 
 
 def check_planning(job: PlannedJob) -> None:
-    """Raises CannotLower where the query is planned with others, or settings decide about its operators."""
+    """Raise CannotLower if the query is planned with others, or a setting changes its operators."""
     alone = [p for p in job.program.pipelines if p.statement_set == job.pipeline.statement_set is not None]
     if len(alone) > 1:
         raise CannotLower("several queries of one statement set are planned together")
@@ -175,7 +175,7 @@ def mentions(hints: Iterable[tuple[str, str]], *words: str) -> bool:
 
 
 def check_no_operators(segment: StatelessSegment) -> None:
-    """Raises CannotLower where a stateless stretch holds more than a Calc."""
+    """Raise CannotLower if a stateless stretch holds more than a Calc."""
     if segment.functions:
         raise CannotLower("table functions are operators of their own")
     if segment.window_filters:
@@ -183,7 +183,7 @@ def check_no_operators(segment: StatelessSegment) -> None:
 
 
 def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
-    """Whether a Calc calls all functions: a Python or asynchronous one is an operator of its own."""
+    """Raise CannotLower if a function may be planned outside of a Calc, as Python functions are."""
     names = {call.function for call in called(*parts)}
     declared = {each.name.lower(): each for each in job.program.functions}
     for name in sorted(names - ACCESSES):
@@ -208,11 +208,11 @@ _TESTS = frozenset({"IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALS
 _MAY_BE_THE_COLUMN = frozenset({
     "CAST", "TRY_CAST", "COALESCE", "IFNULL", "CASE", "IF", "NULLIF", "+", "-", "*", "/", "AND", "OR", "NOT",
 })  # fmt: skip
-"""Calls that come to one of their columns where types or constants are such: ``CAST(b AS BIGINT)``, ``b + 0``."""
+"""Calls that the planner may reduce to one of their columns, such as ``b + 0``."""
 
 
 def decided(condition: Expression, *tables: Table) -> bool:
-    """Whether a condition may hold of every row or of none, whatever they are."""
+    """Return whether the planner may find a condition always true or always false."""
     if not any(isinstance(_passed(leaf), SourceColumn) for leaf in leaves(condition)):
         return True
     never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
@@ -229,20 +229,20 @@ def _decided(call: FunctionCall, never_null: set[str]) -> bool:
 
 
 def _passed(part: Expression) -> Expression:
-    """The column of a table that an operator below hands on as it is."""
+    """The column of a table that an operator below passes on unchanged."""
     while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
         part = part.output.column
     return part
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:
-    """Whether one of several conditions may be the opposite of another."""
+    """Return whether one of several conditions may be the negation of another."""
     every = set(conditions)
     return any(isinstance(part, FunctionCall) and part.function == "NOT" and part.args[0] in every for part in every)
 
 
 def at_least(wanted: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """What is wanted of an input, after all that the planner may simplify."""
+    """The expressions that still read the input after all simplifications of the planner."""
     return tuple(_column(part) for part in wanted)
 
 

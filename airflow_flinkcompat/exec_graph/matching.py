@@ -1,4 +1,4 @@
-"""Pairs of operators of two jobs, one of which may take the state of the other, by kind, rows and keys."""
+"""Pairs of operators of two jobs that may share state, matched by kind, rows and keys."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from airflow_flinkcompat.exec_graph.rewriting import means, stored_fields
 
 
 def family(spec: StateSpec) -> str:
-    """The group of operators that may take each other's state: those of one kind, or a sink alone."""
+    """The group of operators that may take each other's state: one kind, or one sink."""
     if spec.kind is StateKind.OPERATOR:
         return ExecKind(spec.name).in_one_phase
     return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
 
 
 def aggregates(spec: StateSpec) -> bool:
-    """Whether an operator keeps accumulators by key, in a layout that is known."""
+    """Return whether an operator keeps accumulators by key in a known layout."""
     return _has(spec, Trait.AGGREGATES) and isinstance(spec.layout, StateLayout)
 
 
 def holds_rows(spec: StateSpec) -> bool:
-    """Whether an operator holds rows, in a layout that is known."""
+    """Return whether an operator holds rows in a known layout."""
     return _has(spec, Trait.HOLDS_ROWS) and isinstance(spec.layout, StateLayout)
 
 
@@ -33,21 +33,21 @@ def _has(spec: StateSpec, trait: Trait) -> bool:
 
 
 def known_layout(spec: StateSpec) -> StateLayout:
-    """The layout of an operator of which it is known."""
+    """The layout of an operator whose layout is known."""
     assert isinstance(spec.layout, StateLayout)
     return spec.layout
 
 
 def meant_keys(spec: StateSpec) -> Counter[object]:
-    """What an operator's state goes by."""
+    """The meanings of the columns by which an operator's state is keyed."""
     return Counter(means(known_layout(spec).key))
 
 
 def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set[str]]) -> list[StateSpec]:
-    """The old states from which a new one may go on, by the sinks that the results of both reach.
+    """The old states that a new one may take, by the sinks that their results reach.
 
-    A sink that had results of an operator goes on with the state behind them. One that comes to a job never had them:
-    it would be told to take back rows that it does not have.
+    A sink that has an operator's results resumes with that operator's state. A new sink would receive retractions of
+    rows that it does not have.
     """
     if new.kind is not StateKind.OPERATOR:
         return list(pool)
@@ -63,14 +63,14 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set
 
 
 def shared_fields(old: StateSpec, new: StateSpec) -> int:
-    """How much of what one operator stores another one stores too."""
+    """Number of fields that both operators store."""
     return len(set(stored_fields(known_layout(old))) & set(stored_fields(known_layout(new))))
 
 
 def matching_operators(
     new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
 ) -> list[StateSpec]:
-    """Operators over the same rows and windows whose keys are alike."""
+    """Operators over the same rows and windows, with keys that compare as asked."""
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
@@ -89,13 +89,13 @@ def _aggregate_alike(old: StateSpec, new: StateSpec) -> bool:
 
 
 def other_condition(old: StateSpec, new: StateSpec) -> bool:
-    """Whether two aggregations differ in the condition on their rows, and in nothing else."""
+    """Return whether two aggregations differ only in the condition on their rows."""
     if not _aggregate_alike(old, new) or known_layout(old).retracting or known_layout(new).retracting:
         return False
     return old.meaning_without_filter == new.meaning_without_filter is not None
 
 
 def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
-    """Whether two aggregations differ in their windows, which are kept in slices, and in nothing else."""
+    """Return whether two aggregations differ only in their windows, both kept in slices."""
     sliced = old.windows is not None and new.windows is not None
     return _aggregate_alike(old, new) and sliced and old.meaning_without_window == new.meaning_without_window

@@ -40,29 +40,29 @@ from airflow_flinkcompat.exec_graph.rewriting import (
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 
 SAMPLED_KEYS = 20
-"""How many keys of each operator are computed once more in plain Python, where nobody says."""
+"""Default number of keys per operator that are computed a second time in plain Python."""
 
 
 class Accept(StrEnum):
-    """What a migration does on request alone."""
+    """Consequences of a migration that a user has to accept."""
 
     DROPPED = "dropped"
     """State is dropped."""
     FILTER = "filter"
-    """What was stored goes on although other rows come in from now on."""
+    """Stored state is kept although the operator reads other rows from now on."""
     SOURCE_MOVED = "source-moved"
-    """A source that may read another place now begins anew: stored positions are those of the old place."""
+    """A source starts anew, because stored positions belong to a place that it may no longer read."""
     UNSEEN = "unseen"
-    """Something changed that neither plans nor declarations show, so that nobody knows what it means to the state."""
+    """Something changed that neither plans nor declarations show, with an unknown effect on state."""
     HISTORY = "history"
-    """What is stored goes on although history says something else; what is computed is of that history."""
+    """Stored state is kept although history differs from it; new fields are computed from that history."""
 
 
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
-"""Reasons for which state goes on without a word."""
+"""Reasons for keeping state that reports do not mention."""
 OTHER_CONDITION = "its condition changed, and the stored state comes from rows by the former one"
-"""The reason for which state goes on with :attr:`Accept.FILTER` alone."""
+"""Reason for keeping state that requires :attr:`Accept.FILTER`."""
 
 
 @dataclass(frozen=True)
@@ -95,31 +95,31 @@ class OperatorMigration:
 
     @property
     def keeps(self) -> bool:
-        """Whether anything of the old state goes on, or history takes its place."""
+        """True if any old state is kept, or history replaces it."""
         if self.effect is RestoreEffect.REWRITTEN:
             return any(source is not None for state in self.states for source in state.fields)
         return self.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.COMPUTED)
 
     @property
     def new_fields(self) -> tuple[str, ...]:
-        """The metrics that begin now, in SQL's words."""
+        """The metrics that begin empty, in SQL's words."""
         return () if self.from_history else words(new_fields(self.states))
 
     @property
     def _null_fields(self) -> tuple[StateField, ...]:
-        """The columns of stored rows that are new in them."""
+        """The new columns of stored rows."""
         if self.from_history or self.new is None or aggregates(self.new):
             return ()
         return tuple(field for field in new_fields(self.states) if not isinstance(field.meaning, CallPart))
 
     @property
     def null_columns(self) -> tuple[str, ...]:
-        """The columns that are NULL in rows stored before, as they are new in them, in SQL's words."""
+        """The columns that are NULL in the stored rows, because they are new, in SQL's words."""
         return words(self._null_fields)
 
     @property
     def null_outputs(self) -> tuple[str, ...]:
-        """The columns of sinks that are computed of columns which are NULL in rows stored before."""
+        """The sink columns computed from columns that are NULL in the stored rows."""
         null = {field.meaning for field in self._null_fields}
         return tuple(sorted({name for name, of in self.new.outputs if of & null})) if self.new else ()
 
@@ -130,7 +130,7 @@ class OperatorMigration:
 
     @property
     def stored_windows_are_open(self) -> bool:
-        """Whether those windows alone had not been sent of which the old state holds something.
+        """True if the old state holds only windows that were not emitted.
 
         The older group windows store no watermark, and take away what they have sent.
         """
@@ -139,7 +139,7 @@ class OperatorMigration:
 
     @property
     def dropped_fields(self) -> tuple[str, ...]:
-        """The metrics and keys that nothing of the new job keeps, in SQL's words."""
+        """The metrics and keys that the new job drops, in SQL's words."""
         lost = (
             field
             for state in self.states
@@ -150,13 +150,13 @@ class OperatorMigration:
 
     @property
     def merges(self) -> bool:
-        """Whether several old keys, or slices of a window, may become one."""
+        """True if several old keys, or slices of a window, may become one."""
         old = self.old.windows if self.old is not None else None
         return bool(self.dropped_keys) or (self.windows is not None and old is not None and self.windows.merges(old))
 
     @property
     def windows(self) -> SlicedWindow | None:
-        """The windows by which what is stored goes now; None where they are the same."""
+        """The new windows of the stored state; None if they are unchanged."""
         if self.effect is not RestoreEffect.REWRITTEN or self.old is None or self.new is None:
             return None
         return self.new.windows if self.old.windows != self.new.windows else None
@@ -175,7 +175,7 @@ class OperatorMigration:
 
 @dataclass(frozen=True)
 class DdlEffects:
-    """What the declarations of tables say of state beside compiled plans, by the names that plans have for them.
+    """Effects of table declarations on state that compiled plans do not show, by the plans' names.
 
     Attributes:
         column_independent_sinks: Sinks whose state goes on under other columns of their table.
@@ -195,7 +195,7 @@ class DdlEffects:
 
 
 class MigrationExtent(StrEnum):
-    """How much a migration keeps; none also where no savepoint is written, as a state cannot be kept."""
+    """Share of the state that a migration keeps."""
 
     WHOLE = "whole"
     PARTIAL = "partial"
@@ -204,12 +204,12 @@ class MigrationExtent(StrEnum):
 
 @dataclass(frozen=True)
 class Migration:
-    """What of a job's state another job could keep: a line for each of its states, and of those that are dropped."""
+    """The effects of a migration: a line for each state of both jobs."""
 
     operators: tuple[OperatorMigration, ...]
 
     def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
-        """The lines of a savepoint."""
+        """The lines of a savepoint, with a line for each further operator of a sink that it stores."""
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
@@ -219,7 +219,7 @@ class Migration:
 
     @property
     def refused(self) -> bool:
-        """Whether no savepoint is written: a state cannot be kept, or what a sink has not committed would be lost."""
+        """True if no savepoint is written, because state cannot be kept or committed."""
         return any(
             each.effect is RestoreEffect.NOT_MIGRATABLE
             or (each.effect is RestoreEffect.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
@@ -228,9 +228,10 @@ class Migration:
 
     @property
     def kept(self) -> MigrationExtent:
-        """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept.
+        """The share of the old state that is kept.
 
-        Where no operator of either job keeps something the positions of sources count in their place.
+        ``whole`` means that no old state is lost and nothing begins empty. Positions of sources count where no operator of
+    either job keeps state.
         """
         if self.refused:
             return MigrationExtent.NONE
@@ -250,7 +251,7 @@ class Migration:
 def migration(
     old: ExecGraph, new: ExecGraph, declared: DdlEffects | None = None, accepted: Container[Accept] = ()
 ) -> Migration:
-    """What of a job's state another job could keep."""
+    """Decide for each state of two jobs whether and how a migration keeps it."""
     declared, left = declared or DdlEffects(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
@@ -298,7 +299,7 @@ def migration(
 
 
 def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> Migration:
-    """What another job could keep, where history is known too."""
+    """Replace empty and unmigratable states by computed ones if history can supply them."""
     made = {place: _with_history(line, computable) for place, line in enumerate(found.operators)}
     while True:
         partial = {line.new.id for line in made.values() if line.new and _has_partial_history(line)}
@@ -309,7 +310,7 @@ def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> M
 
 
 def _has_partial_history(line: OperatorMigration) -> bool:
-    """Return whether an operator goes on from other rows than all of its history."""
+    """Return whether an operator resumes without some rows of its history."""
     if line.new is None or line.new.kind is not StateKind.OPERATOR:
         return False
     return line.effect is RestoreEffect.EMPTY or bool(line.new_fields or line.accepted)
@@ -334,7 +335,7 @@ def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], boo
 
 
 def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
-    """The fields of old states with which operators go on."""
+    """The fields of old states that these lines keep."""
     found: set[StateField] = set()
     for line in lines:
         if line.effect is RestoreEffect.REWRITTEN:
@@ -348,12 +349,12 @@ _GOES_ON = frozenset({RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.RE
 
 
 def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
-    """The ids of the operators from which one gets its rows."""
+    """The ids of the operators upstream of one."""
     return frozenset(graph.ids[place] for graph in job.graphs for place in graph.upstream_of(id))
 
 
 def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
-    """The lines of the operators whose rows come to one, of those whose state goes on."""
+    """The lines of operators upstream of one whose state is kept."""
     below = _upstream(spec.id, job)
     going_on = (line for line in lines if line.effect in _GOES_ON and line.new is not None)
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
@@ -362,9 +363,9 @@ def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
 def _above_begun(
     line: OperatorMigration, lines: Iterable[OperatorMigration], job: ExecGraph, empty: Set[str]
 ) -> OperatorMigration:
-    """A line as it is, unless it gathers what begins anew below it: a metric in another type, or a whole operator.
+    """The line, refused if an operator below begins empty or restarts one of its metrics.
 
-    An operator that begins empty, ``empty`` by id, hands on as new what it had handed on before.
+    An operator that begins empty, one of the ids in ``empty``, emits again what it emitted before.
     """
     if line.new is None or line.effect not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
@@ -380,11 +381,10 @@ def _above_begun(
 
 
 def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
-    """A state for which the old job has nothing: it begins empty, unless it would lack what came before the switch.
+    """The line of a state without an old one: empty, unless it would miss rows of the past.
 
-    Above an operator that goes on, rows that were handed on before never come again, and some of them are taken back
-    (measured: rj-third-add). Windows hand on all their rows at once, when they end; to longer windows above, several
-    times.
+    An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). Windows emit
+    all their rows when they end, so that windows of the same length above them miss nothing.
     """
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
@@ -405,7 +405,7 @@ _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 def _moved(
     new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects, begin_anew: Set[str]
 ) -> Iterator[OperatorMigration]:
-    """A source that begins anew, or would go on from positions of another place."""
+    """A source that starts anew, or whose positions belong to another place."""
     if new.kind is not StateKind.POSITIONS or new.name not in begin_anew | declared.moved.keys():
         return
     for old in left:
@@ -418,7 +418,7 @@ def _moved(
 def _read_twice(
     new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[ExecGraph, ExecGraph]
 ) -> Iterator[OperatorMigration]:
-    """A table of several sources, each with positions of its own, which are told apart by their ids alone."""
+    """A table with several sources, whose positions only ids tell apart."""
     if new.kind is not StateKind.POSITIONS:
         return
     alike = [
@@ -433,7 +433,7 @@ def _read_twice(
 
 
 def _converted(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
-    """Rows and metrics whose values would be others today (measured: zoned-group-other-zone), or lie otherwise."""
+    """State whose values would now be computed, or are stored, differently (zoned-group-other-zone)."""
     reason = declared.converted or declared.stored_otherwise.get(new.name, "")
     if reason and new.layout is not None:
         for old in left:
@@ -460,7 +460,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects)
 
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Operators of the same rows, windows and keys: accumulators by what they compute, stored rows by their columns."""
+    """Operators over the same rows, windows and keys, rewritten field by field."""
     for old in matching_operators(new, left, Counter.__eq__):
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration):
@@ -468,7 +468,7 @@ def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMi
 
 
 def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations of which a key is gone: accumulators of keys that are one now become one."""
+    """Aggregations that lose a key: accumulators of keys that become one are merged."""
     for old in matching_operators(new, left, Counter.__lt__) if aggregates(new) else ():
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
@@ -484,7 +484,7 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
 
 
 def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations of the same windows and keys over rows that another condition lets through."""
+    """Aggregations of the same windows and keys over rows of another condition."""
     for old in left:
         if other_condition(old, new):
             made = _rewriting(old, new)
@@ -493,9 +493,9 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 
 
 def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
-    """What a step finds in an aggregation whose state another one takes too, where a metric goes on.
+    """Aggregations that share one old state, if they keep a metric of it.
 
-    Its sinks have had the former results. A sink that comes would never see those of keys that do not come again.
+    The sinks have the former results. A new sink would never receive those of keys without new rows.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
         if line.effect is not RestoreEffect.REWRITTEN or not all(field.hidden for field in taken(line.states)):
@@ -503,7 +503,7 @@ def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterat
 
 
 def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations of the same rows and keys whose windows are made of the slices of others."""
+    """Aggregations of the same rows and keys whose windows consist of the old slices."""
     alike = [old for old in left if only_windows_differ(old, new)]
     for old in sorted(alike, key=lambda old: -shared_fields(old, new)):
         made = _in_other_windows(old, new)
@@ -512,7 +512,7 @@ def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMig
 
 
 def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
-    """How windows go on from the slices of others, or why they cannot."""
+    """The windows resumed from the old slices, or the reason why they cannot be."""
     assert old.windows is not None
     assert new.windows is not None
     if known_layout(old).retracting or known_layout(new).retracting:
@@ -521,7 +521,7 @@ def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str
 
 
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """The same operator that no rewriting keeps, or an operator of that kind that stores or means something else."""
+    """Operators of one kind whose state no rewriting keeps, with the reason."""
     for old in matching_operators(new, left, Counter.__le__):
         made = _rewriting(old, new)
         if isinstance(made, str):
@@ -554,7 +554,7 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
 
 
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
-    """How the states of one operator become those of the other, or why they cannot."""
+    """The rewriting of one operator's states for another, or the reason why there is none."""
     before, after = known_layout(old), known_layout(new)
     if before.carried_only or after.carried_only:
         return "it can only be carried as it is: no rewriting of such state was measured"

@@ -1,4 +1,4 @@
-"""The exec graph of a job with the state of its operators, and the effects of a restore on them."""
+"""The exec graph of a job with the state of its operators, and the effects of a restore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_flinkcompat.model import Consequence
 
 
 class RestoreEffect(StrEnum):
-    """The end of a state in a restore from a savepoint, plain or migrated, the worst first."""
+    """The end of a state in a restore from a plain or migrated savepoint, the worst first."""
 
     REFUSED_AT_SUBMIT = "no operator has its id: the savepoint is refused at submit"
     REFUSED_AT_RESTORE = "its operator stores something else: the job fails at its restore"
@@ -43,17 +43,17 @@ _CONSEQUENCES = {
     RestoreEffect.DROPPED: Consequence.SILENTLY_WRONG,
 }
 FAILING_EFFECTS = frozenset(_CONSEQUENCES)
-"""The effects on state that does not fit, as measured restores ended (``tests/exec_graph/test_diff.py``)."""
+"""Effects on state that does not fit, as measured restores ended."""
 LAYOUT, MEANING, UNSURE = RestoreEffect.REFUSED_AT_RESTORE, RestoreEffect.SILENTLY_WRONG, RestoreEffect.UNKNOWN
-"""The effects of facets that differ: of the stored layout, of its meaning, or of something that may not matter."""
+"""Effects of facets that differ: in the layout, in the meaning, or possibly harmless."""
 MERGING_WINDOWS = "window state"
-"""The facet of windows that merge, whose restore fails without a mapping of windows though all serializers fit."""
+"""Facet of merging windows, whose restore fails although all serializers fit."""
 Facets = dict[tuple[RestoreEffect, str], Hashable]
-"""The parts of an operator that decide over its state, by the effect of a difference and by name."""
+"""The parts of an operator that decide about its state, by effect of a difference and name."""
 
 
 class StateKind(StrEnum):
-    """Who keeps a state."""
+    """The owner of a state."""
 
     POSITIONS = "positions of a source"
     OPERATOR = "state of an operator"
@@ -62,7 +62,7 @@ class StateKind(StrEnum):
 
 @dataclass(frozen=True)
 class StateSpec:
-    """What one operator of a job keeps.
+    """The state of one operator of a job.
 
     Attributes:
         kind: Who keeps it.

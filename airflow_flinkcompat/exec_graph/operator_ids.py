@@ -1,4 +1,4 @@
-"""The ids by which Flink finds state again: its hash over the graph of operators.
+"""Operator ids: the hash of the operator graph by which Flink finds state.
 
 A job's SQL sets no ids of its own, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3): an
 operator's id follows from how many operators were hashed before it, from how many readers are chained to it, and from
@@ -36,13 +36,13 @@ class StreamNode:
 
 @dataclass(frozen=True)
 class StreamGraph:
-    """The operators of a job in the order in which Flink creates them: each after its inputs, sink by sink."""
+    """The operators of a job in the order of their creation: each after its inputs, sink by sink."""
 
     nodes: tuple[StreamNode, ...]
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """For every node the places of those that read it, once for each edge."""
+        """The places of the readers of each node, once for each edge."""
         readers: list[list[int]] = [[] for _ in self.nodes]
         for place, node in enumerate(self.nodes):
             for each in node.inputs:
@@ -51,7 +51,7 @@ class StreamGraph:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The order in which Flink hashes: breadth first from the sources, a node once all its inputs have come."""
+        """The order of hashing: breadth first from the sources, a node after all its inputs."""
         waiting = deque(place for place, node in enumerate(self.nodes) if not node.inputs)
         visited, hashed = set(waiting), dict[int, None]()
         while waiting:
@@ -68,7 +68,7 @@ class StreamGraph:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The id of every node, 32 hex digits each, as Flink names it where it refuses a savepoint."""
+        """The id of each node, 32 hex digits, as in Flink's refusal of a savepoint."""
         hashes: dict[int, bytes] = {}
         for number, place in enumerate(self.order):
             chained = sum(self.nodes[reader].chained for reader in self.readers[place])
@@ -79,7 +79,7 @@ class StreamGraph:
         return tuple(hashes[place].hex() for place in range(len(self.nodes)))
 
     def upstream_of(self, operator_id: str) -> frozenset[int]:
-        """The places of all operators whose rows come to one."""
+        """The places of all operators upstream of one."""
         waiting = [place for place, each in enumerate(self.ids) if each == operator_id]
         found: set[int] = set()
         while waiting:

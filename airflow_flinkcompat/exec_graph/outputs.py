@@ -1,4 +1,4 @@
-"""Metrics as operators above an aggregation use them, and sink columns computed from a column."""
+"""Uses of an operator's columns by the operators above it and by sinks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Columns = frozenset[int]
 
 
 def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
-    """Which columns of an operator its readers compute something of together."""
+    """The sets of columns from which a reader computes one value, and the columns that filter or rank."""
     co_dependent_calls: set[Columns] = set()
     having_calls: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
@@ -45,7 +45,7 @@ def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Colu
 
 
 def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Columns]]:
-    """Map columns of sinks to the columns of an operator they are computed from."""
+    """Map columns of sinks to the operator's columns from which they are computed."""
     found: set[tuple[str, Columns]] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
     reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
@@ -60,7 +60,7 @@ def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Colum
 
 
 def _made_of(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Columns]) -> list[Columns]:
-    """Map a reader's columns to the input columns they are computed from."""
+    """Map a reader's columns to the input columns from which they are computed."""
     # A global aggregation is configured in terms of the rows that its local one reads.
     if reader.kind.traits & (Trait.LOCAL | Trait.PASSES_COLUMNS):
         return columns
@@ -82,12 +82,12 @@ def _made_of(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Colu
 
 
 def _filled_up(columns: Sequence[Columns], reader: ExecNode, own: Columns) -> list[Columns]:
-    """The columns, and those behind them that the reader adds."""
+    """The columns, followed by those that the reader adds."""
     return [*columns, *[own] * (len(reader.names) - len(columns))]
 
 
 def taken_by(call: Mapping[str, Any]) -> list[int]:
-    """The columns that a call takes."""
+    """The columns that a call reads."""
     condition = call.get("filterArg", -1)
     return [*(call.get("argList") or ()), *([condition] if condition >= 0 else [])]
 
@@ -97,7 +97,7 @@ def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
 
 
 def _passed_on(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
-    """Of which columns those of a ranking, a join or an OVER aggregation come: it hands on its inputs' side by side.
+    """The origin of the columns of a ranking, join or OVER, which appends its inputs' columns.
 
     What it adds behind them is its own. Where they are fewer, of all: a join that only asks has the left ones alone.
     """
@@ -109,7 +109,7 @@ def _passed_on(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequenc
 
 
 def _ranked_by(reader: ExecNode) -> Iterator[int]:
-    """The columns that say which rows a ranking hands on."""
+    """The columns by which a ranking selects rows."""
     for key in ("orderBy", "partition", "partitionSpec", "sortSpec"):
         fields = reader.config.get(key) or ()
         fields = fields.get("fields", ()) if isinstance(fields, Mapping) else fields

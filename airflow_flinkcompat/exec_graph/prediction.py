@@ -1,4 +1,4 @@
-"""The answers of Flink's planner for two scripts: the diff of their jobs, and the limits of what it shows."""
+"""The planner's prediction for two scripts: the diff of their jobs, and the limits of that diff."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _JOB_NOT_PLANNED = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
     re.IGNORECASE,
 )
-"""Statements that run a job of their own, which the planner passes over."""
+"""Statements that run a job which the planner does not plan."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The end of a restore of the new job from the old one's savepoint, as Flink's planner shows it.
+    """The end of a restore, as Flink's planner shows it.
 
     Attributes:
         flink: The release that planned both.
@@ -102,7 +102,7 @@ def _graph(job: SubmittedJob) -> ExecGraph:
 
 
 def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
-    """What equal jobs say nothing about: statements whose effect lasts, and which the planner passes over."""
+    """Differences that plans do not show: statements with lasting effects that the planner skips."""
     catalogs = bool(old.catalogs or new.catalogs)
     before, after = (
         [" ".join(text.split()) for text in side.lasting if _passed_over(text, catalogs)] for side in (old, new)
@@ -115,7 +115,7 @@ def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
 
 
 def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
-    """Operators that may have finished with their bounded source, and that the new job chains to or feeds from others.
+    """Finished operators of a bounded source that the new job chains to, or feeds from, unfinished ones.
 
     Flink's ``VertexFinishedStateChecker`` refuses such a restore at submit. Whether a source has ended is in its data.
     """
@@ -131,13 +131,13 @@ def _unfinished(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
 
 
 def _passed_over(statement: str, catalogs: bool) -> bool:
-    """Whether a statement may change what lasts; DROP and ALTER do not where all catalogs are in memory."""
+    """Return whether a skipped statement may have a lasting effect; DROP and ALTER do not in memory."""
     word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
     return catalogs or word not in ("DROP", "ALTER")
 
 
 def _bare_sinks(script: PlannedScript) -> set[str]:
-    """The tables whose every writer keeps nothing, by the names that Flink gives its operators."""
+    """The tables whose writers all keep no state, by Flink's operator names."""
     kept: dict[str, bool] = {}
     for each in (operator for job in script.jobs for operator in job.operators):
         if found := _SINK.fullmatch(each.name):
@@ -147,7 +147,7 @@ def _bare_sinks(script: PlannedScript) -> set[str]:
 
 
 def _classes(job: SubmittedJob) -> list[tuple[str, str, str]]:
-    """By id the class of each operator and of its function; generated classes are numbered, as some ids are."""
+    """The class of each operator and of its function, by id, without generated numbers."""
     return sorted(
         ("" if each.counted else each.id, _NUMBER.sub("", each.kind), _NUMBER.sub("", each.component))
         for each in job.operators

@@ -1,4 +1,4 @@
-"""The origin of each part of a rewritten state, field by field."""
+"""Rewritten state: the old field from which each new field takes its value."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateFie
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 
 ROWS: Mapping[str, int] = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List<Tuple<row, Boolean>>": 1}
-"""Forms of values that are rewritten field by field, and how many bytes stand behind each row."""
+"""Forms of values that are rewritten field by field, with the number of bytes after each row."""
 
 
 @dataclass(frozen=True)
 class StateRewrite:
-    """Where the parts of one named state come from.
+    """The origin of the parts of one named state.
 
     Attributes:
         new: The state as the new operator stores it.
@@ -30,7 +30,7 @@ class StateRewrite:
 
     @property
     def new_fields(self) -> Iterator[StateField]:
-        """The fields that begin now."""
+        """The fields without an old value."""
         return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
 
     @property
@@ -41,35 +41,35 @@ class StateRewrite:
 
     @property
     def dropped_fields(self) -> Iterator[StateField]:
-        """The fields of the old state that are not taken, but those that no script asked for."""
+        """The fields of the old state that are not taken, except hidden ones."""
         fields = self.old.row if self.old is not None else ()
         used = self.used
         return (field for field in fields if field not in used and not field.hidden)
 
     @property
     def adds_counts(self) -> bool:
-        """Whether rows may become equal, of which it is counted how often each came."""
+        """True if rows that are stored with a count may become equal."""
         return self.old is not None and self.new.counts_rows and (self.old.row != self.new.row)
 
 
 def words(fields: Iterable[StateField]) -> tuple[str, ...]:
-    """Fields for a reader."""
+    """The distinct words of fields."""
     return tuple(dict.fromkeys(field.words for field in fields))
 
 
 def new_fields(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
-    """The fields that begin now."""
+    """The fields without an old value."""
     return tuple(field for state in states for field in state.new_fields)
 
 
 def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
-    """The fields that go on."""
+    """The fields with an old value."""
     found = ((state.new.row, state.fields) for state in states)
     return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
 
 
 def means(fields: Iterable[StateField]) -> list[object]:
-    """What fields say."""
+    """The meanings of fields."""
     return [field.meaning for field in fields]
 
 
@@ -79,7 +79,7 @@ def stored_fields(layout: StateLayout) -> list[StateField]:
 
 
 def by_fields(new: NamedState, before: StateLayout) -> StateRewrite:
-    """Rows by their fields."""
+    """Rewrite rows field by field."""
     old = next((state for state in before.states if state.name == new.name and _holds_rows_of(state, new)), None)
     if old is None:
         return StateRewrite(new, None, (None,) * len(new.row))
@@ -94,11 +94,11 @@ def _holds_rows_of(old: NamedState, new: NamedState) -> bool:
 
 
 _COUNTED = {"Int": "row", "Tuple<Int, Int>": "Tuple<row, Int>"}
-"""How rows that are counted are held where they have a unique key, by how their counts are stored."""
+"""The form of counted rows with a unique key, by the form without one."""
 
 
 def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
-    """A whole state."""
+    """Take over a whole state."""
     places = range(len(new.row))
     return StateRewrite(new, old, tuple(place if old else None for place in places))
 
@@ -106,11 +106,11 @@ def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
 _SIZED = re.compile(r"(?P<name>\w+)(?:\((?P<size>\d+)(?:, (?P<scale>\d+))?\))?(?P<end>(?: NOT NULL)?)")
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
-"""Types whose values are the same where their greatest length or precision grows."""
+"""Types whose values stay the same when the length or precision grows."""
 
 
 def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
-    """Which of the old fields goes on in a new one."""
+    """The place of the old field that a new field takes, None without one."""
     same = next((place for place, each in enumerate(old) if each == field), None)
     if same is None:
         alike = (place for place, each in enumerate(old) if each.meaning == field.meaning)
@@ -122,7 +122,7 @@ def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
 
 
 def key_places(old: Sequence[StateField], new: Sequence[StateField]) -> tuple[int, ...] | str:
-    """Where the fields of a new key stand in the old one."""
+    """The places of the new key's fields in the old key, or the reason why the key does not fit."""
     known = means(old)
     places = tuple(known.index(field.meaning) for field in new)
     other = [field for place, field in zip(places, new, strict=True) if not widens(old[place].type, field.type)]
@@ -138,7 +138,7 @@ def _outgrows_a_word(old: str, new: str) -> bool:
 
 
 def widens(old: str, new: str) -> bool:
-    """Whether each value of a type is the same value of another one."""
+    """Return whether every value of a type is the same value in another type."""
     if nullable(new) == new:
         old = nullable(old)
     if old == new:
@@ -154,14 +154,14 @@ def widens(old: str, new: str) -> bool:
 
 
 def count_beside(field: StateField, fields: Sequence[StateField]) -> int | None:
-    """Where it stands of how many values a sum is."""
+    """The place of the count of values of a sum, None without one."""
     assert isinstance(field.meaning, CallPart)
     wanted = ("count", field.meaning.over)
     return next((place for place, each in enumerate(fields) if _content(each) == wanted), None)
 
 
 def sum_changes(old: StateField, new: StateField) -> bool:
-    """Whether a sum of no values is NULL in one of two fields and 0 in the other."""
+    """Return whether a sum without values is NULL in one of two fields and 0 in the other."""
     parts = [each.meaning for each in (old, new) if isinstance(each.meaning, CallPart)]
     return len(parts) == 2 and parts[0].null_at_first != parts[1].null_at_first
 
@@ -171,7 +171,7 @@ def _content(field: StateField) -> Hashable:
 
 
 def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bool:
-    """A sum of 0 is that of no values where none was counted."""
+    """Return whether a sum of 0 can be told from a sum without values."""
     assert isinstance(new.meaning, CallPart)
     return not (sum_changes(old, new) and new.meaning.null_at_first) or count_beside(old, fields) is not None
 
@@ -182,7 +182,7 @@ def mixed(
     co_dependent_calls: Set[frozenset[Hashable]],
     having_calls: Set[Hashable],
 ) -> str:
-    """Why outputs above a rewritten operator would be neither of all rows nor of those from now on."""
+    """The reason why outputs would mix old and new metrics, "" if they would not."""
     of_all, of_later = _calls(kept), _calls(begun)
     for calls in (*co_dependent_calls, *(frozenset({call}) for call in of_all)):
         if calls & of_all and calls & of_later:

@@ -42,7 +42,7 @@ def operators(
     identities: Mapping[str, ColumnIdentity] | None = None,
     waiting: Container[str] = (),
 ) -> list[CompiledOperator]:
-    """The plan's stateful operators, and all its sinks, in its order.
+    """The stateful operators and all sinks of a plan, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
     the sinks that keep nothing. ``identities``: of a source what makes a column of it the same one. ``waiting``:
@@ -83,7 +83,7 @@ def operators(
 
 
 _COLUMNS = frozenset(("aggregates", "stored columns"))
-"""What the columns of a row say each by itself: which rows there are is the same whatever stands beside in them."""
+"""Facets that describe single columns of a row, and not which rows there are."""
 
 
 def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:

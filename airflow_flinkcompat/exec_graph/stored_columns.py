@@ -1,4 +1,4 @@
-"""The columns of an operator of a script in the order in which its exec node stores them.
+"""The columns of a script's operator in the order in which its exec node stores them.
 
 Compiled plans number columns, and call them as their planner does. A column of the script is found by the columns of
 tables that it is computed of, and where several are computed of the same, by functions and constants too.
@@ -39,7 +39,7 @@ _UNTOLD = "which of its {what} stands where in its state is not told: {words} ar
 
 @dataclass(frozen=True)
 class Part:
-    """Something that is stored, by what it is recognised.
+    """The identity of a stored value: its shape and the columns from which it is computed.
 
     Attributes:
         shape: What has to be equal: the type in which it is stored, of a metric its function and how that is called.
@@ -52,12 +52,12 @@ class Part:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of the tables of a script, by the names that both plans have for them."""
+    """The columns of a script's tables, by the names that both plans share."""
 
     tables: tuple[Table, ...]
 
     def named(self, told: Composition | None) -> Composition | None:
-        """What either plan says, down to the columns that are stored, by their names."""
+        """A composition with the shared names of its columns, or None if one is unknown."""
         return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
 
     def _named(self, column: Hashable) -> Composition | None:
@@ -97,7 +97,7 @@ class TableColumns:
 def in_stored_order(
     operator: Operator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[Operator, StateLayout] | None:
-    """An operator of a script with its columns in the order in which its exec node stores them."""
+    """An operator of a script with its columns in stored order."""
     match operator:
         case AggregateOperator():
             return _aggregation(operator, compiled, columns)
@@ -115,7 +115,7 @@ def in_stored_order(
 def _aggregation(
     operator: AggregateOperator, compiled: StateLayout, columns: TableColumns, framed: bool = False
 ) -> tuple[AggregateOperator, StateLayout] | None:
-    """An aggregation of a script as a compiled plan stores one."""
+    """An aggregation of a script in stored order, with its layout."""
     own = [*zip(operator.keys, operator.key_types, strict=True)]
     order = _in_order(compiled.key, own, operator.segment, columns, "keys")
     if order is None:
@@ -154,7 +154,7 @@ def _aggregation(
 
 
 def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
-    """Replace each SUM and AVG by a sum and a count, as the planner does where fewer calls result (read off plans)."""
+    """Replace each SUM and AVG by a sum and a count, as the planner does if that saves calls."""
     found: dict[AggregateCall, tuple[DataType, ...]] = {}
     for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
         functions = ("SUM0", "COUNT") if call.function in ("SUM", "AVG") else (call.function,)
@@ -165,7 +165,7 @@ def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
 def _over(
     operator: OverOperator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[OverOperator, StateLayout] | None:
-    """An OVER of a script as a compiled plan stores one."""
+    """An OVER of a script in stored order, with its layout."""
     framed = operator.frame.preceding is not None
     accumulators = tuple(state for state in compiled.states if state.name not in BESIDE_ACCUMULATORS)
     found = _aggregation(operator.as_aggregation, replace(compiled, states=accumulators), columns, framed)
@@ -190,7 +190,7 @@ def _over(
 
 
 def _without_match(part: Expression, segment: StatelessSegment) -> bool:
-    """Whether it is of a column of an outer join, which is NULL where a row has no match."""
+    """Return whether an expression reads a column of an outer join that is NULL without a match."""
     join = segment.origin
     if not isinstance(join, JoinOperator):
         return False
@@ -204,7 +204,7 @@ def _without_match(part: Expression, segment: StatelessSegment) -> bool:
 
 
 def _only_grows(operator: AggregateOperator) -> bool:
-    """Whether no row that is taken back could have been the least or the greatest: another one takes its place.
+    """Return whether no retracted row could have been the minimum or maximum.
 
     Flink's planner takes more for that than is so (FlinkRelMdModifiedMonotonicity).
     """
@@ -221,7 +221,7 @@ def _only_grows(operator: AggregateOperator) -> bool:
 
 
 def _join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
-    """A regular join of a script as a compiled plan stores one."""
+    """A regular join of a script in stored order."""
     if [state.name for state in compiled.states] != ["left-records", "right-records"]:
         return None
     kept = [state.counts_matches for state in compiled.states]
@@ -257,13 +257,13 @@ _APPEND_FAST = {
     RankKind.WINDOW_DEDUPLICATION: (["window_deduplicate"],),
     RankKind.WINDOW_TOP_N: (["window_rank"],),
 }
-"""The states of a ranking of rows that are only added."""
+"""The states of a ranking of append-only rows."""
 _UPDATE_FAST_OR_RETRACT = (["Top1-Rank-State"], ["data-state-with-update"], ["data-state", "sorted-map"])
-"""Those of a Top-N of rows that are taken back."""
+"""The states of a Top-N of rows that may be retracted."""
 
 
 def _rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) -> RankOperator | None:
-    """A ranking of a script as a compiled plan stores one."""
+    """A ranking of a script in stored order."""
     known = _APPEND_FAST[operator.kind] if appends(operator.segment) else _UPDATE_FAST_OR_RETRACT
     if [each.name for each in compiled.states] not in known:
         return None
@@ -291,7 +291,7 @@ def _rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) 
 
 
 def _is_sorted_by(operator: RankOperator, state: NamedState, columns: TableColumns) -> bool:
-    """Whether the rows of a state are kept by what a ranking orders them by."""
+    """Return whether a state is keyed by the ranking's sort columns."""
     if state.map_key is None or state.name == "data-state-with-update":
         return True
     order = [(key, type) for (key, _, _), type in zip(operator.order, operator.order_types, strict=True)]
@@ -306,7 +306,7 @@ def _in_order(
     columns: TableColumns,
     what: str,
 ) -> list[int] | None:
-    """For each stored field which of a script's columns it is; None where they are others."""
+    """The script's column in each stored field; None if they do not match."""
     return align(
         [Part(nullable(each.type), columns.named(each.composition)) for each in stored],
         [Part(nullable(stored_as(type)), columns.named(composition(each, segment))) for each, type in own],
@@ -344,13 +344,13 @@ def _part(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
 
 
 def _shape(over: Any) -> tuple[int, bool, bool]:
-    """Return how many arguments a call has, whether they are distinct, and whether it has a condition."""
+    """The number of arguments of a call, with True if they are distinct, or filtered."""
     values, distinct, condition = call_parts(over)
     return len(values), distinct, condition is not None
 
 
 def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:
-    """Which part of a script each part of a compiled plan is."""
+    """The part of the script for each part of a compiled plan."""
     sides = [_by_columns(wanted), _by_columns(given)]
     if len(wanted) != len(given) or {key: len(each) for key, each in sides[0].items()} != {
         key: len(each) for key, each in sides[1].items()
@@ -374,7 +374,7 @@ def _by_columns(parts: Sequence[Part]) -> dict[Hashable, list[int]]:
 
 
 def _told_apart(wanted: Sequence[Composition | None], given: Sequence[Composition | None]) -> dict[int, int] | None:
-    """The parts that are of the same columns, by whatever of them both plans write alike; None where nothing does."""
+    """Pair the parts of equal columns by what both plans write alike; None if nothing does."""
     if None in wanted or None in given:
         return None
     if len(wanted) == 1:

@@ -1,4 +1,4 @@
-"""Rows that stateless nodes pass on: columns, conditions, and whether rows are only added."""
+"""Output of stateless nodes: columns, rows, and conditions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from airflow_flinkcompat.exec_graph.symbols import (
 )
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
-"""Fields that repeat what inputs say, or what is handed up and not kept."""
+"""Fields that repeat the input, or describe output that is not stored."""
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
-"""Settings, times to live and what is emitted: judged from the settings, or not measured."""
+"""Settings, time to live and emission: judged by the settings, or unmeasured."""
 _SAME_ROWS = ASIDE | {"argument types"}
-"""Facets that leave the output rows equal: settings, times to live, and the types in which a call reads its values."""
+"""Facets that do not change the output rows."""
 
 
 def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
-    """The meaning of an operator's output rows, with everything below it.
+    """The meaning of an operator's output rows, including everything upstream.
 
     What an operator stores may stay right under another condition, join type or rank. Its output rows do not.
     """
@@ -49,7 +49,7 @@ def types_at(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:
 
 
 def is_stateless(node: ExecNode) -> bool:
-    """Whether a node is known to keep nothing; every other one counts as stateful."""
+    """Return whether a node certainly keeps no state."""
     if node.kind is ExecKind.WINDOW_TABLE_FUNCTION:  # a session has to keep its rows
         return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
     if node.kind is ExecKind.PROCESS_TABLE_FUNCTION:  # Flink has a uid for each that may keep state or timers
@@ -60,7 +60,7 @@ def is_stateless(node: ExecNode) -> bool:
 
 
 def is_sort_by_arrival(node: ExecNode) -> bool:
-    """Whether a sort is by processing time alone: Flink makes no operator of it, the rows come in that order."""
+    """Return whether a sort is by processing time alone, for which Flink creates no operator."""
     if node.kind is not ExecKind.TEMPORAL_SORT:
         return False
     fields = node.config["orderBy"]["fields"]
@@ -69,7 +69,7 @@ def is_sort_by_arrival(node: ExecNode) -> bool:
 
 
 def own(node: ExecNode, *but: str) -> dict[str, Any]:
-    """What a node is configured to do, without what takes no part in state or is compared by itself."""
+    """The configuration of a node without parts that do not affect state or are compared separately."""
     return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
 
 
@@ -78,7 +78,7 @@ def made(node: ExecNode, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeani
 
 
 def passed_on(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
-    """What a stateless node makes of its inputs; a local aggregation is read with its global one."""
+    """The output columns of a stateless node."""
     first = inputs[0]
     match node.kind:
         case ExecKind.UNION:
@@ -109,7 +109,7 @@ def passed_on(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols
 
 
 def _union(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
-    """The rows of all inputs, in whichever order; a column is one of each input."""
+    """The rows of all inputs, in any order; a column stands for one of each input."""
     parts = sorted((each.rows, each.symbols) for each in inputs)
     of_rows = [rows for rows, _ in parts]
     # Of inputs over equal rows only their columns say which column of the one goes with which of the other.

@@ -1,4 +1,4 @@
-"""What the columns and rows of a compiled plan mean, as numbers: equal numbers, equal meaning, on both sides.
+"""Symbols: numbers that are equal where columns or rows of two compiled plans mean the same.
 
 Every distinct value gets one number (hash-consing), so that a deep plan compares in the time it takes to read it.
 """
@@ -16,11 +16,11 @@ from airflow_flinkcompat.plan.functions import ANEW_FOR_EACH_ROW
 Symbol = int
 _BOUNDS = ("window_start", "window_end", "window_time")
 _PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
-"""The bounds of windows, in the order of a table function's columns, and as aggregations call them."""
+"""The bounds of windows, by their names in aggregations."""
 
 
 def _named(key: str, configured: object) -> Hashable:
-    """A part of a piece of configuration, wherever it stands; None of one that is not there."""
+    """A named part of a configuration at any depth; None without one."""
     if not isinstance(configured, tuple | list):
         return None
     if len(configured) == 2 and configured[0] == key:
@@ -43,7 +43,7 @@ _EXACT_IN_FLOAT = 2**24
 
 
 class Symbols:
-    """Numbers for values; the same value gets the same number as long as the table lives."""
+    """A table of numbers for values; equal values have equal numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, Symbol] = {}
@@ -57,11 +57,11 @@ class Symbols:
         return number
 
     def number(self, value: Symbol | tuple[Hashable, ...]) -> Symbol:
-        """A symbol as it is, a value that is none yet as one."""
+        """The number of a value; a number stands for itself."""
         return value if isinstance(value, int) else self.of(*value)
 
     def columns_of(self, value: Symbol | tuple[Hashable, ...]) -> frozenset[Hashable]:
-        """What an expression is computed of: columns of tables and of operators; of a shape not known here itself."""
+        """The columns from which an expression is computed; unknown shapes stand for themselves."""
         parts = self._values[value] if isinstance(value, int) else value
         match parts:
             case ("call", _, tuple() as operands, *_) if operands:
@@ -71,7 +71,7 @@ class Symbols:
         return frozenset({value})
 
     def is_decided_by(self, value: Symbol | tuple[Hashable, ...], columns: frozenset[Hashable]) -> bool:
-        """Whether an expression is computed of some of these columns alone, and alike for each row of one value."""
+        """Return whether an expression depends on these columns alone and is deterministic."""
         if value in columns:
             return True
         parts = self._values[value] if isinstance(value, int) else value
@@ -82,7 +82,7 @@ class Symbols:
         return False
 
     def composition(self, value: Hashable) -> Composition | None:
-        """What a column is computed of, through all operators below, down to the columns of tables."""
+        """The composition of a column, through all operators down to tables."""
         if not isinstance(value, int):
             return self._composed(value) if isinstance(value, tuple) else None
         if value not in self._compositions:
@@ -112,12 +112,12 @@ class Symbols:
         return None
 
     def _of_window(self, window: object, bound: str) -> Composition | None:
-        """What a bound of a window is computed of: the time of its rows."""
+        """The composition of a window's bound: the time of its rows."""
         time = _named("timeAttributeIndex", window)
         return together([Composition(functions=frozenset({bound})), self.composition(time)])
 
     def composition_of_call(self, call: Hashable) -> Composition | None:
-        """What an aggregate is computed of."""
+        """The composition of an aggregate call."""
         assert isinstance(call, tuple)
         told = dict(call)
         condition = told.get("filterArg")
@@ -127,14 +127,14 @@ class Symbols:
         return together([called, *map(self.composition, over)])
 
     def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
-        """The rows for which all conditions hold; filters one after the other are one filter."""
+        """The rows for which all conditions hold; consecutive filters are one filter."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset() as earlier):
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions) if conditions else rows
 
     def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
-        """The conditions that let rows through of others below."""
+        """The conditions by which some rows are filtered from others; None if they are not."""
         match self._values[rows], self._values[below]:
             case ("filtered", int(one), frozenset() as more), ("filtered", int(other), frozenset() as fewer):
                 return more - fewer if one == other and more > fewer else None
@@ -143,11 +143,11 @@ class Symbols:
         return None
 
     def is_true(self, value: Symbol | tuple[Hashable, ...]) -> bool:
-        """Whether an expression is the literal TRUE."""
+        """Return whether an expression is the literal TRUE."""
         return isinstance(value, int) and self._values[value][:2] == ("literal", "true")
 
     def meaning_without_filter(self, rows: Symbol) -> Symbol:
-        """The rows of which a condition lets some through, whether it stands in a Calc or in the source."""
+        """The rows before a filter, in a Calc or pushed into the source."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset()):
                 return below
@@ -156,7 +156,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class ColumnMeanings:
-    """What a node hands on: the meaning of each column, names and types beside, and of the rows themselves.
+    """The meaning of a node's output: its columns, with names and types, and its rows.
 
     ``before`` is what a local aggregation read, ``window`` its window: the global one is configured in their terms.
     ``at_window_end``: rows that all come out when their window ends. ``appends``: rows that surely are only added.
@@ -172,7 +172,7 @@ class ColumnMeanings:
     appends: bool = False
 
     def at(self, place: int) -> Symbol | tuple[str, int]:
-        """The meaning of a column by place; a place beyond the columns means itself (a constant, say)."""
+        """The meaning of a column by place; a place beyond the columns, such as a constant, means itself."""
         return self.symbols[place] if 0 <= place < len(self.symbols) else ("place", place)
 
     def named(self, name: str) -> Symbol | tuple[str, str]:
@@ -180,7 +180,7 @@ class ColumnMeanings:
 
 
 def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
-    """The columns of all inputs side by side, as conditions over several inputs count them; rows of the first."""
+    """The columns of all inputs in order, as join conditions number them; the rows of the first."""
     return ColumnMeanings(
         tuple(symbol for each in inputs for symbol in each.symbols),
         tuple(name for each in inputs for name in each.names),
@@ -190,7 +190,7 @@ def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
 
 
 def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
-    """The meaning of an expression: references resolved, operands that may change places in one order."""
+    """The meaning of an expression: references resolved, commutative operands sorted."""
     match rex.get("kind"):
         case "INPUT_REF":
             return symbols.number(columns.at(rex["inputIndex"]))
@@ -222,7 +222,7 @@ def _call(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> 
 
 
 def _one_spelling(name: str, operands: list[Any]) -> tuple[str, list[Any]]:
-    """A call under one of the names under which Flink plans the same."""
+    """A call under one name for all names of the same function."""
     match name, operands:
         case "$IF$1", [_, _, _]:
             return _CASE, operands
@@ -232,7 +232,7 @@ def _one_spelling(name: str, operands: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _without_width(operand: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A literal without the length or size of its type, which a comparison and a choice widen to the other side's."""
+    """A literal without the length of its type, which comparisons widen to the other side's."""
     if operand.get("kind") != "LITERAL":
         return operand
     kind, value = plain(operand.get("type")), operand.get("value")
@@ -244,7 +244,7 @@ def _without_width(operand: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _texts(literal: Mapping[str, Any]) -> list[Any]:
-    """The values of a literal, which may be a set of ranges."""
+    """The values of a literal, possibly a set of ranges."""
     ranges = literal.get("sarg", {}).get("ranges", ())
     return [literal.get("value"), *(end.get("value") for each in ranges for end in each.values())]
 
@@ -254,7 +254,7 @@ def _ends_blank(text: Any) -> bool:
 
 
 def conjuncts(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> frozenset[Symbol]:
-    """The parts of a condition that all must hold."""
+    """The conjuncts of a condition."""
     if rex.get("kind") == "CALL" and rex.get("internalName") == "$AND$1":
         return frozenset().union(*(conjuncts(each, columns, symbols) for each in rex["operands"]))
     return frozenset({expression(rex, columns, symbols)})
@@ -266,13 +266,13 @@ _PLACE_FIELDS = frozenset(
      "rowtimeFieldIndex", "leftKeys", "rightKeys", "leftTimeIndex", "rightTimeIndex", "leftTimeAttributeIndex",
      "rightTimeAttributeIndex", "primaryKeys", "leftUpsertKeys", "rightUpsertKeys")
 )  # fmt: skip
-"""Fields of a node's configuration that hold places among its input's columns."""
+"""Fields of a configuration that hold places of input columns."""
 _NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
-"""Fields that hold a name nobody resolves, or a spelling."""
+"""Fields of a configuration that hold a spelling or an unresolved name."""
 
 
 def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: bool = False) -> Hashable:
-    """A piece of configuration with its places and expressions resolved; what was written as a default is left out."""
+    """A configuration with places and expressions resolved, without default values."""
     if isinstance(value, Mapping):
         if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
             return expression(value, columns, symbols)
@@ -297,7 +297,7 @@ def _places(value: Any, columns: ColumnMeanings, symbols: Symbols) -> Hashable:
 
 
 def _default(value: Any) -> bool:
-    """Whether a version that leaves defaults out would not have written it: -1 is "none" for a place."""
+    """Return whether a value is a default that some Flink versions do not write."""
     return value is None or value is False or value == [] or value == {}
 
 
@@ -307,7 +307,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def plain(kind: Any) -> str:
-    """A type as text without whether it takes NULL."""
+    """A type as text without nullability."""
     if isinstance(kind, Mapping):
         return json.dumps({key: part for key, part in kind.items() if key != "nullable"}, sort_keys=True)
     return str(kind).removesuffix(" NOT NULL")

@@ -1,4 +1,4 @@
-"""The operator of a script from which Flink made each node of a compiled plan."""
+"""The script's operator from which Flink planned each node of a compiled plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ADDED = frozenset(
         ExecKind.WINDOW_TABLE_FUNCTION,
     }
 )
-"""Kinds that may keep something, and that a script's own plan has no operator for."""
+"""Stateful kinds that a script's own plan has no operator for."""
 _JOINS = {**JOINS, JoinForm.TEMPORAL: ExecKind.TEMPORAL_JOIN, JoinForm.LOOKUP: ExecKind.LOOKUP_JOIN}
 _RANKS = frozenset({ExecKind.RANK, ExecKind.DEDUPLICATE})
 _RANKS_OF_WINDOWS = frozenset({ExecKind.WINDOW_RANK, ExecKind.WINDOW_DEDUPLICATE})
@@ -53,20 +53,20 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class Linked:
-    """An operator of a script, and the place of its query in the program."""
+    """An operator of a script, with the place of its query in the program."""
 
     query: int
     operator: Operator
 
 
 class _Differs(Exception):
-    """A query is planned with other operators than it is written with."""
+    """Raised if a query is planned with other operators than the script shows."""
 
 
 def unify(
     plan: CompiledPlan, outputs: Mapping[int, Output], tables: Mapping[str, str]
 ) -> Mapping[int, Linked | Unknown]:
-    """The operator of a script from which each node of its compiled plan came.
+    """Map each node of a compiled plan to the script's operator that it came from.
 
     A query is followed from its sink down to the tables. Only where the plan has the same operators in the same order
     all the way, its nodes are linked: nothing is concluded from a part of it.
@@ -100,7 +100,7 @@ def unify(
 def _pairs(
     plan: CompiledPlan, place: int, segment: StatelessSegment, tables: Mapping[str, str]
 ) -> Iterator[tuple[int, Operator]]:
-    """The nodes from a place down with the operators below a segment; raises _Differs."""
+    """Match nodes from a place downstream to the operators below a segment; raise _Differs."""
     node, origin = _operator_node(plan, place), segment.origin
     if not isinstance(origin, Operator):
         scan = node.config.get("scanTableSource")
@@ -124,7 +124,7 @@ def _pairs(
 
 
 def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
-    """The nearest node from a place down that is an operator of a script, a union, or a source."""
+    """The nearest node upstream of a place that is an operator of the script, a union, or a source."""
     node = plan.nodes[place]
     row_by_row = node.kind.traits & (Trait.STATELESS | Trait.WAITS)
     written = node.kind in (ExecKind.LOOKUP_JOIN, ExecKind.UNION) or len(node.inputs) != 1
@@ -133,7 +133,7 @@ def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
 
 
 def _kinds(operator: Operator) -> frozenset[ExecKind]:
-    """The kinds of nodes that Flink makes of an operator, of two phases the one in one phase."""
+    """The possible kinds of an operator's node, with two-phase kinds as their one-phase kind."""
     match operator:
         case AggregateOperator():
             return frozenset({KINDS.get(operator.kind, KINDS[AggregateKind.GROUP])})
@@ -149,7 +149,7 @@ def _kinds(operator: Operator) -> frozenset[ExecKind]:
 
 
 def _united(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
-    """The inputs of unions of unions."""
+    """The inputs of nested unions."""
     for place in union.inputs:
         below = _operator_node(plan, place)
         if below.kind is ExecKind.UNION:

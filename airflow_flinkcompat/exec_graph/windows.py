@@ -1,4 +1,4 @@
-"""Windows over event time that Flink keeps in slices, and which of them go on from the slices of others.
+"""Windows over event time that Flink stores in slices, and their reuse by other windows.
 
 Read in Flink 1.20 and 2.3 (``SliceAssigners``, ``AbstractSliceSyncStateWindowAggProcessor``). A slice goes by its
 end, and a window fires when the watermark reaches the millisecond in front of its end. A slice is kept until the last
@@ -38,7 +38,7 @@ _UNCOUNTED = "it hops now, for which the rows of each slice are counted, and the
 
 @dataclass(frozen=True)
 class SlicedWindow:
-    """Windows over event time that are kept in slices; all lengths in milliseconds.
+    """Windows over event time in slices; all lengths in milliseconds.
 
     Attributes:
         kind: TUMBLE, HOP or CUMULATE.
@@ -61,7 +61,7 @@ class SlicedWindow:
         return cls(window.kind, window.size, step, window.normalised_offset)
 
     def unfit(self, old: SlicedWindow) -> str:
-        """Why these windows cannot go on from the slices of others."""
+        """The reason why these windows cannot resume from the slices of others, "" if they can."""
         if self.size > old.size:
             return _LONGER
         apart = old.size if old.kind is WindowKind.CUMULATE else old.step
@@ -70,15 +70,15 @@ class SlicedWindow:
         return _UNCOUNTED if self.kind is WindowKind.HOP is not old.kind else ""
 
     def merges(self, old: SlicedWindow) -> bool:
-        """Whether several slices of others may become one."""
+        """Return whether several slices of others may become one."""
         return self != old and (self.step != old.step or WindowKind.CUMULATE in (self.kind, old.kind))
 
     def next_end(self, moment: int) -> int:
-        """The first end of a slice, and so of a window, from a moment on."""
+        """The first slice end at or after a timestamp."""
         return moment + (self.offset - moment) % self.step
 
     def place(self, end: int, watermark: int) -> tuple[int, int] | None:
-        """Where the rows of a slice stand under these windows."""
+        """The slice end under which these windows store the rows of an old slice."""
         found = self.next_end(end)
         last = found - self.step + self.size
         if self.kind is WindowKind.CUMULATE:
@@ -96,17 +96,17 @@ _KINDS: Mapping[object, tuple[WindowKind, str, str]] = {
     "HoppingWindow": (WindowKind.HOP, "size", "slide"),
     "CumulativeWindow": (WindowKind.CUMULATE, "maxSize", "step"),
 }
-"""Of each kind what its size and the length of its slices are called."""
+"""The names of the size and slice length of each kind of window."""
 _BY_EVENT_TIME = {
     "strategy": "TimeAttribute",
     "isRowtime": True,
     "timeAttributeType": (("kind", "ROWTIME"), ("precision", 3), ("type", "TIMESTAMP_WITHOUT_TIME_ZONE")),
 }
-"""Windows that the aggregation itself assigns, by a time whose moments are those of its timers."""
+"""Group windows, which the aggregation assigns itself by a time that equals its timers'."""
 
 
 def sliced_window(windowing: Hashable) -> SlicedWindow | None:
-    """The windows of an aggregation."""
+    """The sliced windows of an aggregation; None for others."""
     told = dict(windowing) if isinstance(windowing, tuple) else {}
     if any(told.get(key) != wanted for key, wanted in _BY_EVENT_TIME.items()):
         return None
@@ -121,5 +121,5 @@ def sliced_window(windowing: Hashable) -> SlicedWindow | None:
 
 
 def meaning_without_window(windowing: Hashable) -> Hashable:
-    """By which time windows are assigned, and how."""
+    """The time and kind by which windows are assigned."""
     return tuple(pair for pair in windowing if pair[0] != "window") if isinstance(windowing, tuple) else windowing

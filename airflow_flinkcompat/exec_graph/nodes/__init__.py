@@ -1,4 +1,4 @@
-"""One module for each family of exec nodes; the layout of any node."""
+"""One module for each family of exec nodes, and the lookup of a node's family and layout."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MODULES = (
 FAMILIES: Mapping[ExecKind, NodeFamily] = {
     kind: family for module in _MODULES for family in module.FAMILIES for kind in family.kinds
 }
-"""The family of each kind of which anything is known."""
+"""The known families, by kind of node."""
 
 
 def family_of(kind: ExecKind) -> NodeFamily:
@@ -56,7 +56,7 @@ _NO_TIME = "0 ms"
 
 
 def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown | None:
-    """How an operator stores what it keeps by key.
+    """The layout of a node's state, with its time to live.
 
     Args:
         node: An operator that keeps something, a source or a sink.
@@ -84,7 +84,7 @@ def _keeps_nothing_by_key(node: ExecNode) -> bool:
 
 
 def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
-    """A time to live is told by place: that of a join's sides in their order, of any other operator one for all."""
+    """Add the time to live to each state: by side for a join, else one for all states."""
     told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
     if Trait.HIDES_TTL in node.kind.traits or not any(told):  # their layouts say what a time to live adds
         return made
@@ -94,7 +94,7 @@ def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
 
 
 def _expiring(state: NamedState) -> NamedState:
-    """A state with a time to live. Each element of a list has its own time."""
+    """A state with a time to live; list elements expire one by one."""
     if state.name == rank.WAITING:
         return state
     if state.kind is not KeyedStateKind.LIST:

@@ -1,4 +1,4 @@
-"""The accumulators of aggregate calls, as savepoints of 2.3.0 and 1.20.3 hold them."""
+"""Accumulators of aggregate calls, as savepoints of Flink 2.3.0 and 1.20.3 hold them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 _TEXT = "VARCHAR(2147483647)"
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."
 CARRIED_ONLY = frozenset({"LAG"})
-"""Functions whose accumulators were never rewritten."""
+"""Functions whose accumulators have not been rewritten in a measurement."""
 MAP_VIEW = "RAW('org.apache.flink.table.api.dataview.MapView')"
 _LIST_VIEW = "RAW('org.apache.flink.table.api.dataview.ListView')"
 _DECIMAL = re.compile(r"DECIMAL\(\d+, (?P<scale>\d+)\)")
@@ -25,7 +25,7 @@ _DECIMAL = re.compile(r"DECIMAL\(\d+, (?P<scale>\d+)\)")
 
 @dataclass(frozen=True)
 class StateView:
-    """A map or list that stands beside the accumulator, in a state of its own.
+    """A map or list that an accumulator stores in a state of its own.
 
     Attributes:
         name: The end of the state's name.
@@ -39,13 +39,13 @@ class StateView:
 
     @property
     def kind(self) -> KeyedStateKind:
-        """What the state holds."""
+        """Content of the state."""
         return KeyedStateKind.LIST if self.key is None else KeyedStateKind.MAP
 
 
 @dataclass(frozen=True)
 class Accumulator:
-    """What one call keeps.
+    """The accumulator of one call.
 
     Attributes:
         fields: What each field says of the call, and its type.
@@ -57,7 +57,7 @@ class Accumulator:
 
 
 def accumulator(function: str, result: str, argument: str, retracting: bool) -> Accumulator | Unknown:
-    """What one call keeps."""
+    """The fields and states of one call."""
     made = (_RETRACTING if retracting else _APPENDING).get(function) or _EITHER.get(function)
     if made is None:
         of = " over rows that are taken back" if retracting else ""
@@ -66,12 +66,12 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
 
 
 def is_retractable_extreme(type: str) -> bool:
-    """Whether MIN or MAX keeps beside its value all others, of which one follows where that is taken back."""
+    """Return whether MIN or MAX also stores all other values, because rows may be retracted."""
     return type.startswith(_PACKAGE) and "WithRetractAccumulator<`m" in type
 
 
 def begins(function: str, part: str, type: str) -> Begins | None:
-    """What stands in a field of an accumulator before any row came."""
+    """The initial value of an accumulator's field."""
     if part == "count" or function in ("SUM0", "AVG"):
         return Begins.ZERO
     if part == "spread":
@@ -80,7 +80,7 @@ def begins(function: str, part: str, type: str) -> Begins | None:
 
 
 def merges(function: str, part: str, type: str, distinct: bool) -> Merges | None:
-    """What is left of a field of two accumulators that become one."""
+    """The merge function of an accumulator's field."""
     if distinct:
         return None
     if part in ("sum", "count"):
@@ -189,7 +189,7 @@ def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols
 
 
 def accumulator_facet(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
-    """What one call keeps. Lengths of texts and NOT NULL of what it reads do not show in it (measured)."""
+    """The accumulator of one call; lengths of texts and NOT NULL of arguments do not change it (measured)."""
     function = call_function(call)
     arguments = tuple(_stored(kind) for kind in types_at(read, call["argList"]))
     kept: tuple[str, ...]
@@ -210,18 +210,18 @@ def _stored(kind: Any) -> str:
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
 _HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
-"""The COUNT(*) that Flink keeps beside what a script asks for."""
+"""The hidden COUNT(*) of an aggregation."""
 
 
 def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The calls of an aggregation that counts its rows, as one does from which rows are taken back."""
+    """The calls of an aggregation with retractions, which counts its rows."""
     there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
     return calls if there else [*calls, _HIDDEN_COUNTER]
 
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """One aggregate call, of a compiled plan or of a script.
+    """One aggregate call of a compiled plan or a script.
 
     Attributes:
         function: Its name in compiled plans.
@@ -251,7 +251,7 @@ class PlannedCall:
 def accumulated(
     calls: Sequence[PlannedCall],
 ) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | Unknown:
-    """The row of accumulators, and the states beside it."""
+    """The row of accumulators, and the states next to it."""
     fields: list[StateField] = []
     beside: list[NamedState] = []
     for number, call in enumerate(calls):
@@ -286,7 +286,7 @@ def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
 
 
 def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
-    """A map or list beside the accumulators, without a namespace."""
+    """A map or list next to the accumulators, without a namespace."""
     meaning = CallPart(call.function, call.over, view.name)
     key = None if view.key is None else Stored("value", (StateField(view.key, meaning, call.words),))
     form = "List<value>" if view.key is None else "value"
@@ -328,7 +328,7 @@ def compiled_calls(
 
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
-    """What a call is over: arguments, DISTINCT and filter, resolved."""
+    """The input of a call: arguments, DISTINCT and filter, resolved."""
     told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
     over: Any = resolved(told, read, symbols)
     types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
@@ -338,7 +338,7 @@ def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -
 
 
 def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
-    """A call for a reader, such as ``COUNT(DISTINCT c)``."""
+    """A call as text, such as ``COUNT(DISTINCT c)``."""
     names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
     filtered = call.get("filterArg", -1)
     condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""

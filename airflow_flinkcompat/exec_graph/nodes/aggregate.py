@@ -52,7 +52,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
-    """Keys as they are, partial results; the global aggregation is configured in terms of what this one reads."""
+    """Columns of a local aggregation: keys unchanged, then partial results of its input."""
     facets = aggregation_facets(node, below, symbols)
     keys = [symbols.number(below.at(place)) for place in node.config["grouping"]]
     op = rows_meaning("aggregate", facets, symbols)
@@ -84,7 +84,7 @@ def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def _window_state(config: Mapping[str, Any]) -> str:
-    """Hopping windows and sessions keep their slices and merged windows in states of their own (measured)."""
+    """Facets of the windows: slices and merged windows have states of their own (measured)."""
     kind = config.get("windowing", {}).get("window", {}).get("type") or config.get("window", {}).get("kind")
     own_state = {"HoppingWindow": "hopping", "SessionWindow": "session", "SESSION": "session"}
     return own_state.get(kind, "plain")
@@ -130,7 +130,7 @@ def aggregation_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
 
 
 def incremental_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of an incremental aggregation, which sits between a local one and a global one of fewer keys.
+    """The state of an incremental aggregation, between a local one and a global one of fewer keys.
 
     It keeps distinct values; accumulators live as long as a mini-batch.
     """
@@ -152,12 +152,12 @@ def _window(node: ExecNode) -> str:
 
 
 def in_batches(node: ExecNode) -> bool:
-    """Return whether a node that can collect rows into mini-batches does; it sets no timers then."""
+    """Return whether a node collects rows into mini-batches, which use no timers."""
     return bool(node.config.get("configuration", {}).get("table.exec.mini-batch.enabled") == "true")
 
 
 def _with_row_counter(node: ExecNode) -> list[Mapping[str, Any]]:
-    """The calls, and a hidden COUNT(*) behind them where rows are taken back or windows hop, unless one is there."""
+    """The calls, with the hidden COUNT(*) that retractions and hopping windows add."""
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
     if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
         return calls
@@ -173,13 +173,13 @@ def _retractions(node: ExecNode, calls: int) -> Sequence[bool]:
 
 
 def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
-    """The states of an aggregation."""
+    """Rewrite the states of an aggregation."""
     states = tuple(_state(state, before) for state in after.states)
     return _refused(states, before, after) or states
 
 
 def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
-    """Why values of several keys or slices cannot be merged."""
+    """The reason why values of several keys or slices cannot be merged, "" if they can."""
     if any(state.name == MERGED_SESSIONS.name for state in before.states):
         return "sessions of several keys would be one with sessions that have ended, of which nothing is stored"
     if any(state.time_to_live for state in before.states):
@@ -195,7 +195,7 @@ def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> 
 
 
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:
-    """Rows by their fields; a map or list beside a row of accumulators by what it is of."""
+    """Rewrite rows field by field, and a map or list by its content."""
     if new.value.form in ROWS:
         old = next(state for state in before.states if state.value.form in ROWS)
         return StateRewrite(new, old, _places(new.value.fields, old.value.fields))
@@ -206,10 +206,10 @@ def _state(new: NamedState, before: StateLayout) -> StateRewrite:
 
 
 def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int | None, ...]:
-    """Where the fields of a row of accumulators come from.
+    """The places of the old fields that a row of accumulators takes.
 
-    A call may go on in what other calls have stored, an average in a sum and a count; where one of its parts is missing
-    there, all of it begins.
+    A call may take parts of other calls: an average takes a sum and a count. If one part is missing, the whole call
+    begins empty.
     """
     places = [source_of(field, old) for field in new]
     missing = (field.meaning for field, place in zip(new, places, strict=True) if place is None)
@@ -221,12 +221,12 @@ def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int |
 
 
 def _lent(field: StateField, stored: StateField, calls: Set[Hashable]) -> bool:
-    """Whether one of these calls would take a part of another one's."""
+    """Return whether one of these calls would take a part of another call."""
     return isinstance(field.meaning, CallPart) and field.meaning.call in calls and field.meaning != stored.meaning
 
 
 def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLayout) -> str:
-    """Why a rewriting would be read wrong, "" where it would not."""
+    """The reason why rewritten state would be read wrong, "" if it would not."""
     metrics = words(new_fields(states))
     if not metrics:
         return ""
@@ -245,7 +245,7 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
 
 
 def _users(field: StateField) -> frozenset[object]:
-    """The calls that count the values of a DISTINCT; none of any other field."""
+    """The calls that share the stored values of a DISTINCT; none for other fields."""
     match field.meaning:
         case (("distinct", tuple() as users), _):
             return frozenset(users)
@@ -257,9 +257,9 @@ KINDS = {
     AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
     AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
 }
-"""The exec node of an aggregation, whether Flink plans one phase or two."""
+"""The exec node of an aggregation, in one phase or two."""
 _TVF_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
-"""The windows of table functions whose aggregation stores more than that of any other."""
+"""Windows of table functions whose aggregation stores extra state."""
 _Column = tuple[Expression, str]
 
 
@@ -325,7 +325,7 @@ def _arguments(call: AggregateCall, types: Sequence[DataType]) -> list[_Column]:
 
 
 def _planned(call: AggregateCall, types: tuple[DataType, ...], columns: Sequence[_Column]) -> Mapping[str, Any]:
-    """A call as a compiled plan writes it."""
+    """A call in the form of a compiled plan."""
     function = functions.lookup(call.function)
     if function is None:
         raise CannotLower(f"what {call.function} keeps is not known")
@@ -345,7 +345,7 @@ def _read_meanings(columns: Sequence[_Column], symbols: Symbols) -> ColumnMeanin
 
 
 def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
-    """Raise CannotLower where Flink may plan more than one node, or another order of keys."""
+    """Raise CannotLower if Flink may plan more than one node, or another order of keys."""
     require_plain_form(operator)
     in_sessions = operator.window is not None and operator.window.window.kind is WindowKind.SESSION
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
@@ -365,7 +365,7 @@ def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
 
 
 def require_plain_form(operator: AggregateOperator) -> None:
-    """Raise CannotLower where Flink plans further nodes for an aggregation."""
+    """Raise CannotLower if Flink plans further nodes for an aggregation."""
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
         raise CannotLower("this form of an aggregation is planned with further operators")

@@ -1,4 +1,4 @@
-"""Changelogs: rows that are completed by key, and nodes that only add rows."""
+"""Changelogs: normalization by key, and nodes whose output only appends."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 
 def normalize_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a changelog that Flink completes: the last row of each key."""
+    """The state of a ChangelogNormalize: the last row of each key."""
     state = NamedState("deduplicate-state", VALUE, row(below))
     timers = "" if in_batches(node) else USER_TIMERS
     return StateLayout(columns(below, node.config["uniqueKeys"]), (state,), timers, carried_only=True)
 
 
 def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
-    """Whether the rows that a node hands on are surely only ever added."""
+    """Return whether a node's output certainly only appends."""
     if node.kind is ExecKind.TABLE_SOURCE_SCAN:
         return _table_adds_only(node.config["scanTableSource"]["table"])
     if node.kind is ExecKind.VALUES:

@@ -1,4 +1,4 @@
-"""Interval joins: the rows of both inputs by their time."""
+"""Interval joins: layout of the rows of both inputs by time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 
 def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
-    """The state of an interval join: rows of both sides by their time, each with whether it matched.
+    """The state of an interval join: rows of both sides by time, each with a flag for a match.
 
     Flink keeps nothing where the interval ends before it begins.
     """

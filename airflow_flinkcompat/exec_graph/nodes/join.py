@@ -1,4 +1,4 @@
-"""Regular, interval, temporal and window joins: lowering and layout."""
+"""Regular, window and multi-way joins: lowering and layout."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ JOINS = {
     JoinForm.INTERVAL: ExecKind.INTERVAL_JOIN,
     JoinForm.WINDOW: ExecKind.WINDOW_JOIN,
 }
-"""Operators that store rows, in the words of compiled plans."""
+"""Kinds of joins that store rows."""
 
 
 def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
-    """Lower a join of two tables to which rows are only added."""
+    """Lower a join of two append-only tables."""
     require_certain_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
     if operator.form is JoinForm.INTERVAL and not by_time:
@@ -68,7 +68,7 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
 
 
 def _place(row: Sequence[Expression], key: Expression) -> int:
-    """Where a key of a join stands in the row of its input."""
+    """The position of a join key in the row of its input."""
     if not isinstance(key, OperatorColumn) or key.output not in row:
         raise CannotLower("a computed key of a join may stand anywhere in the stored rows")
     return row.index(key.output)
@@ -79,7 +79,7 @@ _COUNTS_RIGHT = ("RIGHT", "FULL")
 
 
 def join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a regular join: rows of each side by its unique key, or how often each row came.
+    """The state of a regular join: rows of each side by unique key, or their number of occurrences.
 
     A side whose rows also come out without a match counts its matches beside each row.
     """
@@ -115,13 +115,13 @@ def _records(
 
 
 def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
-    """The rows of one side, with words that tell the sides apart."""
+    """The rows of one side, with the side's name in their words."""
     rows, side = row(read, form), name.partition("-")[0].lower()
     return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
 
 
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a join of many inputs: the rows of each, by its unique key, or how often each row came.
+    """The state of a multi-way join: rows of each input by unique key, or their number of occurrences.
 
     Those of any but the first are found by what they are joined by.
     """
@@ -155,7 +155,7 @@ def _nested(names: Sequence[str], fields: Sequence[StateField]) -> StateField:
 
 
 def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[int] | None:
-    """The columns of the first input that every other input is joined by; None where there are none, or several."""
+    """The columns of the first input by which every other input is joined; None if ambiguous."""
     equal: list[set[tuple[int, int]]] = []
     steps = []
     for pairs in conditions.values():
@@ -172,7 +172,7 @@ def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[i
 
 
 def window_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
-    """The state of a window join: the rows of both sides, window by window."""
+    """The state of a window join: the rows of both sides by window."""
     states = tuple(
         NamedState(name, KeyedStateKind.LIST, side_rows(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)
         for name, side in zip(("left-records", "right-records"), inputs, strict=True)

@@ -18,13 +18,13 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, froz
 from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 
 AT_WINDOW_END = "rows at the end of a window"
-"""A condition of the table of facets: the node reads rows that all come out when their window ends."""
+"""Condition of the table of facets: the node's input rows all arrive at window end."""
 _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
 
 def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
-    """What an operator is configured to do, and every column it may store, in order."""
+    """Configuration of an operator and every column that it may store, in order."""
     config = _flat(own(node))
     every = joined(inputs)
     constants = tuple(symbols.of("constant", frozen(each)) for each in config.pop("constants", None) or ())
@@ -66,7 +66,7 @@ def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Nested specifications as one mapping; the times of an interval join apart from its bounds."""
+    """Nested specifications as one mapping; the times of an interval join stay separate."""
     for key in _NESTED:
         if isinstance(config.get(key), Mapping):
             config |= config.pop(key)
@@ -107,7 +107,7 @@ def _sort_keys(config: Mapping[str, Any]) -> list[int]:
 
 
 def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
-    """By processing time the first row is a flag, an unbounded OVER keeps accumulators, a sort nothing (measured)."""
+    """States by processing time: a flag for a first row, accumulators for an unbounded OVER (measured)."""
     if kind == ExecKind.TEMPORAL_SORT:
         return time_attribute(below.types[config["orderBy"]["fields"][0]["index"]]) == PROCTIME
     if kind == ExecKind.DEDUPLICATE:
@@ -120,11 +120,11 @@ def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) 
 
 
 _IN_TWO_WAYS = frozenset({FieldForm.DECIMAL, FieldForm.TIMESTAMP})
-"""Forms of fields of which Flink stores NULL with room for a value or without."""
+"""Forms of fields whose NULL is stored with or without room for a value."""
 
 
 def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
-    """The states of an operator that stores the rows it reads."""
+    """Rewrite the states of an operator that stores its input rows."""
     states = tuple(
         by_fields(state, before)
         if state.value.form in ROWS or state.counts_rows
@@ -141,7 +141,7 @@ def _stores_the_same(old: NamedState, new: NamedState) -> bool:
 
 
 def _refused(state: StateRewrite) -> str:
-    """Why rewritten rows would be read wrong, "" where they would not."""
+    """The reason why rewritten rows would be read wrong, "" if they would not."""
     old, new, added = state.old, state.new, new_fields([state])
     if old is None:
         return "what it stores is laid out otherwise"

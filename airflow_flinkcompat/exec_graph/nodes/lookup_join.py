@@ -1,4 +1,4 @@
-"""Lookup joins: the rows found, the rows that wait for an answer, and the operators planned around them."""
+"""Lookup joins: result columns, rows that wait for an answer, and the operators around them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
-    """A row with what is found for it in another table, each column by its name there; how it is asked for is aside."""
+    """A row with its looked-up columns by name; how the lookup is made takes no part."""
     found = node.config.get("projectionOnTemporalTable")
     conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
     # Places in conditions count the columns that are asked for.
@@ -57,13 +57,13 @@ def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbol
 
 
 def lookup_identifier(node: ExecNode) -> str:
-    """The table that a lookup asks, as the plan names it; of an older kind of source all that is said of it."""
+    """The looked-up table as the plan names it; for legacy sources, their whole description."""
     table = node.config["temporalTable"]
     return str(table.get("lookupTableSource", {}).get("table", {}).get("identifier") or frozen(table))
 
 
 def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, PossibleChains]:
-    """A lookup that asks row by row keeps nothing; where a Calc stands around it is left open."""
+    """Operators of a synchronous lookup, which keeps no state; Calcs around it are optional."""
     left, right = join.segments
     if not isinstance(left.origin, Source) or not isinstance(right.origin, Source):
         raise CannotLower("only lookups from a table are known")
@@ -89,7 +89,7 @@ def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, Possib
 
 
 def _rearranged(job: PlannedJob) -> bool:
-    """Whether a Calc surely stands behind a lookup, which hands on its input's columns before those it found."""
+    """Return whether a Calc certainly follows a lookup, which appends its columns to the input's."""
     if cast_by_calc(job) is Known.YES:
         return True
     inputs = [{each.input for each in _passed(column)} for column in job.output.columns]
@@ -105,7 +105,7 @@ def _passed(column: Expression) -> Iterator[PassedOutput]:
 
 
 def _asked_about_alone(job: PlannedJob, join: JoinOperator) -> bool:
-    """Whether a condition above a lookup reads a column of what comes in that nothing else reads."""
+    """Return whether only a condition above a lookup reads some column of its input."""
     asked, shown = (
         {each.column for part in parts for each in _passed(part) if each.input == 0}
         for parts in (job.output.segment.filters, job.output.columns)
@@ -116,7 +116,7 @@ def _asked_about_alone(job: PlannedJob, join: JoinOperator) -> bool:
 
 
 def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
-    """The rows that wait for an answer, as they came in; None of a lookup that asks row by row.
+    """The rows that wait for an answer; None for a synchronous lookup.
 
     Where nothing says how it asks, it may keep them: that is carried where all that could decide it is the same.
     """
@@ -136,7 +136,7 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
 
 
 def delta_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
-    """The state of a delta join, which looks the other side up in its table: rows whose answer it waits for."""
+    """The state of a delta join, which looks up the other side: rows that wait for an answer."""
     left, right = (row(each).fields for each in inputs)
     element = "StreamElement<row>"
     waiting = Stored(f"List<Tuple<{element}, {element}, {element}, Int>>", (*left, *right, *left))

@@ -16,7 +16,7 @@ _EDGES = f"LockableType<SharedBufferNodeSerializerSnapshotV2<SharedBufferEdge<{_
 
 
 def match_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of MATCH_RECOGNIZE: open matches, the rows in them, and rows that wait for their turn."""
+    """The state of MATCH_RECOGNIZE: open matches, their rows, and rows that wait for a watermark."""
     states = (
         NamedState("nfaStateName", VALUE, Stored(f"NFAState<DeweyNumber, {_NODE_ID}, {_EVENT_ID}>")),
         NamedState("eventQueuesStateName", MAP, row(below, "List<row>"), LONG),

@@ -1,4 +1,4 @@
-"""OVER aggregations: layout and rewriting of accumulators and of the rows in the frame."""
+"""OVER aggregations: layout and rewriting of accumulators and of rows in the frame."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, st
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
 
 OVER_ROWS, OVER_LAST_SENT = "inputState", "lastTriggeringTsState"
-"""The rows that an OVER by event time keeps, and in a frame by key up to when it has sent them."""
+"""The rows that an OVER by event time stores; with a keyed frame also the emission time."""
 BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, "cleanupTsState", "processedCountState"})
-"""The states of an OVER by event time other than its accumulators."""
+"""States of an OVER by event time other than accumulators."""
 _STATES_OF_FRAMES = {
     (ROWTIME, True, True): ("processedCountState", "lastTriggeringTsState"),
     (ROWTIME, True, False): ("lastTriggeringTsState", "cleanupTsState"),
     (PROCTIME, True, True): ("processedCountState", "smallestTSState"),
     (PROCTIME, True, False): ("cleanupTsState",),
 }
-"""The times and counts that OVER keeps, by its clock, whether its frame is bounded, and whether that counts rows."""
+"""Time and count states of OVER by clock, bounded or unbounded frame, and row or time interval."""
 _CLEANUP_TIMES = {
     (ROWTIME, True, True): "RowTimeBoundedRowsOverCleanupTime",
     (ROWTIME, False, True): "RowTimeUnboundedOverCleanupTime",
@@ -36,11 +36,11 @@ _CLEANUP_TIMES = {
     ("", False, True): "NonTimeUnboundedPrecedingOverCleanupTime",
     ("", False, False): "NonTimeUnboundedPrecedingOverCleanupTime",
 }
-"""The state that OVER adds with a time to live, by the same."""
+"""State that a time to live adds to OVER, by the same."""
 
 
 def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of OVER: accumulators, and but for processing time from the beginning the rows of the frame."""
+    """The state of OVER: accumulators, and the frame's rows unless it is unbounded in processing time."""
     spec = node.config["overSpec"]
     (group,) = spec["groups"][:1]
     if len(spec["groups"]) != 1:
@@ -84,7 +84,7 @@ def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
 def _sorted_rows(
     group: Mapping[str, Any], accumulators: tuple[StateField, ...], below: ColumnMeanings
 ) -> tuple[NamedState, ...]:
-    """The states of OVER by a column that is no time: all rows by a number, and their numbers in order.
+    """The states of OVER ordered by a plain column: all rows by number, and the numbers in order.
 
     Accumulators are kept for each value of that column, or for each row where the frame counts rows.
     """
@@ -99,7 +99,7 @@ def _sorted_rows(
 
 
 def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
-    """The columns that calls of OVER are over: behind those of its input stand constants, which are in no row."""
+    """The columns of the calls of OVER: constants follow the input's columns and are in no row."""
     return replace(
         below,
         symbols=(*below.symbols, *(symbols.of("constant", frozen(each)) for each in constants)),
@@ -117,7 +117,7 @@ _ACCUMULATORS = "accState"
 
 
 def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
-    """The states of an OVER aggregation."""
+    """Rewrite the states of an OVER aggregation."""
     accumulators = next(by_fields(state, before) for state in after.states if state.name == _ACCUMULATORS)
     refused = (_refused(call, before) for call in accumulators.new_fields)
     if reason := next(filter(None, refused), ""):
@@ -133,12 +133,12 @@ def _without_accumulators(layout: StateLayout) -> StateLayout:
 
 
 def _beside(layout: StateLayout) -> list[object]:
-    """What DISTINCT, MIN and MAX keep beside."""
+    """States of DISTINCT, MIN and MAX next to the accumulators."""
     return [state for state in layout.states if state.name.startswith(("agg", "distinct"))]
 
 
 def _refused(call: StateField, before: StateLayout) -> str:
-    """Why a call that begins now would be computed wrong, "" where it would not."""
+    """The reason why a new call would be computed wrong, "" if it would not."""
     if call.begins is None:
         return f"what {call.words} begins with was not measured"
     read = frozenset().union(*(field.sources for field in stored_fields(before)))

@@ -1,4 +1,4 @@
-"""Process table functions: state that the class of the function declares, by the partition keys of its tables."""
+"""Process table functions: state that the function's class declares, by partition key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, froz
 
 
 def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
-    """The facets of a process table function. Its operator goes by the uid, so another uid is another operator.
+    """The facets of a process table function; another uid is another operator.
 
     Rows may be stored or only counted: what another argument, column or row means to the state, its class decides.
     """
@@ -40,7 +40,7 @@ def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
 
 
 def function_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Unknown:
-    """The state of a process table function with a uid; one without is stateless."""
+    """The state of a process table function with a uid; without a uid it is stateless."""
     return Unknown("the class of a process table function declares its state, and no plan shows it")
 
 

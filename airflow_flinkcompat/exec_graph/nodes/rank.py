@@ -34,7 +34,7 @@ RANKS = {
 
 
 def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
-    """Lower a Top-N or a deduplication over rows that are only added."""
+    """Lower a Top-N or a deduplication of append-only rows."""
     if operator.constant_key or operator.selected:
         raise CannotLower("which columns a ranking stores depends on how it is written")
     require_certain_columns(operator.segments)
@@ -68,13 +68,13 @@ def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> 
 
 
 WAITING = "waiting-to-emit-on-timer"
-"""The state of the first row by event time until it is emitted, which has no time to live."""
+"""The state of the first row by event time until its emission; it never expires."""
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
-"""Number of rows of a key: the only state if the first rows are the highest."""
+"""Number of rows of a key: the only state if rows rank by arrival."""
 
 
 def deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a deduplication: one row of a key, or that there was one."""
+    """The state of a deduplication: one row of a key, or a flag."""
     key, batches = columns(below, node.config["uniqueKeys"]), in_batches(node)
     first, by_event_time = not node.config.get("keepLastRow"), bool(node.config.get("isRowtime"))
     if not (first and by_event_time and node.config.get("outputInsertOnly")):
@@ -122,7 +122,7 @@ def rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
 
 
 def first_by_arrival(below: ColumnMeanings, order: Mapping[str, Any]) -> bool:
-    """Return whether the highest rows of a key are those that came first."""
+    """Return whether rows rank by their arrival."""
     first, *others = order["fields"]
     return not others and first["isAscending"] and time_attribute(below.types[first["index"]]) == PROCTIME
 

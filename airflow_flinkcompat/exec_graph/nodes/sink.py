@@ -32,30 +32,30 @@ from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 
 def sink_identifier(node: ExecNode) -> str:
-    """The table a sink node writes to, as the plan names it."""
+    """The table of a sink node, as the plan names it."""
     return str(node.config["dynamicTableSink"]["table"]["identifier"])
 
 
 def keeps_rows(sink: ExecNode) -> bool:
-    """Whether a materializer stands in front of the sink."""
+    """Return whether a materializer precedes the sink."""
     return bool(sink.config.get("state")) or bool(sink.config.get("requireUpsertMaterialize"))
 
 
 def enforcers(sink: ExecNode, input_types: Sequence[str]) -> tuple[Hashable, ...]:
-    """What decides which operators stand in front of the sink: NOT NULL columns, its key, a time attribute."""
+    """Declarations that decide about the operators before the sink's writer."""
     schema = sink_schema(sink)
     return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
 
 
 def enforces(sink: ExecNode) -> bool:
-    """Whether an operator in front of the sink holds rows against NOT NULL columns or declared lengths."""
+    """Return whether a constraint enforcer checks NOT NULL columns or declared lengths."""
     schema = sink_schema(sink)
     lengths = sink.config.get("configuration", {}).get("table.exec.sink.type-length-enforcer", "IGNORE") != "IGNORE"
     return _has_not_null(schema) or (lengths and any(_LIMITED.search(str(kind)) for kind in _physical(schema)))
 
 
 def has_rowtime(types: Sequence[str]) -> bool:
-    """Whether rows of these types carry an event time, which is set on what the sink is handed."""
+    """Return whether rows of these types carry an event time, which an inserter sets on the records."""
     return any(time_attribute(kind) == ROWTIME for kind in types)
 
 
@@ -68,7 +68,7 @@ def sink_schema(sink: ExecNode) -> Mapping[str, Any]:
 
 
 def sink_columns(sink: ExecNode) -> tuple[str, ...]:
-    """The names of the columns that a sink takes, as its table declares them where it declares so many."""
+    """The columns of a sink by its table's names, if their number fits."""
     declared = [each for each in sink_schema(sink).get("columns", ()) if each.get("kind") != "COMPUTED"]
     names = tuple(each["name"] for each in declared if not each.get("isVirtual"))
     return names if len(names) == len(sink.names) else sink.names
@@ -89,7 +89,7 @@ def _nullable(kind: Any) -> bool:
 
 
 def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
-    """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
+    """The facets of a sink; a stateless one depends only on the operators before its writer."""
     facets: Facets = {(UNSURE, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
     if keeps:
         facets[UNSURE, "declaration"] = frozen(sink_schema(node))
@@ -103,7 +103,7 @@ def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: b
 
 
 def materializer_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state in front of a sink that materializes rows by its key: rows as the sink declares them."""
+    """The state of a materializer: rows as the sink declares them, by its primary key."""
     declared = [
         column for column in sink_schema(node).get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"
     ]
@@ -125,7 +125,7 @@ _SIZED_TYPES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 
 
 def cast_by_calc(job: PlannedJob) -> Known:
-    """Whether a Calc casts values to the sink's types, or fills its columns up."""
+    """Return whether a Calc casts values to the sink's types, or fills columns up."""
     if not job.output.sink:
         return Known.NO
     sink = job.table(job.output.sink)
@@ -142,7 +142,7 @@ def cast_by_calc(job: PlannedJob) -> Known:
 
 
 def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
-    """Whether rows replace each other in a sink as they do where they are read, so that none is kept in front of it.
+    """Return whether the sink replaces rows by the key of the source, so that no materializer is planned.
 
     Flink asks whether the sink's primary key holds a key of the rows, which a Calc hands on only as it is.
     """
@@ -160,7 +160,7 @@ def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
 
 
 def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
-    """The operators of the sink in each way that they may be planned, and what it keeps."""
+    """The possible chains of the sink's operators, and the state of the sink."""
     inserter = (SinkOperator.INSERTER,) if _has_rowtime(job) else ()
     if not job.output.sink:  # as a bare query was measured
         return ((*inserter, SinkOperator.WRITER),), SinkState.NONE
@@ -201,7 +201,7 @@ def _enforces(job: PlannedJob, sink: Table) -> bool:
 
 
 def _has_rowtime(job: PlannedJob) -> bool:
-    """Whether a column of event time comes to the sink as such; a lookup hands it on."""
+    """Return whether a column of event time reaches the sink unchanged, possibly through a lookup."""
     source = job.output.segment.origin
     if isinstance(source, JoinOperator) and source.form is JoinForm.LOOKUP:
         source = source.segments[0].origin
@@ -215,14 +215,14 @@ def _has_rowtime(job: PlannedJob) -> bool:
 
 
 def _as_it_came(column: Expression) -> str:
-    """The column of the table that is read which is put out as it is; "" of any other."""
+    """The column of the source table that reaches the sink unchanged; "" for others."""
     if isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput) and column.output.input == 0:
         column = column.output.column
     return column.column if isinstance(column, SourceColumn) else ""
 
 
 def _materialized(job: PlannedJob, sink: Table) -> bool:
-    """Whether updates may reach a sink by another key than its own."""
+    """Return whether updates may reach a sink by another key than its own."""
     mode = job.settings.get("table.exec.sink.upsert-materialize", "AUTO").upper()
     if not sink.primary_key or mode == "NONE":
         return False

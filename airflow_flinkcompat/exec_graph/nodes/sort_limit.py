@@ -13,14 +13,14 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 
 def limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a LIMIT: the rows that were handed on."""
+    """The state of a LIMIT: the rows that it emitted."""
     return StateLayout(
         (), (NamedState("data-state-with-append", MAP, row(below, "List<row>"), Stored("row")),), USER_TIMERS
     )
 
 
 def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a LIMIT over sorted rows: those that may be among them, by what they are sorted by."""
+    """The state of a sorted LIMIT: the rows that may be emitted, by sort key."""
     if node.config["rankStrategy"]["type"] != "AppendFast":
         return Unknown("what a sorted LIMIT over rows that are updated keeps was not measured")
     order = node.config["orderBy"]
@@ -29,7 +29,7 @@ def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -
 
 
 def sort_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a sort by event time: rows of times that no watermark has passed."""
+    """The state of a sort by event time: rows later than the watermark."""
     first = below.types[node.config["orderBy"]["fields"][0]["index"]]
     if time_attribute(first) != ROWTIME:
         return Unknown("what a sort by processing time keeps was not measured")

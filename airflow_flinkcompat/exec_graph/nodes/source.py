@@ -42,7 +42,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 def scanned(
     node: ExecNode, symbols: Symbols, tables: Mapping[str, str], identities: Mapping[str, ColumnIdentity] | None = None
 ) -> ColumnMeanings:
-    """The columns of a table by what makes them the same, its rows after what was pushed into it."""
+    """The columns and rows of a table after projections and filters that were pushed into the scan."""
     table = node.config["scanTableSource"]["table"]
     identity = (identities or {}).get(table["identifier"], ColumnIdentity.NAME)
     name = tables.get(table["identifier"], table["identifier"])
@@ -57,7 +57,7 @@ def scanned(
     places = {each: place for place, each in enumerate(names)}
 
     def column(each: str) -> Symbol:
-        """A column as rows tell it, metadata by what it is called in the connector."""
+        """The meaning of a column, by name or position; of a metadata column by its key."""
         if each in metadata:
             return symbols.of("metadata", name, metadata[each])
         if identity is ColumnIdentity.NAME or each not in places:
@@ -97,7 +97,7 @@ def scanned(
 def _picked(
     shown: ColumnMeanings, path: tuple[int, ...], stored: Sequence[Mapping[str, Any]], symbols: Symbols
 ) -> Symbol:
-    """A column, or a field within it; a place there is the same one in rows of one type alone."""
+    """A column, or a field in it; positions are comparable within one row type alone."""
     column = symbols.number(shown.at(path[0]))
     if len(path) == 1:
         return column
@@ -106,18 +106,18 @@ def _picked(
 
 
 def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
-    """Which table is read at this place: Flink tells sources apart by place alone (measured)."""
+    """The table that a scan reads: Flink matches sources by operator id alone (measured)."""
     identifier = node.config["scanTableSource"]["table"]["identifier"]
     return {(MEANING, "table"): tables.get(identifier, identifier), (UNSURE, "table"): identifier}
 
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
-"""Options by which changes of a database come as other kinds of rows, which other operators may follow."""
+"""Options by which a change log is read as other kinds of rows, which other operators may follow."""
 
 
 def derive_source(job: PlannedJob, source: Source) -> Table:
-    """The table that is read, where what its source keeps and hands on is known."""
+    """The table that a scan reads; raise CannotLower if its state or output is unknown."""
     table = job.table(source.table)
     facts = registry.source(table.option("connector"))
     if facts.positions not in (SourceState.PARTITIONS, SourceState.FILES) or facts.appends is not Known.YES:
@@ -138,9 +138,9 @@ def derive_source(job: PlannedJob, source: Source) -> Table:
 
 
 def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
-    """A table whose positions are all that a job keeps: the id of a scan follows from nothing that comes behind it.
+    """The table whose source keeps the only state of a job; None if other operators may keep some.
 
-    None where another operator may keep something, or what the source itself makes of its options is not certain.
+    The id of a scan does not depend on later operators. None also if the options of the source leave doubt.
     """
     table = job.table(source.table)
     facts, options = registry.source(table.option("connector")), dict(table.options)
@@ -168,7 +168,7 @@ def _keeps_nothing_behind(job: PlannedJob) -> bool:
 
 
 def _takes_changes(job: PlannedJob, read: Table) -> bool:
-    """Whether what becomes of a row reaches the sink as it came, with no row kept in front of it."""
+    """Return whether the sink takes every change of a row, so that no operator stores rows for it."""
     if not job.output.sink:
         return True
     written = job.table(job.output.sink)
@@ -181,7 +181,7 @@ def _takes_changes(job: PlannedJob, read: Table) -> bool:
 
 
 def _format_appends(table: Table) -> Known:
-    """Whether rows of a table's format are only ever added; one that nobody said anything of is not known."""
+    """Return whether rows of a table's format only append; unknown without a known format."""
     given = [name for key in registry.format_keys(table.option("connector")) if (name := table.option(key))]
     format = FORMATS.get(given[0]) if len(given) == 1 else None
     return Known.NOT_KNOWN if format is None else format.appends
@@ -202,25 +202,25 @@ def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> Poss
 
 
 def check_conditions(segment: StatelessSegment, *tables: Table) -> None:
-    """Raises CannotLower where a condition may be planned away."""
+    """Raise CannotLower if the planner may remove a condition."""
     if any(decided(condition, *tables) for condition in segment.filters) or contradictory(segment.filters):
         raise CannotLower("a condition may hold of every row or of none, and then be left out, or its source")
 
 
 def simplified_stretch(table: Table, wanted: tuple[Expression, ...], filtered: bool) -> PossibleChains:
-    """The operators from the scan to what stands above it, also where the planner simplifies what is wanted."""
+    """The operators from a scan to a projection, with every possible simplification."""
     ways = dict.fromkeys((wanted, at_least(wanted)))
     return tuple(dict.fromkeys(kinds for way in ways for kinds in stretch_above(table, way, filtered, ordered=False)))
 
 
 def with_output_calc(stretch: PossibleChains, converted: Known) -> PossibleChains:
-    """What is put out may be cast, or filled up, in a Calc."""
+    """The chains, with a Calc that casts or fills up the output if there may be one."""
     with_calc = tuple(kinds if kinds[-1] == CALC else (*kinds, CALC) for kinds in stretch)
     return {Known.YES: with_calc, Known.NO: stretch, Known.NOT_KNOWN: (*stretch, *with_calc)}[converted]
 
 
 def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, *, ordered: bool) -> PossibleChains:
-    """The operators from the scan to what stands above it."""
+    """The operators from a scan to a projection."""
     facts = registry.source(table.option("connector"))
     if Known.NOT_KNOWN in (facts.projection, facts.watermark):
         raise CannotLower(f"what is handed down into a source of {connector_words(table)} is not known")
@@ -239,7 +239,7 @@ def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, 
 
 
 def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool) -> PossibleChains:
-    """A source that hands out all its columns: a Calc drops and reorders them."""
+    """A source that emits all columns: a Calc drops and reorders them."""
     if assigned:
         raise CannotLower("watermarks above a source that reads all columns were not seen")
     emitted = (*table.physical, *(name for name, _, _ in table.metadata))
@@ -254,7 +254,7 @@ def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool)
 def _projected_below_watermark(
     table: Table, wanted: tuple[Expression, ...], names: tuple[str, ...], computed: bool, ordered: bool
 ) -> PossibleChains:
-    """A source that hands out what is asked for, and the time, below an operator that makes watermarks."""
+    """A source that emits the projected columns and the time, below a watermark assigner."""
     time = table.watermark.column if table.watermark is not None else ""
     clocks = {column.name for column in table.columns if column.time_attribute is TimeAttribute.PROCTIME}
     if time not in table.physical or clocks & set(columns_read(wanted)):
@@ -276,7 +276,7 @@ def _projected_below_watermark(
 
 
 def every_column(table: Table) -> set[str]:
-    """The columns that a source hands out which is not asked for some of them."""
+    """The columns that a source emits without projection push-down."""
     return {*table.physical, *(name for name, _, _ in table.metadata)}
 
 

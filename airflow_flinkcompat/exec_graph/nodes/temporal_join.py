@@ -1,4 +1,4 @@
-"""Temporal joins by event time: rows that wait for a watermark, and versions."""
+"""Temporal joins by event time: layout of waiting rows and versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregations in windows: the operators around them, and sessions of a table function."""
+"""Window aggregations: the operators around them, and sessions of a table function."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 
 def session_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
-    """The state of a table function for sessions: the rows of each open session."""
+    """The state of a SESSION table function: the rows of each open session."""
     states = (
         NamedState("session-window-tvf-counter", VALUE, LONG),
         NamedState("session-window-tvf-acc", MAP, row(below), LONG, StateNamespace.WINDOW),
@@ -59,7 +59,7 @@ _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 
 
 def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Table, AggregateOperator]:
-    """The table under an aggregation that is planned as one."""
+    """The table under an aggregation that Flink plans as one."""
     check_no_operators(operator.segment)
     check_no_operators(job.output.segment)
     if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
@@ -74,7 +74,7 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
 
 
 def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: Table) -> PossibleChains:
-    """The operators from the scan to what stands above the aggregation."""
+    """The operators from the scan to the projection above the aggregation."""
     wanted = tuple(dict.fromkeys((*operator.keys, *(part for call in operator.aggregates for part in _taken(call)))))
     filtered = bool(operator.segment.filters)
     if operator.kind is AggregateKind.GROUP:
@@ -102,7 +102,7 @@ def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: T
 
 
 def _taken(call: AggregateCall) -> Iterator[Expression]:
-    """What a call wants of its input; COUNT of a constant counts rows."""
+    """The input of a call; COUNT of a constant has none."""
     for part in (*call.args, call.filter):
         if part is not None and not (call.function == "COUNT" and isinstance(part, Literal) and part.value is not None):
             # A condition is handed on as a value of its own.
@@ -110,7 +110,7 @@ def _taken(call: AggregateCall) -> Iterator[Expression]:
 
 
 def _above(job: PlannedJob, operator: AggregateOperator) -> PossibleChains:
-    """Whether a Calc stands between an aggregation and the sink."""
+    """The operators between an aggregation and the sink, with or without a Calc."""
     converted, columns = cast_by_calc(job), job.output.columns
     if job.output.segment.filters or converted is Known.YES:
         return ((CALC,),)
