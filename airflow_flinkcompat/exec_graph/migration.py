@@ -230,8 +230,8 @@ class Migration:
     def kept(self) -> MigrationExtent:
         """The share of the old state that is kept.
 
-        ``whole`` means that no old state is lost and nothing begins empty. Positions of sources count where no operator of
-    either job keeps state.
+        ``whole`` means that no old state is lost and nothing begins empty. Positions of sources count if no operator
+        of either job keeps state.
         """
         if self.refused:
             return MigrationExtent.NONE
@@ -383,8 +383,8 @@ def _above_begun(
 def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
     """The line of a state without an old one: empty, unless it would miss rows of the past.
 
-    An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). Windows emit
-    all their rows when they end, so that windows of the same length above them miss nothing.
+    An operator that resumes never emits its past rows again, but may retract them (measured: rj-third-add). Windows
+    emit all their rows when they end, so that windows of the same length above them miss nothing.
     """
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
