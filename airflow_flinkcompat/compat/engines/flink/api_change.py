@@ -171,7 +171,7 @@ def _over(old: SingleOperatorQuery, new: SingleOperatorQuery, operator: OverOper
 
 
 def _rewritten(pair: PipelinePair, old: QueryForm, new: QueryForm) -> bool:
-    """Whether calls over row windows are rewritten on one side only."""
+    """Return whether calls over row windows are rewritten on one side only."""
     if {old.api, new.api} != {QueryApi.SQL, QueryApi.TABLE_API}:
         return False
     return any(call.function in REWRITTEN and not call.distinct for over in _overs(pair) for call in over.aggregates)
@@ -182,6 +182,6 @@ def _overs(pair: PipelinePair) -> list[OverOperator]:
 
 
 def _shows_window(output: Output) -> bool:
-    """Whether a field of the window is put out."""
+    """Return whether the output has a field of the window."""
     shown = (column.output for column in output.columns if isinstance(column, OperatorColumn))
     return any(isinstance(each, WindowColumn) for each in shown)

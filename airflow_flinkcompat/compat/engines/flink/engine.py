@@ -107,7 +107,7 @@ def _keeps_state(pair: PipelinePair) -> bool:
 
 
 def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
-    """Whether a finding was seen on the Table API as well."""
+    """Return whether a finding was measured on the Table API as well."""
     if rule.table_api_cover is TableApiCover.ALWAYS:
         return True
     if rule.table_api_cover is TableApiCover.ONE_QUERY:

@@ -47,7 +47,7 @@ StreamNonDeterministicUpdatePlanVisitor)."""
 
 
 def is_lookup(operator: object) -> bool:
-    """Whether an operator is a lookup join."""
+    """Return whether an operator is a lookup join."""
     return isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP
 
 
@@ -84,7 +84,7 @@ def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
 
 
 def modes(pair: OperatorPair) -> tuple[LookupMode, LookupMode]:
-    """How a lookup join asks before and after."""
+    """The lookup mode of a join before and after."""
     pipeline = pair.pipeline
     return mode(pair.old, pipeline.old, pipeline.old_program), mode(pair.new, pipeline.new, pipeline.new_program)
 

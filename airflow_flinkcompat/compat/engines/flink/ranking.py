@@ -176,7 +176,7 @@ def rows_may_wait(ranking: Ranking) -> Verdict | None:
 
 
 def at_parallelism_one(pair: PipelinePair) -> bool:
-    """Whether the settings of both sides say that a query runs with one subtask of each operator."""
+    """Return whether the settings of both sides run each operator of a query with one subtask."""
     for pipeline in (pair.old_pipeline, pair.new_pipeline):
         default, of_tables = (dict(pipeline.settings).get(key) for key in _PARALLELISM)
         if default != "1" or of_tables not in (None, "-1", "1"):

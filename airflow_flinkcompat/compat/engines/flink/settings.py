@@ -73,7 +73,7 @@ class Changed:
         return frozenset(side for pair in self.change.pipelines for side in materializers(pair))
 
     def source_with_key(self) -> bool:
-        """Whether a source declares a primary key: its changes may be normalised, which keeps rows."""
+        """Return whether a source declares a primary key, so that Flink may normalize its changes with state."""
         return any(
             table.primary_key
             for output, table in declared(self.change)
@@ -233,7 +233,7 @@ def _windows_move(changed: Changed) -> bool:
 
 
 def _clocks_differ(changed: Changed) -> bool:
-    """Whether the zones of both sides are known, and show different times in winter or summer."""
+    """Return whether both time zones are known, and differ in winter or summer."""
     try:
         zones = [ZoneInfo(value or "") for value in changed.values]
     except (ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
@@ -503,7 +503,7 @@ WHATEVER_THE_TABLES = (
 
 
 def asks_for_tables(key: str) -> bool:
-    """Whether what a key's change means may depend on the declarations of tables."""
+    """Return whether the effect of a setting's change may depend on table declarations."""
     return not key.startswith(WHATEVER_THE_TABLES)
 
 
@@ -518,7 +518,7 @@ def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdi
 
 
 def zone_matters(change: Change) -> bool:
-    """Whether the time zone of the session changed, and values may be converted in it."""
+    """Return whether the session's time zone changed and values may be converted in it."""
     zones = (part for part in change.parts("setting") if part.key == f"setting/{_ZONE}")
     found = (verdict(_ZONE, part.before, part.after, change) for part in zones)
     return any(each is None or each.outcome is not Outcome.COMPATIBLE for each in found)

@@ -76,7 +76,7 @@ _GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
 def connector_verdict(pair: PipelinePair) -> Verdict | None:
-    """What another connector of a sink does to a restore."""
+    """The effect of another sink connector on a restore."""
     names = sinks.connectors(pair)
     if names[0] == names[1]:
         return None
@@ -124,7 +124,7 @@ def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) 
 
 
 def _sinks_append(pair: PipelinePair) -> bool:
-    """Whether results are only ever added on both sides."""
+    """Return whether the results of both sides only append."""
     return all(appends(output.segment) for output in (pair.old, pair.new)) and sources_append(pair)
 
 

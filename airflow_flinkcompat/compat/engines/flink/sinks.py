@@ -101,7 +101,7 @@ def declared(change: Change) -> Iterator[tuple[Output, Table]]:
 
 @dataclass(frozen=True)
 class Front:
-    """What is planned for a sink besides the projection in front of it.
+    """The operators planned for a sink, except the projection before it.
 
     ``enforced`` are the columns whose values are checked by an operator of its own, with what they are checked for;
     ``parallelism`` is the sink's where it is not the job's, which takes the sink out of the chain.
@@ -152,7 +152,7 @@ def _own_parallelism(output: Output, sink: Table | None) -> str | None:
 
 
 def chained(program: Program) -> bool:
-    """Whether any operators share a task."""
+    """Return whether any operators share a task."""
     key = "pipeline.operator-chaining.enabled"
     return all(settings.effective(dict(each.settings), key, "flink") != "false" for each in program.pipelines)
 
@@ -197,7 +197,7 @@ def stays(pair: PipelinePair) -> str:
 
 
 def keeps_nothing(connector: str | None) -> bool:
-    """Whether a sink writes nothing into a savepoint, by the catalogue."""
+    """Return whether the catalogue knows that a sink writes nothing into a savepoint."""
     return known_connectors.sink(connector).state is SinkState.NONE
 
 
@@ -256,7 +256,7 @@ def chains_otherwise(pair: PipelinePair, change: Change) -> bool:
 
 
 def shares_its_job(pair: PipelinePair) -> bool:
-    """Whether another query of its statement set runs in the same job, on either side."""
+    """Return whether another query of its statement set runs in the same job, on either side."""
     sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
     return any(
         own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
@@ -265,7 +265,7 @@ def shares_its_job(pair: PipelinePair) -> bool:
 
 
 def tops(pair: PipelinePair) -> tuple[object, object]:
-    """What the results come from, before and after."""
+    """The origin of the results, before and after."""
     return pair.old.segment.origin, pair.new.segment.origin
 
 

@@ -103,7 +103,7 @@ def keeps_nothing(pair: PipelinePair) -> Verdict | None:
 
 
 def mapped_states(pair: PipelinePair) -> Restore | Unknown:
-    """What becomes of every state of a query's job."""
+    """The effect on every state of a query's job."""
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     if isinstance(old, Unknown):
         return old

@@ -92,7 +92,7 @@ def computed_below(pair: PipelinePair) -> bool:
 
 
 def nothing_else(pair: PipelinePair) -> bool:
-    """Whether the operators and what is put out are the same on both sides."""
+    """Return whether operators and output are equal on both sides."""
     return not any(operator.differences for operator in pair.operators) and pair.old.columns == pair.new.columns
 
 
@@ -170,7 +170,7 @@ def _read(operator: AggregateOperator | OverOperator) -> tuple[Expression, ...]:
 
 
 def called(calls: Iterable[AggregateCall], functions: frozenset[str], distinct: bool = False) -> bool:
-    """Whether all calls are of these functions, built in, and over all rows."""
+    """Return whether all calls are of these built-in functions, and over all rows."""
     return all(
         call.function in functions
         and call.language == "builtin"
