@@ -81,6 +81,8 @@ class PlannerRefusal:
         missing |= bool(catalogs) and "DatabaseAlreadyExistException" in classes
         missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
+        if any(each["class"].endswith("ClassNotFoundException") and each["message"] == message for each in chain):
+            message = f"class {message} is not found; name its jar with --jar FILE"
         return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
 
 
