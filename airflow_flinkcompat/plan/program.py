@@ -146,7 +146,14 @@ class Program:
         return {table.name: table for table in reversed(self.tables)}
 
     def table(self, name: str) -> Table | None:
-        """The declared table of a name."""
+        """The declared table of a name.
+
+        Args:
+            name: Its name in the script.
+
+        Returns:
+            The table; None: none is declared under this name.
+        """
         return self._tables.get(name)
 
     @cached_property

@@ -23,7 +23,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SPARK_FROM = 2 << 30
-"""From how many bytes of keyed state on Spark shares the work by itself."""
+"""Bytes of keyed state from which Spark takes part by default."""
 _PART = 64 << 20
 _ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
 
@@ -32,13 +32,13 @@ _ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
 def migration_workers(
     savepoint: str, wanted: bool | None, master: str | None, say: Callable[[str], None]
 ) -> Iterator[Workers | None]:
-    """Who migrates a savepoint: Spark where it is wanted, or worth it and installed.
+    """Workers that migrate a savepoint: Spark if requested, or if worth it and installed.
 
     Args:
         savepoint: Path or URI of the savepoint.
-        wanted: Whether Spark is to; None: where the state is large.
-        master: Of Spark; None: its own default, all cores of this machine.
-        say: Is told what is decided, where that is not this process alone by wish.
+        wanted: Whether to use Spark; None: if the state is large.
+        master: Master URL of Spark; None: its default, all cores of this machine.
+        say: Receives the decision, unless this process alone was requested.
 
     Yields:
         The workers; None: this process.
