@@ -190,7 +190,7 @@ def test_import_contracts_bite(tmp_path: Path) -> None:
         ("backfill/steps", "airflow_flinkcompat.backfill.run"): "from airflow_flinkcompat.backfill import run",
         ("frontends", "airflow_flinkcompat.plan"): "def f():\n    from airflow_flinkcompat import plan",
         (
-            "operators/summary",
+            "airflow/operators/summary",
             "airflow_flinkcompat.airflow.operators.deploy",
         ): "def f():\n    from airflow_flinkcompat.airflow.operators import deploy",
         ("compat", "pyspark"): "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyspark.sql",
@@ -205,8 +205,8 @@ def test_import_contracts_bite(tmp_path: Path) -> None:
             "deploy/redeploy",
             "airflow_flinkcompat.deploy.flink.jobmanager",
         ): "def f():\n    from airflow_flinkcompat.deploy.flink import jobmanager",
-        ("cli", "airflow_flinkcompat.airflow.hooks"): "from airflow_flinkcompat import hooks",
-        ("operators", "airflow_flinkcompat.cli"): "from airflow_flinkcompat import cli",
+        ("cli", "airflow_flinkcompat.airflow.hooks"): "from airflow_flinkcompat.airflow import hooks",
+        ("airflow/operators", "airflow_flinkcompat.cli"): "from airflow_flinkcompat import cli",
     }
     for (module, _), code in wrong.items():
         (package / module / "__init__.py").write_text(code + "\n")

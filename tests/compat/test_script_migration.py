@@ -51,7 +51,7 @@ def told(migration: Migration, *, named: bool = True) -> tuple[MigrationExtent, 
             each.reason,
             *(
                 sorted(name.partition("(")[0] for name in names) if named else len(names)
-                for names in (each.keeps, each.begins, each.dropped_keys)
+                for names in (each.keeps, each.begins, each.gone)
             ),
         )
         for each in MigrationReport.of(migration).operators

@@ -53,7 +53,7 @@ Names = Mapping[str, Value]
 
 
 @dataclass(eq=False)
-class Calls(Expressions):
+class CallExpressions(Expressions):
     """Evaluator of calls; ``depth`` counts the open calls of the program's own functions."""
 
     depth: int = 0

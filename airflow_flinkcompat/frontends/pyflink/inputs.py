@@ -299,7 +299,7 @@ class Surroundings:
     """Effects of the program so far on what its environment answers."""
 
     done: list[str] = field(default_factory=list)
-    """Calls with effects that are known in full."""
+    """CallExpressions with effects that are known in full."""
     lost: str = ""
     """The reason why later inputs have no name."""
     spoiled: str = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_flinkcompat.frontends.pyflink import inputs, python_functions
-from airflow_flinkcompat.frontends.pyflink.calls import Calls
+from airflow_flinkcompat.frontends.pyflink.calls import CallExpressions
 from airflow_flinkcompat.frontends.pyflink.inputs import PROGRAM
 from airflow_flinkcompat.frontends.pyflink.scopes import (
     RUNS_CODE,
@@ -71,7 +71,7 @@ class Jumped(Exception):
 
 
 @dataclass(eq=False)
-class Statements(Calls):
+class Statements(CallExpressions):
     """Reader of statements; modules next to the program are read as text and never imported."""
 
     modules: dict[str, Module | None] = field(default_factory=dict)

@@ -209,8 +209,7 @@ def test_where_a_backfill_follows_an_incompatible_change_restarts(
         ("w-size-1to2-ws", True, "restart", "restart"),
         ("w-add-agg", True, "approve", "approve"),
         ("w-add-agg", False, "approve", "approve"),
-        # The policy migrates, but no savepoint of a running job shows that the plan predicts its state.
-        ("dd-pa-part-reorder", True, "approve", "migrate"),
+        ("dd-pa-part-reorder", True, "approve", "approve"),
         ("dd-pa-part-reorder", False, "approve", "approve"),
         ("", True, "approve", "approve"),
         ("", False, "approve", "approve"),
