@@ -65,7 +65,7 @@ class Planner:
 
     @property
     def is_local(self) -> bool:
-        """Whether Flink's planner on this machine plans."""
+        """True if Flink's planner on this machine plans."""
         return self.mode == "always" or not (self.target or self.gateway)
 
     @property
@@ -81,7 +81,7 @@ class Planner:
 
 
 def _compiles_plans(target: str) -> bool:
-    """Whether a target plans scripts. Raises InputError: there is none of this name."""
+    """True if a target plans scripts. Raises InputError if no target has this name."""
     try:
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.target import PlanCompiler

@@ -68,7 +68,7 @@ Native = Literal["auto", "off"]
 NATIVE: tuple[Native, ...] = get_args(Native)
 
 PlannerMode = Literal["auto", "always", "never"]
-"""When Flink's own planner is asked; ``auto``: if it is installed for the version."""
+"""Use of Flink's own planner; ``auto``: if it is installed for the version."""
 PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
 PlannerNetwork = Literal["allow", "refuse"]
 """Permission for connectors to connect while Flink's planner plans a script."""

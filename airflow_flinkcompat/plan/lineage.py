@@ -1,4 +1,4 @@
-"""From a pipeline's nodes to its stateful operators by symbolic evaluation, sources first."""
+"""Symbolic evaluation of a pipeline's nodes, from its sources to its stateful operators."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ class TargetContract:
         self.goes_on_from(target, name, taken)
 
     def test_a_start_is_given_an_older_savepoint(self, target: Target, name: str) -> None:
-        """If no running job can take one: that of a stop before the last."""
+        """A savepoint of an earlier stop, if a running job can take none."""
         if isinstance(target, LiveSavepoints):
             return
         older = self.stopped(target, self.started(target, name))

@@ -461,7 +461,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return replace(report, warnings=(*report.warnings, why))
 
     def _planner_mode(self) -> PlannerMode:
-        """When the worker's planner is asked. Raises AirflowFailException for an unknown mode."""
+        """The mode of the worker's planner. Raises AirflowFailException for an unknown mode."""
         asked = "always" if self.explain_plan else str(self.planner or os.environ.get(PLANNER_VARIABLE) or "auto")
         mode = next((each for each in PLANNER_MODES if each == asked), None)
         if mode is None:

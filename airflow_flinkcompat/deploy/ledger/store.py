@@ -148,7 +148,7 @@ class Store:
         return self.at_once(self._read, names)
 
     def find(self, names: Sequence[str]) -> list[bytes | None]:
-        """As :meth:`read`, with None for a file that does not exist. Raises LedgerError."""
+        """Results of :meth:`read`, with None for a file that does not exist. Raises LedgerError."""
         return self.at_once(self._find, names)
 
     def at_once(self, call: Callable[[str], T], names: Sequence[str]) -> list[T]:

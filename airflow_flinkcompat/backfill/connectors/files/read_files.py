@@ -48,7 +48,7 @@ def normal(path: str) -> str:
 
 
 def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileSplit]:
-    """Whole files by their names. Raises BackfillError for a part of a file, whose rows have no known start."""
+    """Whole files by name. Raises BackfillError for a part of a file, whose rows have no known start."""
     found = defaultdict(list)
     for split in splits:
         found[normal(split.path)].append(split)

@@ -222,7 +222,7 @@ def _no_zone(changed: Changed) -> bool:
 
 
 def _windows_move(changed: Changed) -> bool:
-    """Whether windows over instants are cut by another clock: their ends are stored as the wall clock shows them."""
+    """True if another clock cuts windows over instants: their ends are stored in local time."""
     columns = {(column.name, column.type.name) for _, table in declared(changed.change) for column in table.columns}
     instants = {name for name, type in columns if type == "TIMESTAMP_LTZ"} - {
         name for name, type in columns if type != "TIMESTAMP_LTZ"
@@ -349,7 +349,7 @@ HARMLESS = inferred(
     Outcome.COMPATIBLE, "takes part in neither the plan nor what is stored, as these do not", ids=_NOT_STORED
 )
 _OF_THE_JOB = "execution."
-"""What only classes of Flink declare; a key that none does is left from the SQL client's former file of settings."""
+"""The prefix of keys that only Flink's classes declare; others come from the SQL client's former settings file."""
 NO_OPTION = inferred(
     Outcome.COMPATIBLE,
     "no class of these lines of Flink declares the key, which is then read by nothing",

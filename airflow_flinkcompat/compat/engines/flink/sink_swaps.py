@@ -172,7 +172,7 @@ RECOMMITTED = Verdict(
 
 
 def another_table(pair: PipelinePair, change: Change) -> Verdict | None:
-    """What a restore does whose results go into another table of the same Iceberg catalog."""
+    """Verdict on a restore that writes to another table of the same Iceberg catalog."""
     names = [name.split(".") for name in (pair.old.sink, pair.new.sink)]
     if any(len(parts) != 3 or "`" in "".join(parts) for parts in names) or names[0][0] != names[1][0]:
         return None

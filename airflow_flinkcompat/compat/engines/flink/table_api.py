@@ -112,7 +112,7 @@ def _by_default(pipeline: Pipeline, program: Program) -> bool:
 
 
 def by_event_time(operator: AggregateOperator) -> bool:
-    """Whether it is on a window of event time that is no count of rows."""
+    """True for a window of event time that counts no rows."""
     window = operator.window
     by_time = window is not None and window.time_attribute is TimeAttribute.ROWTIME
     return by_time and window is not None and window.window.measure is not Measure.ROWS
@@ -213,7 +213,7 @@ def columns_below(pair: PipelinePair) -> Verdict:
 
 
 def keys_change_places(pair: PipelinePair) -> bool:
-    """Whether a ``select`` in front puts keys into another order: the Table API groups by columns as they come in."""
+    """True if a ``select`` before it reorders the keys: the Table API groups by the input's column order."""
     if any(side.operations != ("select", "window") for side in pair.query_forms) or len(pair.operators) != 1:
         return False
     old, new = (_as_they_come(side) for side in (pair.operators[0].old, pair.operators[0].new))
@@ -221,7 +221,7 @@ def keys_change_places(pair: PipelinePair) -> bool:
 
 
 def grouped_alike(pair: OperatorPair) -> bool:
-    """Whether only ``group_by`` names its columns in another order: the Table API takes them as they come in.
+    """True if only ``group_by`` reorders its columns: the Table API uses the input's column order.
 
     Its planner groups by a set of places in the row that comes in (``ImmutableBitSet``); SQL puts the keys in front of
     that row first, in the order of GROUP BY.
@@ -233,7 +233,7 @@ def grouped_alike(pair: OperatorPair) -> bool:
 
 
 def _of_columns(operator: Operator) -> bool:
-    """Whether it is on a window over a table's columns as they are, so that nothing is projected below it."""
+    """True for a window over a table's plain columns, with no projection below it."""
     if not isinstance(operator, AggregateOperator) or not isinstance(operator.segment.origin, Source):
         return False
     plain = all(part in operator.input_columns for part in arguments(operator.aggregates))
@@ -248,7 +248,7 @@ def _as_they_come(operator: Operator) -> tuple[Expression, ...] | None:
 
 
 def _selects_otherwise(old: SingleOperatorQuery, new: SingleOperatorQuery) -> bool:
-    """Whether a ``select`` of stored columns is all that stands between a table and a window, on both sides."""
+    """True if only a ``select`` of stored columns separates a table from a window, on both sides."""
     return all(
         side.form.operations == ("select", "window")
         and side.prunes
@@ -286,7 +286,7 @@ def merged(pair: PipelinePair) -> Verdict:
 
 
 def _inserts_query(pair: PipelinePair) -> bool:
-    """Whether one side inserts the query by a statement and the other one as a table of its own."""
+    """True if one side inserts the query by a statement, and the other as a separate table."""
     said = [tuple(step for step in steps if step not in ENDS) for steps in pair.steps]
     return set(said) == {(), ("sql_query",)}
 
@@ -301,7 +301,7 @@ def _runs(steps: tuple[str, ...]) -> tuple[frozenset[str] | str, ...]:
 
 
 def _filtered(side: SingleOperatorQuery | None) -> bool:
-    """Whether conditions that compare stored columns with constants stand below a window of the Table API."""
+    """True if a Table API window follows conditions that compare stored columns with constants."""
     if side is None or side.form.api is not QueryApi.TABLE_API or not side.prunes:
         return False
     operator = side.operator

@@ -40,7 +40,7 @@ _AS_THEIR_INPUTS = (OtherKind.UNION_ALL, OtherKind.LIMIT)
 
 
 def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) -> Iterator[Fault]:
-    """What Flink refuses of an INSERT because its results change.
+    """Faults that Flink finds in an INSERT whose results change.
 
     Args:
         output: The query, resolved.

@@ -43,7 +43,7 @@ from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, TimeAttribute
 
 
 def column_faults(sink: Sink) -> Iterator[Fault]:
-    """What Flink refuses of the columns of an INSERT.
+    """Faults that Flink finds in the columns of an INSERT.
 
     Args:
         sink: The INSERT; of one whose tables are not declared, or whose query was not read, nothing is said.
@@ -201,7 +201,7 @@ _DECLARE = "declare WATERMARK FOR it, or take a column that has one"
 
 
 def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
-    """What Flink refuses of the windows of a query, and of how it orders its rows.
+    """Faults that Flink finds in the windows and the row order of a query.
 
     Args:
         pipeline: The INSERT. Of operations of the Table API nothing is said: those are refused in words of their own.

@@ -348,7 +348,7 @@ _FROM: Mapping[str, frozenset[str]] = {
 
 
 def is_implicitly_cast(source: DataType, target: DataType) -> bool | None:
-    """Whether Flink writes values of one type into a column of another without a CAST."""
+    """True if Flink writes values of one type into a column of another without a CAST."""
     if not (source.is_known and target.is_known) or "NULL" in (source.name, target.name):
         return None
     if source.elements or target.elements:
@@ -361,7 +361,7 @@ _BUILT_IN = "builtin"
 
 
 def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """What Flink refuses of the conditions and expressions of a query.
+    """Faults that Flink finds in the conditions and expressions of a query.
 
     Args:
         root: The query.
@@ -387,7 +387,7 @@ def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
 
 
 def expression_call_faults(expression: Expression, declared: Collection[str]) -> Iterator[Fault]:
-    """What Flink refuses of one expression."""
+    """Faults that Flink finds in one expression."""
     for call in called(expression):
         yield from _of(call, declared)
 
@@ -444,7 +444,7 @@ def _rows(node: Node) -> Iterator[Fault]:
 
 
 def _escaped(pattern: Expression, escape: Expression) -> str:
-    """Why Flink refuses an ESCAPE; "" where it takes it, or a part of it is no literal."""
+    """The reason why Flink refuses an ESCAPE; "" if it accepts it, or if a part is no literal."""
     if not (isinstance(escape, Literal) and isinstance(escape.value, str)):
         return ""
     sign = escape.value

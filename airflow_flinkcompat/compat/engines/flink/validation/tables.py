@@ -35,7 +35,7 @@ _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "RO
 
 
 def faults_of_table(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
-    """What Flink refuses of a table's declaration.
+    """Faults that Flink finds in a table's declaration.
 
     Args:
         table: The table.
