@@ -1,4 +1,4 @@
-"""A command that lists the programs of a package and runs one of them by its name."""
+"""Tools that the programs of ``dev`` share: run one by name, and publish its result."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ def run_named(package: str, names: tuple[str, ...]) -> None:
         raise SystemExit(0 if name in ("", "__help", "_h") else f"error: {package} has no program {sys.argv[1]}")
     sys.argv = [f"python -m {package} {sys.argv[1]}", *sys.argv[2:]]
     runpy.run_module(_module(package, name), run_name="__main__", alter_sys=True)
+
+
+def publish(text: str, file: Path | None) -> None:
+    """Print the result of a program, and write it to a file if one is named."""
+    sys.stdout.write(text)
+    if file is not None:
+        file.write_text(text, encoding="utf-8")
 
 
 def _module(package: str, name: str) -> str:

@@ -30,6 +30,7 @@ from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSub
 from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
 from dev.benchmarks.check import fixtures
 from dev.benchmarks.processes import Cost, cost_of
+from dev.tools import publish
 from tests import measured
 
 PAIRS = 100_000
@@ -91,9 +92,7 @@ def main() -> None:
             raise SystemExit(f"{name}: {costs[name].output[-2000:]}")
         print(f"{name}: {costs[name].wall:.0f} s", file=sys.stderr)
     text = "\n".join(results(costs, given.pairs, alone, loads)) + "\n"
-    sys.stdout.write(text)
-    if given.write:
-        given.write.write_text(text, encoding="utf-8")
+    publish(text, given.write)
 
 
 def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float]) -> Iterator[str]:

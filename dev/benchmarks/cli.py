@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dev.benchmarks.processes import cost_of
+from dev.tools import publish
 
 ROUNDS = 7
 _TABLES = """\
@@ -83,6 +84,4 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, metavar="FILE", help="where the table goes (default: standard output)")
     options = parser.parse_args()
     table = results()
-    sys.stdout.write(table)
-    if options.write is not None:
-        options.write.write_text(table, encoding="utf-8")
+    publish(table, options.write)

@@ -11,7 +11,6 @@ import argparse
 import logging
 import os
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
 from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded
 from dev.benchmarks.ledger_index import DEPLOYMENTS, history
+from dev.tools import publish
 from tests.airflow.plugin.rights import OnlyDags
 
 LIMIT, ROUNDS = 50, 5
@@ -96,9 +96,7 @@ def main() -> None:
             "",
         ]
     )
-    sys.stdout.write(text)
-    if given.write:
-        given.write.write_text(text, encoding="utf-8")
+    publish(text, given.write)
 
 
 if __name__ == "__main__":

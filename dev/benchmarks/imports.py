@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from dev.tools import publish
+
 GOAL_MS = 30.0
 ROUNDS = 7
 LOADED = "from airflow.sdk import DAG, BaseOperator, BaseSensorOperator, Label, TaskGroup, get_parsing_context"
@@ -83,6 +85,4 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, metavar="FILE", help="where the table goes (default: standard output)")
     options = parser.parse_args()
     table = results()
-    sys.stdout.write(table)
-    if options.write is not None:
-        options.write.write_text(table, encoding="utf-8")
+    publish(table, options.write)

@@ -11,7 +11,6 @@ import argparse
 import logging
 import os
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -41,6 +40,7 @@ from airflow_flinkcompat.deploy.ledger.history import _encoded
 from airflow_flinkcompat.deploy.ledger.index import MOST_MARKERS
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import JobSpec
+from dev.tools import publish
 from tests.deploy.object_stores import S3StandIn, serving
 
 DEPLOYMENTS = 1000
@@ -160,9 +160,7 @@ def main() -> None:
         )
     lines += [f"## {on_s3} deployments on a stand-in for S3 on this machine", "", *head, *rows, ""]
     text = "\n".join(lines)
-    sys.stdout.write(text)
-    if given.write:
-        given.write.write_text(text, encoding="utf-8")
+    publish(text, given.write)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.planner import Installation, close_all, find, make_archive, predict
 from airflow_flinkcompat.planner.questions import plan
 from airflow_flinkcompat.sql import ScriptError
+from dev.tools import publish
 from tests import measured
 
 LINE = "2.3"
@@ -193,6 +194,4 @@ if __name__ == "__main__":
     parser.add_argument("--scripts", type=int, default=SCRIPTS, help="how many scripts one process plans")
     options = parser.parse_args()
     table = results(options.scripts)
-    sys.stdout.write(table)
-    if options.write is not None:
-        options.write.write_text(table, encoding="utf-8")
+    publish(table, options.write)

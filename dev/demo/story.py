@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from dev.demo import scratch
 from dev.demo.feed import Feed
 from dev.demo.narrator import Narrator
@@ -191,12 +192,8 @@ class Story:
         require(alone.at is not None, f"Flink alone should refuse the savepoint, but it says {alone.lines()[0]}")
         self.narrator.proved(refused)
         self._answer(run, MIGRATE)
-        self.parts.follow(run, {"migrate": "success"})
-        self.parts.finish(run)
-        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
-        self.parts.require_running(entry)
+        entry, stopped_at = self._follow_migration(run)
         start = entry.start
-        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
         former, rewritten = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
         proof = f"restored from {rewritten}, rewritten from {former}"
         self.narrator.proved(proof)
@@ -239,12 +236,8 @@ class Story:
         self.world.name_history()
         run, before = self._propose(6, PROPOSE_V6)
         self._follow_check(run, "incompatible")
-        self.parts.follow(run, {"migrate": "success"})
-        self.parts.finish(run)
-        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
-        self.parts.require_running(entry)
+        entry, stopped_at = self._follow_migration(run)
         start = entry.start
-        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
         former, computed = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
         proof = f"restored from {computed}, of which Spark computed the windows that were open, beside {former}"
         self.narrator.proved(proof)
@@ -294,6 +287,15 @@ class Story:
         self.narrator.say(f"answering through the REST API: {choice}")
         state = self.parts.client.answer(DAG_ID, run, "approve", choice, timeout=LIMIT_SECONDS)
         require(state == "success", f"the approval ended as {state}")
+
+    def _follow_migration(self, run: str) -> tuple[HeadEntry, float]:
+        """Follow a run until its migrated job runs; its ledger entry, and the end of the former job."""
+        self.parts.follow(run, {"migrate": "success"})
+        self.parts.finish(run)
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        self.parts.require_running(entry)
+        require(entry.start.start_mode == "migrated", f"the job was started {entry.start.start_mode}")
+        return entry, stopped_at
 
     def _title(self, text: str) -> float:
         self.narrator.title(text)
