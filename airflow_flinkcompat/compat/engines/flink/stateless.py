@@ -24,6 +24,8 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, Join
 from airflow_flinkcompat.plan.program import Program
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
+_OUTPUT_IN_FILES = ("file-sinks-stateless-column-computed", "file-sinks-stateless-filter-added")
+"""The same from files into files."""
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
     "columns": (
         "ks-stateless-unread-end",
@@ -63,6 +65,7 @@ LOOKUP = ("sk-stateless-lookup-key", "sk-stateless-lookup-column", "sk-stateless
 LOOKUP_CAME_OR_WENT = ("sk-stateless-lookup-added", "lj-removed")
 NO_STATE = inferred(Outcome.COMPATIBLE, "no operator keeps anything, on either side", ids=UNCHANGED)
 _MEASURED_SOURCE = "kafka"
+_MEASURED_FILES = ("filesystem", "csv")
 
 
 def settled(pair: PipelinePair, found: Verdict, *ids: str) -> Verdict:
@@ -126,16 +129,22 @@ def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verd
             Outcome.UNKNOWN,
             "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",
         )
-    evidence = tuple(dict.fromkeys((*ids, *_of_sinks(pair))))
     read = {table.option("connector") for table in _tables(pair.new, pair.new_program)[:1]}
+    used = [*_tables(pair.new, pair.new_program), *_sinks(pair)]
+    if ids == OUTPUT and {(table.option("connector"), table.option("format")) for table in used} == {_MEASURED_FILES}:
+        return measured(Outcome.COMPATIBLE, *_OUTPUT_IN_FILES, note="the query keeps nothing itself")
+    evidence = tuple(dict.fromkeys((*ids, *_of_sinks(pair))))
     if read == {_MEASURED_SOURCE}:
         return measured(Outcome.COMPATIBLE, *evidence, note="the query keeps nothing itself")
     return inferred(Outcome.COMPATIBLE, "the query keeps nothing itself, and the positions fit", ids=evidence)
 
 
 def _of_sinks(pair: PipelinePair) -> tuple[str, ...]:
-    named = [table for table in pair.new_program.tables if table.name == pair.new.sink]
-    return tuple(each for table in named for each in registry.sink(table.option("connector")).ids)
+    return tuple(each for table in _sinks(pair) for each in registry.sink(table.option("connector")).ids)
+
+
+def _sinks(pair: PipelinePair) -> list[Table]:
+    return [table for table in pair.new_program.tables if table.name == pair.new.sink]
 
 
 def _tables(output: Output, program: Program) -> list[Table]:
