@@ -65,13 +65,13 @@ def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLa
     """The query for legacy group windows, each of which has an accumulator of its own."""
     of = _Aggregation(rows, operator, layout)
     if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
-        raise NotComputable("of the older group windows only TUMBLE is computed from history yet")
+        raise NotComputable("of the legacy group windows only TUMBLE is computed from history yet")
     if operator.window.time_attribute is not TimeAttribute.ROWTIME or rows.time.type.name != "TIMESTAMP":
-        raise NotComputable("the older group windows are computed from history over event time of type TIMESTAMP alone")
+        raise NotComputable("legacy group windows are computed from history over event time of type TIMESTAMP only")
     if operator.window.window.measure is not Measure.TIME:
         raise NotComputable("windows over rows are not computed from history yet")
     if early := [name for name in dict(rows.pipeline.settings) if name.startswith("table.exec.emit.")]:
-        raise NotComputable(f"when windows fire with {early[0]} is not computed from history")
+        raise NotComputable(f"windows that fire with {early[0]} are not computed from history")
     states = tuple(of.computed(state) for state in layout.states)
     return StateQuery((rows.table,), layout.key, states, spans=True, stores_watermark=False, plain=of.plain("UTC"))
 
@@ -92,7 +92,9 @@ class _Aggregation:
         if assigned.window.kind is not WindowKind.SESSION or assigned.time_attribute is not TimeAttribute.ROWTIME:
             return None
         if set(assigned.partition_by) != set(self.operator.keys):
-            raise NotComputable("sessions of other keys than the aggregation has are not computed from history yet")
+            raise NotComputable(
+                "sessions whose key differs from the key of the aggregation are not computed from history yet"
+            )
         return assigned.window
 
     @property
@@ -103,9 +105,9 @@ class _Aggregation:
         found = SlicedWindow.of(assigned.window) if assigned is not None else None
         kept = {state.namespace for state in self.layout.states}
         if assigned is None or found is None or kept != {StateNamespace.WINDOW_END}:
-            raise NotComputable("windows that are not kept in slices are not computed from history yet")
+            raise NotComputable("windows that Flink does not store as slices are not computed from history yet")
         if assigned.time_attribute is not TimeAttribute.ROWTIME:
-            raise NotComputable("its windows go by processing time, and when a row came history does not say")
+            raise NotComputable("its windows use processing time, and history does not record when a row arrived")
         return found
 
     @property
@@ -156,7 +158,7 @@ class _Aggregation:
             if self.windows is not None and self.windows.kind is WindowKind.CUMULATE:
                 raise NotComputable("distinct values of slices that Flink has merged are not computed from history yet")
             return self._distinct_values(state, users)
-        raise NotComputable(f"what {field.words} keeps beside its accumulator is not computed from history yet")
+        raise NotComputable(f"state that {field.words} stores next to its accumulator is not computed from history yet")
 
     def _accumulators(self, state: NamedState) -> StateRows:
         """The row of accumulators; the map that an accumulator keeps separately is not computed here."""
@@ -199,7 +201,7 @@ class _Aggregation:
             raise NotComputable(f"{field.words} is not computed from history yet")
         arguments, distinct, wanted = self._over(part.over)
         if self.layout.retracting and part.part == "sum" and arguments[0].type.name in APPROXIMATE:
-            raise NotComputable(f"{field.words} adds numbers up that are rounded, and takes back what it added")
+            raise NotComputable(f"{field.words} sums rounded numbers and also subtracts retracted ones")
         match part.part, part.function:
             case "count", _:
                 return AggregateCall("COUNT", arguments, BIGINT, distinct=distinct, filter=wanted)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-_NOTHING_STORED = "its rows come when a window ends, by which they are sent on"
+_NOTHING_STORED = "its rows arrive when a window ends, and are emitted at once"
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class HistoryComputer:
     """Computes state from the rows that the job of a savepoint had read.
 
     Attributes:
-        session: Of Spark.
-        workers: On the same session.
+        session: The Spark session.
+        workers: Spark workers of the same session.
         side: The new script.
-        locations: Where the rows lie, and which of them were read.
-        say: Gets a line for what is compared.
-        accepts: Whether what differs is accepted.
-        prepared: What was computed of the rows before.
-        sample: How many keys of each operator Python computes once more.
-        reached: By the ids of operators of a job that has never run how far time has come for them, in milliseconds.
-        new_sources: By the ids of sources of which the savepoint holds nothing how far their tables are read.
+        locations: Places of the rows, and how far each was read.
+        say: Receives progress lines.
+        accepts: True if differences are accepted.
+        prepared: Results for earlier rows.
+        sample: Number of keys per operator that Python recomputes.
+        reached: Watermarks in milliseconds by operator id, for a job that has never run.
+        new_sources: End positions by source id, for sources that the savepoint lacks.
     """
 
     session: SparkSession
@@ -100,7 +100,7 @@ class HistoryComputer:
     def behind(self, source: OperatorState, template: str) -> OperatorState:
         """The state of a source that the old savepoint lacks, positioned after the rows used for computed state."""
         if source.id not in self.new_sources:
-            raise NotMigratable(f"how far the table of {source.name or source.id} is read is not known")
+            raise NotMigratable(f"the end position in the table of {source.name or source.id} is unknown")
         return self.new_sources[source.id].behind(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
@@ -108,33 +108,33 @@ class HistoryComputer:
         if found and not self.accepts:
             raise found.to_error(operator)
         if found:
-            self.say(
-                f"{operator}: it is accepted that history is not what the job has read. Of keys or windows: {found}"
-            )
+            self.say(f"{operator}: accepted that history differs from what the job has read. Keys or windows: {found}")
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
-        """Compute some keys once more, in plain Python, and hold them against what was written."""
+        """Recompute some keys in plain Python and compare them with the written ones."""
         spec = wanted.made.new
         assert spec is not None
         if not self.sample:
             return
         watermark = self.reached.get(spec.id, wanted.watermark)
-        told = f"{spec.name}: no key is computed once more in plain Python:"
+        told = f"{spec.name}: no key is recomputed in plain Python:"
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations, watermark)
             if not query.states:
                 self.say(f"{told} {_NOTHING_STORED}")
                 return
             if wanted.made.stored_windows_are_open:
-                self.say(f"{told} which windows had been sent the savepoint alone tells")
+                self.say(f"{told} only the savepoint shows which windows were emitted")
                 return
             if not query.plain:
-                self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
+                self.say(f"{told} this is only done for GROUP BY, windows and joins without state TTL")
                 return
             before = [sample_of(self.session, self.prepared, each, watermark) for each in query.plain]
             prepared = any(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
             if prepared and None in before:
-                self.say(f"{told} it was not done of what was prepared, and its rows are not read again")
+                self.say(
+                    f"{told} it was not done when the history was prepared, and the prepared rows are not read again"
+                )
                 return
             state = WrittenKeys(spec.name, folder, written, query.key, wanted.max_parallelism)
             keys = 0
@@ -142,9 +142,9 @@ class HistoryComputer:
                 rows, sample = found or (each, None)
                 keys += check_sample(self.session, rows, watermark, state, self.workers, self.sample, sample)
         if keys:
-            self.say(f"{spec.name}: {keys} keys computed once more in plain Python are the same")
+            self.say(f"{spec.name}: {keys} keys recomputed in plain Python are equal")
         else:
-            self.say(f"{told} there is none, or those drawn have too many rows")
+            self.say(f"{told} no key was found, or the sampled keys have too many rows")
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
@@ -175,7 +175,7 @@ class HistoryComputer:
             query = state_query(self.side, spec, self.locations, watermark)
         timed = query.in_windows or not query.stores_watermark
         if watermark is None and query.states and timed and not stored_windows_are_open:
-            raise NotComputable("how far time has come the savepoint does not tell")
+            raise NotComputable("the savepoint does not store its watermark")
         if watermark is not None:
             LocalClock(query.zone).reached(watermark)
         for doubt in query.doubts:
@@ -191,11 +191,11 @@ class HistoryComputer:
         if not query.states:
             return [f"{spec.name} is empty: {_NOTHING_STORED}"]
         prepared = all(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
-        behind = ", behind what was prepared" if prepared else ""
+        behind = ", after the prepared rows" if prepared else ""
         if query.time_to_live:
-            behind += "; when values were last written is by when their rows came there"
+            behind += "; the arrival time of a row counts as the last write of its value"
         return [
-            f"{spec.name} is computed from {read.source.place}, as far as the job had read it{behind}"
+            f"{spec.name} is computed from {read.source.place}, up to where the job had read it{behind}"
             for read in query.reads
         ]
 
@@ -230,7 +230,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     """Compare an operator's state in a savepoint with its history."""
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:
-        raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
+        raise SavepointUnreadable(f"{savepoint} has no {spec.name}: it is not a savepoint of the script")
     operator = held[spec.id]
     watermark = computer.reached.get(spec.id, how_far(spec, operator, savepoint, computer.workers))
     query = computer.query(spec, watermark)
@@ -267,7 +267,7 @@ def prepare(
         (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
     )
     first, _ = asked[0]
-    with first.reading("what is prepared"):
+    with first.reading("the prepared history"):
         prepared = PreparedFolder(first.session, folder)
     for computer, spec in asked:
         with computer.reading(spec.name):
@@ -276,7 +276,10 @@ def prepare(
                 check_source(computer.session, read.source, say)
             found = [push_down_ranges(each.steps) for each in query.states]
             if unmerged := sum(not goes_on(each) for each in found):
-                say(f"{spec.name}: {unmerged} of {len(found)} states are computed of all rows once the job has stopped")
+                say(
+                    f"{spec.name}: {unmerged} of {len(found)} states are computed from all rows after the job has "
+                    "stopped"
+                )
             # Of a state without slices nothing is left out, and its operator stores no watermark to compare with.
             reached = watermark if query.windows is not None else None
             for each in found:
@@ -285,5 +288,5 @@ def prepare(
             if computer.sample and not query.spans and goes_on_later:
                 for plain in query.plain:
                     write_sample(prepared, plain, query.states, reached, computer.sample)
-    with first.reading("what is prepared"):
+    with first.reading("the prepared history"):
         prepared.finish()

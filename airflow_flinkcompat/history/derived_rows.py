@@ -108,7 +108,7 @@ ROW_OPERATORS: Mapping[type[Node], Compile] = {
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
 
 
-_UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
+_UNORDERED = "rows of one key are equal in sort order, and their arrival order is unknown"
 
 
 def refused_as(type: str) -> str:

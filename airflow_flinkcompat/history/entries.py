@@ -47,7 +47,7 @@ class LocalClock:
     """The clock by which windows are cut.
 
     Attributes:
-        zone: Its time zone, ``UTC`` also of times without one.
+        zone: Its time zone; ``UTC`` for times without a zone.
     """
 
     zone: str = "UTC"
@@ -62,11 +62,11 @@ class LocalClock:
             return watermark
         before, after = (self._offset(watermark + days * 24 * _HOUR) for days in (-2, 2))
         if before != after and not (self._by_season and abs(before - after) == _HOUR and before % _HOUR == 0):
-            raise NotMigratable(f"clocks of {self.zone} change near {watermark} ms in a way that was not measured")
+            raise NotMigratable(f"clock changes of {self.zone} near {watermark} ms were not measured")
         if self._offset(watermark - _HOUR) > self._offset(watermark + _HOUR):
             raise NotMigratable(
-                f"as long as the clocks of {self.zone} show an hour twice it depends on when checkpoints came what "
-                "Flink sends: take the savepoint once more"
+                f"while the clocks of {self.zone} repeat an hour, Flink's output depends on checkpoint times: "
+                "take another savepoint later"
             )
         return watermark + self._offset(watermark)
 
@@ -76,7 +76,7 @@ class LocalClock:
         near, far = (len({_offset(self.zone, datetime(year, month, 1, tzinfo=UTC)) for month in range(1, 13)}) > 1
                      for year in (_NEAR, _FAR))  # fmt: skip
         if near is not far:
-            raise NotMigratable(f"whether clocks of {self.zone} change by the season Java and Python may say otherwise")
+            raise NotMigratable(f"Java and Python may disagree on seasonal clock changes of {self.zone}")
         return near
 
     def is_punctual(self, step: int) -> bool:
@@ -150,16 +150,16 @@ class EntryWriter:
     """Makes entries of one state from rows.
 
     Attributes:
-        key: The fields of the key.
+        key: Fields of the key.
         state: The state.
-        header: Of the new files.
-        max_parallelism: The number of key groups.
-        windows: The windows, of which the end of a slice follows the key; None without.
-        spans: Whether the start and the end of a window follow the key.
-        watermark: How far time has come; what ended before is not stored.
-        zone: By whose clock windows are cut.
-        moment: Which entries are stored by their times, which follow the key.
-        expired: What was last written then or earlier has expired, of a state with a time to live; milliseconds.
+        header: Header of the new files.
+        max_parallelism: Number of key groups.
+        windows: Windows whose slice end follows the key; None without windows.
+        spans: True if the start and the end of a window follow the key.
+        watermark: The watermark; windows that ended before it are not stored.
+        zone: Time zone of the windows.
+        moment: Rule that selects entries by their times, which follow the key.
+        expired: Values last written at or before this time have expired, in milliseconds; for state with a TTL.
     """
 
     key: tuple[StateField, ...]
@@ -288,9 +288,9 @@ def value_content(state: NamedState) -> Content:
     """Serializer of a state's value."""
     of = _CONTENTS.get(state.value.form)
     if of is None:
-        raise SavepointUnreadable(f"how values of the form {state.value.form} are computed is not known here")
+        raise SavepointUnreadable(f"how values of the form {state.value.form} are stored is unknown")
     if state.time_to_live and state.kind is KeyedStateKind.LIST:
-        raise SavepointUnreadable("lists with a time to live are not computed")
+        raise SavepointUnreadable("lists with a state TTL are not computed")
     content = _living(of(state)) if state.time_to_live else of(state)
     return content if state.kind is not KeyedStateKind.MAP else lambda columns: _THERE + content(columns)
 

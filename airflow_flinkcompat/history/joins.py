@@ -35,14 +35,14 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
         if not state.counts_rows and not _has_a_key(segment):
-            raise NotComputable("rows that a join keeps by the key of their table are not computed from history yet")
+            raise NotComputable("rows that a join stores by the key of their table are not computed from history yet")
     if any(state.counts_matches and state.time_to_live for state in layout.states):
-        raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
+        raise NotComputable("with a state TTL, the match counts of an outer join are not computed yet")
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
-        raise NotComputable("a condition on one side of an outer join may be planned below it")
+        raise NotComputable("the planner may push a condition on one side of an outer join below the join")
     replaced = [side for side in (0, 1) if _counts_replaced(operator, layout, side)]
     if any(_may_go(operator.segments[1 - side]) for side in replaced):
-        raise NotComputable("how often Flink counted a match with a row that was replaced history does not tell")
+        raise NotComputable("history does not show how often Flink counted a match with a replaced row")
     rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
     states = (StateRows(state, rows[side].stored(rows[1 - side])) for side, state in enumerate(layout.states))
     tables = tuple(dict.fromkeys(table for side in sides for table in side.tables))
@@ -86,10 +86,10 @@ class JoinSide:
     """The rows of one side of a join.
 
     Attributes:
-        rows: What comes to it.
-        operator: Of the script's own plan.
-        side: Its number.
-        layout: What the join stores.
+        rows: Its input rows.
+        operator: The join in the script's own plan.
+        side: Number of the side.
+        layout: Layout of the join's state.
     """
 
     rows: TableRows
@@ -132,7 +132,7 @@ class JoinSide:
         return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
 
     def counted(self) -> Step:
-        """Each row with how often it came."""
+        """Each row with its count."""
         counts = self._counts([*self.keys, *self.row])
         return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
 
@@ -149,7 +149,7 @@ class JoinSide:
         return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
 
     def with_matches(self, other: JoinSide) -> Step:
-        """Each row with how often it came, and the number of rows of the other side that it is joined with."""
+        """Each row with its count and its number of matches on the other side."""
         if self.operator.conditions:
             return self._with_pairs()
         width, key = len(self.types), len(self.layout.key)
@@ -195,8 +195,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
     """The query for the state of an interval join by event time."""
     if operator.join != "INNER":
         raise NotComputable(
-            "which rows an outer interval join had sent without a match follows from its watermark, which it does not "
-            "store"
+            "an outer interval join does not store its watermark, which shows the rows that it emitted without a match"
         )
     for side in sides:
         assert side.table.watermark is not None
@@ -218,7 +217,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
         tuple(dict.fromkeys(side.table for side in sides)),
         layout.key,
         computed,
-        incomparable="it keeps rows for a while that are joined with none any more, by how they came",
+        incomparable="it keeps rows for a while after their last match, depending on arrival order",
         clocks=tuple({side.table: side for side in sides}.values()),
     )
 
@@ -228,9 +227,9 @@ class _TimedSide:
     """The rows of one side.
 
     Attributes:
-        side: What comes to it.
-        state: In which its rows are stored.
-        reach: How far behind a row the last one of the other side may lie that it is joined with, in milliseconds.
+        side: Its input.
+        state: State that stores its rows.
+        reach: Largest time distance from a row to a later match of the other side, in milliseconds.
     """
 
     side: JoinSide

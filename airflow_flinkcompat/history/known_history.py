@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
+_NOT_STORED = "the operator does not store its watermark, which shows the rows that the job had emitted"
 
 
-_WAITING = f"{_NOT_STORED}; the timers of an OVER by event time tell it of the rows that came to it, by its own clock"
+_WAITING = f"{_NOT_STORED}; only timers of an OVER by event time show it, for its own input rows and its own clock"
 
 
-_NEVER_SENT = "rows that still wait for the watermark would never be sent by an OVER that goes by processing time"
+_NEVER_SENT = "an OVER by processing time would never emit rows that still wait for the watermark"
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class _Job:
 
     Attributes:
         side: The script.
-        sources: The ids of sources of the savepoint, by the names that plans have for their tables.
-        new_sources: The ids of sources of which the savepoint holds nothing, by the names of their tables.
+        sources: Ids of the savepoint's sources, by the names of their tables in plans.
+        new_sources: Ids of sources that the savepoint lacks, by the names of their tables.
     """
 
     side: Side
@@ -84,13 +84,13 @@ class KnownHistory:
     """Tables with known history.
 
     Attributes:
-        tables: By the name of each the place of its rows, "" for where the script says it lies.
-        master: Of the Spark that computes; None: all cores of this machine.
-        accepted: What is done on request alone: with :attr:`Accept.HISTORY` what is stored goes on where history says
-            something else, and what history alone has of it is not written.
-        prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
-        sample: How many keys of each operator are computed once more in plain Python before a savepoint is published.
-        prepared_once: Whether ``prepared`` may be gone by now: all rows are read then.
+        tables: Place of the rows by table name; "" for the place that the script declares.
+        master: Spark master; None: all cores of this machine.
+        accepted: With :attr:`Accept.HISTORY` stored state is kept where history differs from it, and entries that
+            only history has are not written.
+        prepared: Path or URI of a folder that :meth:`prepare` wrote; None: all rows are read.
+        sample: Number of keys per operator that Python recomputes before a savepoint is published.
+        prepared_once: True if ``prepared`` may have been deleted: all rows are read then.
     """
 
     tables: Mapping[str, str]
@@ -106,22 +106,22 @@ class KnownHistory:
         """Add computable state to a migration, if the rows that the old job had read are known.
 
         Args:
-            found: What it could keep without.
+            found: The migration without history.
             new: The new script.
-            old: The one of the job that had read them; None where that is not known, or there is none.
-            begins: Whether the job has never run, so that how far time has come is told by its rows alone.
+            old: The script of the job that had read the rows; None if unknown or if there is none.
+            begins: True if the job has never run, so that only its rows determine the watermark.
 
         Returns:
-            What becomes of each state, and by the name of an operator why it cannot be computed.
+            The migration, and by operator name the reason why its state cannot be computed.
 
         Raises:
-            InputError: The script declares no table of such a name.
+            InputError: The script declares no table of that name.
         """
         known = {table.path[2]: table.name for table in new.program.tables}
         before = {} if old is None else {table.path: table for table in old.program.tables}
         if unknown := sorted(self.tables.keys() - known.keys()):
             raise InputError(
-                f"history of {unknown[0]}: the new script declares no table of that name; it declares "
+                f"history of {unknown[0]}: the new script declares no table of that name; its tables are "
                 f"{', '.join(sorted(known)) or 'none'}"
             )
         reasons: dict[str, str] = {}
@@ -152,18 +152,16 @@ class KnownHistory:
                         require_looks(table)
                         require_looks(before.get(table.path, table))
                 if query.in_windows and query.states and spec.id in untold and not begins:
-                    raise NotComputable(
-                        "how far time has come the savepoint does not tell of an operator that comes new"
-                    )
+                    raise NotComputable("the savepoint does not store the watermark of a new operator")
             except (BackfillError, NotComputable) as error:
                 reasons[spec.name] = str(error)
                 return False
             names = [table.path[2] for table in query.tables]
             if missing := [name for name in names if name not in self.tables]:
-                reasons[spec.name] = f"the history of table {missing[0]} is not named"
+                reasons[spec.name] = f"the history of table {missing[0]} is missing: pass --history {missing[0]}"
                 return False
             if several := [name for name in names if sources[name] > 1]:
-                reasons[spec.name] = f"table {several[0]} is read by several sources, each with positions of its own"
+                reasons[spec.name] = f"table {several[0]} is read by several sources, each with its own positions"
                 return False
             why = not_told(query, begins_anew) or next((refused[name] for name in names if name in refused), "")
             if why:
@@ -186,15 +184,15 @@ class KnownHistory:
         """Apply :meth:`extend`, with the reason for each state that is not computed.
 
         Args:
-            found: What it could keep without.
+            found: The migration without history.
             old: The script of the job that had read the rows.
             new: The new script.
 
         Returns:
-            What becomes of each state.
+            The migration.
 
         Raises:
-            InputError: The script declares no table of such a name.
+            InputError: The script declares no table of that name.
         """
         made, reasons = self.extend(found, new, old)
 
@@ -227,17 +225,17 @@ class KnownHistory:
             old: The script of the savepoint's job.
             new: The new script.
             savepoint: Path or URI of the old job's savepoint.
-            migration: What becomes of its state.
-            say: Gets a line for what is read and compared.
+            migration: The migration of its state.
+            say: Receives progress lines.
 
         Yields:
-            The computer, with the workers on whom it computes.
+            The computer with its workers.
 
         Raises:
-            HistoryDiffers: What history says is not what the savepoint holds.
+            HistoryDiffers: History differs from the savepoint.
             InputError: Spark does not start.
             NotMigratable: A state cannot be computed.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         lines = [line for line in migration.operators if line.from_history]
         jobs = self._jobs(old, new, migration)
@@ -251,7 +249,7 @@ class KnownHistory:
                     say(sentence)
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:
-                    say(f"{line.new.name}: the windows that are stored are made whole, and all others count as sent")
+                    say(f"{line.new.name}: stored windows are completed, and all others count as emitted")
             for sentence in self.windows_sent(new, savepoint, migration):
                 say(sentence)
             _say_compared(former, _replaced(lines), savepoint)
@@ -266,14 +264,14 @@ class KnownHistory:
             old: The script of the savepoint's job.
             new: The new script.
             savepoint: Path or URI of a savepoint or retained checkpoint of the old job.
-            migration: What becomes of its state.
+            migration: The migration of its state.
             folder: Path or URI of a folder that does not exist.
-            say: Gets a line for what is prepared.
+            say: Receives progress lines.
 
         Raises:
             InputError: Spark does not start.
             NotMigratable: A state cannot be computed, or history cannot be read.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         from airflow_flinkcompat.history.computing import prepare
 
@@ -289,15 +287,15 @@ class KnownHistory:
         Args:
             new: The new script.
             savepoint: Path or URI of the old job's savepoint.
-            migration: What becomes of its state.
+            migration: The migration of its state.
 
         Returns:
-            The moment by which they end, by the clock of the windows, for the operator that had come least far; None
-            where no state of windows is computed, or one had sent none.
+            Their latest end by the windows' clock, for the operator with the lowest watermark; None
+            if no window state is computed, or an operator had emitted no window.
 
         Raises:
-            NotMigratable: Which windows have fired the watermark does not tell.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            NotMigratable: The watermark does not show which windows have fired.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
 
@@ -307,14 +305,14 @@ class KnownHistory:
         Args:
             new: The new script.
             savepoint: Path or URI of the old job's savepoint.
-            migration: What becomes of its state.
+            migration: The migration of its state.
 
         Yields:
-            A sentence; one for each operator where they had come to several moments.
+            A sentence; one for each operator if their watermarks differ.
 
         Raises:
-            NotMigratable: Which windows have fired the watermark does not tell.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            NotMigratable: The watermark does not show which windows have fired.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         sent = self._sent(new, savepoint, migration)
         apart = len(set(sent.values())) > 1
@@ -322,7 +320,7 @@ class KnownHistory:
             if (moment := _moment(reached)) is not None:
                 until = moment.isoformat(timespec="milliseconds")
                 whose = f"{spec.name}: " if apart else ""
-                yield f"{whose}windows that end by {until} count as sent: a backfill computes what they lack"
+                yield f"{whose}windows that end by {until} count as emitted: a backfill completes them"
 
     def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
         """The watermark of each window operator in milliseconds of its clock."""
@@ -353,25 +351,25 @@ class KnownHistory:
         Args:
             old: The script of the job.
             new: The new script.
-            migration: What becomes of its state.
-            savepoint: Path or URI of a savepoint of the job; None: none was taken yet.
+            migration: The migration of its state.
+            savepoint: Path or URI of a savepoint of the job; None if none was taken yet.
 
         Yields:
             A sentence each.
 
         Raises:
-            NotMigratable: Of a table the savepoint does not tell how far it was read.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            NotMigratable: The savepoint has no positions for a table.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
-        places, otherwise = AssumedHistory(self.places), "as far as the job has read it when it stops"
+        places, otherwise = AssumedHistory(self.places), "up to where the job has read it when it stops"
         try:
             if savepoint is None:
                 yield from preview(new, specs, places, otherwise)
                 return
             job, _ = self._jobs(old, new, migration)
             read = replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
-            yield from preview(new, specs, read, "as far as it goes then")
+            yield from preview(new, specs, read, "up to its end at that time")
         except NotComputable as error:
             raise NotMigratable(str(error)) from None
 
@@ -392,19 +390,19 @@ class KnownHistory:
             old: The script of the savepoint's job.
             new: The new script.
             savepoint: Path or URI of a savepoint of the old job.
-            migration: What becomes of its state.
+            migration: The migration of its state.
             folder: Path or URI of a folder to write, which does not exist.
-            say: Gets a line for what is prepared and compared.
-            keeps: Whether what was prepared stays where the block ends by an exception.
+            say: Receives progress lines.
+            keeps: True to keep the prepared folder if the block raises.
 
         Yields:
-            Nothing. What was prepared is deleted when the block ends, but not where the process is killed.
+            Nothing. The folder is deleted when the block ends, unless the process is killed.
 
         Raises:
-            HistoryDiffers: What history says is not what the savepoint holds.
+            HistoryDiffers: History differs from the savepoint.
             InputError: Spark does not start.
             NotMigratable: A state cannot be computed, or history cannot be read.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         prepared = self.going_on(folder)
         with prepared.forgetting(old, new, keeps):
@@ -418,14 +416,14 @@ class KnownHistory:
         Args:
             old: The script of the savepoint's job.
             savepoint: Path or URI of it.
-            migration: What becomes of its state.
-            say: Gets a line for each operator.
+            migration: The migration of its state.
+            say: Receives a line for each operator.
 
         Raises:
-            HistoryDiffers: What history says is not what the savepoint holds.
+            HistoryDiffers: History differs from the savepoint.
             InputError: Spark does not start.
             NotMigratable: History cannot be read.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         lines = [line for line in migration.operators if line.from_history]
         # Beside kept metrics all others are compared too, and what is lost may not be what history says.
@@ -442,21 +440,21 @@ class KnownHistory:
         """The same history, resumed from the output of :meth:`preparing` if it exists.
 
         Args:
-            folder: Path or URI of where.
+            folder: Path or URI of the prepared folder.
 
         Returns:
-            The history.
+            A copy of this history.
         """
         return replace(self, prepared=folder, prepared_once=True)
 
     @contextmanager
     def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
-        """Deletes what was prepared when the block ends, but not where the process is killed.
+        """Delete the prepared folder when the block ends, unless the process is killed.
 
         Args:
             old: The script of the savepoint's job.
             new: The new script.
-            keeps: Whether it stays where the block ends by an exception.
+            keeps: True to keep the folder if the block raises.
 
         Yields:
             Nothing.
@@ -490,16 +488,16 @@ class KnownHistory:
         Args:
             old: The script of the savepoint's job.
             savepoint: Path or URI of it.
-            migration: What becomes of its state; its old operators are compared.
-            say: Gets a line for what is not told of the rows.
+            migration: The migration whose old operators are compared.
+            say: Receives a line for each fact that the rows do not show.
 
         Returns:
-            What differs of each operator, or why history does not say its state.
+            The differences of each operator, or the reason why history does not supply its state.
 
         Raises:
             InputError: Spark does not start.
             NotMigratable: History cannot be read.
-            SavepointUnreadable: The savepoint cannot be had from here.
+            SavepointUnreadable: The savepoint cannot be read.
         """
         specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
@@ -548,7 +546,7 @@ class KnownHistory:
                 for table in job.side.program.tables:
                     if (name := table.path[2]) in job.new_sources:
                         ends[name] = end_of(session, resumable(table, locations), ALL)
-                        say(f"{name} is read to here: {ends[name]}")
+                        say(f"{name} is read up to {ends[name]}")
                 computers.append(
                     HistoryComputer(
                         session,
@@ -672,13 +670,13 @@ def history_session(
     read: Iterable[tuple[Side, TableLocations]],
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
-    """The same, for which what is read does not change meanwhile."""
+    """The same settings, with sources that do not change during the run."""
     with history_spark(master, read, say) as session, pinned_snapshots(session):
         yield session
 
 
 def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:
-    """The old operators in whose place computed ones come whole."""
+    """Old operators whose state is replaced completely by computed state."""
     return [line.old for line in lines if line.effect is RestoreEffect.COMPUTED and line.old is not None]
 
 
@@ -692,11 +690,11 @@ def _say_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoi
     """Raises HistoryDiffers."""
     for spec, found in _audited(computer, specs, savepoint):
         if isinstance(found, NotComputable):
-            computer.say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
+            computer.say(f"the state of {spec.name} in the savepoint is not compared with history: {found}")
         elif found:
             computer.differ(spec.name, found)
         else:
-            computer.say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
+            computer.say(f"{spec.name}: history equals the savepoint for {found.compared} keys or windows")
 
 
 def _audited(

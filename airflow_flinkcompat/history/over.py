@@ -38,11 +38,13 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
     """The query for the state of an OVER aggregation."""
     frame = operator.frame
     if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
-        raise NotComputable("of OVER only what goes by ascending time, up to the current row, is computed from history")
+        raise NotComputable("only an OVER by ascending time, up to the current row, is computed from history")
     grouped = operator.as_aggregation
     if operator.clock is TimeAttribute.PROCTIME:
         if frame.preceding is not None:
-            raise NotComputable("when rows came that an OVER by processing time has in its frame history does not say")
+            raise NotComputable(
+                "history does not record when the rows in the frame of an OVER by processing time arrived"
+            )
         return aggregation_query(rows, grouped, layout)
     if any(type.name in APPROXIMATE for type in operator.partition_types):
         raise NotComputable("an OVER by keys of FLOAT or DOUBLE is not computed from history yet")
@@ -57,7 +59,7 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
         query,
         states=(*query.states, *beside),
         doubts=(framed.late,),
-        incomparable="when it took away rows that had left its frame follows from how they came" if of_time else "",
+        incomparable="the time at which it removed rows from its frame depends on arrival order" if of_time else "",
         stores_watermark=False,
         timers_tell=True,
     )
@@ -151,7 +153,7 @@ class FramedRows(TableRows):
         doubtful = Where(sent, f"{unordered} OR coalesce({watermark} >= {time}, FALSE)")
         return Doubt(
             Select(doubtful, ((0, str(_ALWAYS)),)),
-            "a row may have come too late for an OVER, and history does not tell whether it did",
+            "a row may have been late for an OVER, and history does not show whether it was",
         )
 
     def beside(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:

@@ -51,8 +51,8 @@ class PreparedPart:
     """Result over the rows up to a savepoint: one aggregation, or Python's results for some keys.
 
     Attributes:
-        reads: By the name of a table how far it was read: ``offsets`` by partition, or the ``files``.
-        watermark: How far time had come; rows of which all windows had fired were left out. None: none were.
+        reads: End position by table name: ``offsets`` by partition, or the ``files``.
+        watermark: The watermark; rows whose windows had all fired were left out. None: no row was left out.
     """
 
     reads: Reads
@@ -77,13 +77,11 @@ class PreparedHistory:
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
-            raise BackfillError(f"{folder} holds no history that was prepared to its end: migrate --prepare writes one")
+            raise BackfillError(f"{folder} holds no complete prepared history: write one with migrate --prepare")
         try:
             return cls(place, {digest: PreparedPart(**each) for digest, each in json.loads(found).items()})
         except (AttributeError, TypeError, ValueError):
-            raise BackfillError(
-                f"{folder}/{_MANIFEST} is not what migrate --prepare writes: prepare once more"
-            ) from None
+            raise BackfillError(f"{folder}/{_MANIFEST} was not written by migrate --prepare: prepare again") from None
 
     def covers(self, step: Step, watermark: int | None) -> bool:
         """True if all rows of a step resume from the prepared ones."""
@@ -113,9 +111,9 @@ class PreparedExecution(Execution):
     """Computes steps, some of which resume from prepared results.
 
     Args:
-        session: Of Spark.
-        prepared: What was.
-        watermark: How far time has come by now.
+        session: The Spark session.
+        prepared: The prepared results.
+        watermark: The current watermark.
     """
 
     def __init__(self, session: SparkSession, prepared: PreparedHistory, watermark: int | None) -> None:
@@ -145,7 +143,9 @@ class PreparedExecution(Execution):
         rest = super()._group(replace(step, input=with_sources(step.input, behind(found.reads))))
         before = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns)
         if before.dtypes != rest.dtypes:
-            raise BackfillError(f"what was prepared in {self._prepared.folder} has other types than its rows have now")
+            raise BackfillError(
+                f"the prepared rows in {self._prepared.folder} have other types than the rows have now: prepare again"
+            )
         rows = before.union(rest)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.merge.keys)]
         if not step.aggregates:
@@ -157,11 +157,11 @@ class PreparedFolder:
     """A folder that is being written; its list of contents is written last.
 
     Args:
-        session: Of Spark.
+        session: The Spark session.
         folder: Path or URI of a folder that does not exist.
 
     Raises:
-        BackfillError: Something is there already.
+        BackfillError: The folder exists already.
     """
 
     def __init__(self, session: SparkSession, folder: str) -> None:
@@ -169,7 +169,7 @@ class PreparedFolder:
         self._place = normalised(folder, "--prepare")
         self._files = FileSystem(session, self._place)
         if self._files.exists(self._place):
-            raise BackfillError(f"{folder} exists already: name a folder that does not")
+            raise BackfillError(f"{folder} exists already: pass a folder that does not exist")
         self._parts: dict[str, PreparedPart] = {}
 
     @property
@@ -178,28 +178,28 @@ class PreparedFolder:
         return PreparedHistory(self._place, self._parts)
 
     def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
-        """Aggregate what can go on later."""
+        """Aggregate the parts that a later run can resume."""
         for group in _groups_of(step):
             digest, reads = digest_of(group), positions(group)
             if reads is None or digest in self._parts:
                 continue
             Execution(self.session).frame(with_sources(group, settled)).write.parquet(f"{self._place}/{digest}")
             self._parts[digest] = PreparedPart(reads, watermark)
-            say(f"prepared of {', '.join(sorted(read.source.place for read in reads_of(group)))}")
+            say(f"preparing {', '.join(sorted(read.source.place for read in reads_of(group)))}")
 
     def write_part(self, digest: str, part: PreparedPart, content: bytes) -> None:
-        """Write what Python computed."""
+        """Write Python's results."""
         self._files.write(f"{self._place}/{digest}", content)
         self._parts[digest] = part
 
     def finish(self) -> None:
-        """Say what the folder holds."""
+        """Write the manifest of the folder."""
         told = {digest: asdict(part) for digest, part in self._parts.items()}
         self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(told).encode())
 
 
 def delete_prepared(session: SparkSession, folder: str) -> None:
-    """Delete what was prepared."""
+    """Delete the folder."""
     place = normalised(folder, "--prepare")
     files = FileSystem(session, place)
     # First what says that it is whole: no run goes on from what is half deleted.
@@ -214,7 +214,7 @@ def goes_on(step: Step) -> bool:
 
 
 def digest_of(step: Step) -> str:
-    """A name of what a step computes, whatever of it was read."""
+    """Digest of a step's computation, whatever part of its tables was read."""
     return sha256("\n".join(_told(step)).encode()).hexdigest()[:32]
 
 

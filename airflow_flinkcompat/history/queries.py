@@ -80,7 +80,7 @@ _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
 _CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
 
 
-_STORED_OTHERWISE = "the script's own plan has no operator that stores it"
+_STORED_OTHERWISE = "no operator of the script's own plan stores it"
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
@@ -117,7 +117,7 @@ def _require_as_written(pipeline: Pipeline, operator: Operator) -> None:
     """Check that joins are in the order of the script."""
     reordered = value(_REORDERED, dict(pipeline.settings).get(_REORDERED, "false")) != "false"
     if reordered and isinstance(operator, JoinOperator):
-        raise NotComputable(f"with {_REORDERED} the planner may join tables in another order than the script")
+        raise NotComputable(f"with {_REORDERED} the planner may reorder the joins of the script")
 
 
 def _require_added_to(tables: Iterable[Table]) -> None:
@@ -126,7 +126,7 @@ def _require_added_to(tables: Iterable[Table]) -> None:
         connector = table.option("connector", "") or ""
         formats = [text for key, text in table.options if key.endswith("format")]
         if connector in _CHANGELOGS or connector.endswith("-cdc") or any(map(_CHANGES.match, formats)):
-            raise NotComputable(f"table {table.path[2]} is a changelog, of which rows say that others are gone")
+            raise NotComputable(f"table {table.path[2]} is a changelog, whose rows also delete earlier rows")
 
 
 def _between_windows(
@@ -161,14 +161,14 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
     """Time to live of an operator's value in milliseconds."""
     deduplicated = isinstance(operator, RankOperator) and operator.kind is RankKind.DEDUPLICATION
     if not deduplicated and not isinstance(operator, AggregateOperator | JoinOperator):
-        raise NotComputable("a time to live is followed of GROUP BY, joins and deduplications alone")
+        raise NotComputable("a state TTL is supported for GROUP BY, joins and deduplications only")
     if not all(isinstance(segment.origin, Source) for segment in operator.segments):
-        raise NotComputable("a time to live of what is made of several tables is not followed yet")
+        raise NotComputable("a state TTL on state of several tables is not supported yet")
     if any(name == _STATE_TTL for node in pipeline.sink.nodes for name, _ in getattr(node, "hints", ())):
-        raise NotComputable(f"a time to live that is given by {_STATE_TTL} is not followed yet")
+        raise NotComputable(f"a state TTL set by {_STATE_TTL} is not supported yet")
     given = dict(pipeline.settings).get(_TTL, "")
     if not (milliseconds := value(_TTL, given)).isdecimal():
-        raise NotComputable(f"{_TTL} is {given!r}, which says not how long its values live")
+        raise NotComputable(f"{_TTL} is {given}, which is no duration")
     return int(milliseconds)
 
 
@@ -179,11 +179,11 @@ def require_plain(operator: Operator) -> None:
         if isinstance(segment.origin, Operator):
             require_plain(segment.origin)
         if len(segment.windows) > (window is not None):
-            raise NotComputable("rows that come from windows of another definition are not computed from history yet")
+            raise NotComputable("rows that come from windows with another definition are not computed from history yet")
         if segment.window_filters:
             raise NotComputable("conditions on the bounds of windows are not computed from history yet")
         if segment.hints or (isinstance(segment.origin, Source) and segment.origin.hints):
-            raise NotComputable("hints are not followed where state is computed from history")
+            raise NotComputable("SQL hints are not supported where state is computed from history")
 
 
 def require_punctual(side: Side, query: StateQuery) -> None:
@@ -193,7 +193,7 @@ def require_punctual(side: Side, query: StateQuery) -> None:
         return
     if not LocalClock(query.zone).is_punctual(windows.step):
         raise NotComputable(
-            f"in {query.zone} such windows do not end where they would by UTC, and Flink fires them late"
+            f"in {query.zone} such windows do not end where they would in UTC, so that Flink fires them late"
         )
     if windows.offset % windows.step and _line(side) != _OFFSETS_SINCE:
         raise NotComputable(f"before Flink {_OFFSETS_SINCE} windows with an offset fire late")
@@ -202,7 +202,7 @@ def require_punctual(side: Side, query: StateQuery) -> None:
 def _require_measured(side: Side, over: OverOperator) -> None:
     from_beginning = over.clock is TimeAttribute.ROWTIME and over.frame.preceding is None
     if from_beginning and _line(side) != _OVER_SINCE:
-        raise NotComputable(f"before Flink {_OVER_SINCE} an OVER from the beginning keeps values of rows that wait")
+        raise NotComputable(f"before Flink {_OVER_SINCE} an unbounded OVER stores values of rows that still wait")
 
 
 def _line(side: Side) -> str | None:
@@ -212,10 +212,10 @@ def _line(side: Side) -> str | None:
 def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator]:
     """The operator of the script's own plan from which Flink made one of the compiled plan."""
     if not isinstance(spec.layout, StateLayout):
-        raise NotComputable(spec.layout.reason if spec.layout is not None else "it keeps nothing by key")
+        raise NotComputable(spec.layout.reason if spec.layout is not None else "it stores nothing by key")
     outputs, problems = side.outputs
     if problems:
-        raise NotComputable(f"the script is not understood: {problems[0].message}")
+        raise NotComputable(f"the script is not supported: {problems[0].message}")
     if spec.compiled is None:
         raise NotComputable("only a compiled plan links it to an operator of the script")
     plan, place = spec.compiled
@@ -239,7 +239,7 @@ def _as_stored(side: Side, spec: StateSpec, operator: Operator) -> tuple[Operato
     if aligned is not None:
         return aligned
     if compiled.retracting and not isinstance(operator, OverOperator):
-        raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
+        raise NotComputable("its rows can be retracted, and its tables lack the rows that it received before")
     raise NotComputable(_STORED_OTHERWISE)
 
 
@@ -247,7 +247,7 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
     """An operator of the script as the compiled plan stores one; None where it is another one."""
     match operator:
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-            raise CannotLower("only an OVER straight over a table is told")
+            raise CannotLower("an OVER is supported directly over a table only")
         case OtherOperator() | JoinOperator(form=JoinForm.TEMPORAL | JoinForm.LOOKUP):
             raise CannotLower(f"the state of {operator.kind} is not computed from history yet")
         case OverOperator():
@@ -294,7 +294,7 @@ def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwi
         yield f"{read.table} is read from {read.source.place}, {_how_far(read.source, otherwise)}"
     for spec, query in queries:
         doubts = "; ".join(_inexact(query))
-        yield f"{spec.name}: {doubts or 'all that is computed is exact'}"
+        yield f"{spec.name}: {doubts or 'all computed state is exact'}"
 
 
 def _how_far(source: BackfillSource, otherwise: str) -> str:
@@ -305,24 +305,24 @@ def _how_far(source: BackfillSource, otherwise: str) -> str:
         ends = {partition: max(offset, 0) for partition, offset in topic.end.offsets}
         below = ",".join(f"{partition}:{offset}" for partition, offset in sorted(ends.items()))
         records = sum(max(offset - begins.get(partition, 0), 0) for partition, offset in ends.items())
-        return f"{records:,} records or fewer, below the offsets {below}"
+        return f"at most {records:,} records, below the offsets {below}"
     if isinstance(source, FileSource) and source.read is not None and source.read.seen:
         files, begun = len(source.read.seen), len({split.path for split in source.read.begun})
-        in_part = f", and of {begun} a part has been read" if begun else ""
+        in_part = f", {begun} of them in part" if begun else ""
         return f"{files:,} {'file' if files == 1 else 'files'} that the job has found{in_part}"
     return otherwise
 
 
 def _inexact(query: StateQuery) -> Iterator[str]:
     if query.time_to_live:
-        yield "when values were last written is by when their rows came, which the job may have read later"
+        yield "the arrival time of a row counts as the last write of its value; the job may have read the row later"
     fields = [field for state in query.states for field in state.state.value.fields]
     sums = [field for field in fields if isinstance(field.meaning, CallPart) and field.meaning.part == "sum"]
     if any(field.type.partition(" ")[0] in APPROXIMATE for field in sums):
-        yield "sums of FLOAT and DOUBLE are added up in another order, and may differ by a billionth"
+        yield "sums of FLOAT and DOUBLE are added in another order, and may differ by a billionth"
     for doubt in query.doubts:
-        yield f"the run ends where {doubt.reason}"
+        yield f"the run fails if {doubt.reason}"
     if query.incomparable:
-        yield f"what the savepoint holds in its place is not compared with history: {query.incomparable}"
+        yield f"the state in the savepoint is not compared with history: {query.incomparable}"
     if not query.states:
         yield "nothing is stored between two watermarks"

@@ -27,7 +27,9 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     """The query for a Top-N or a deduplication: the rows of the first ranks, or the keys seen."""
     (state, *more) = layout.states
     if more and rows.time_to_live:
-        raise NotComputable("first rows by event time that live for a while only are not computed from history yet")
+        raise NotComputable(
+            "deduplications that keep the first row by event time are not computed with a state TTL yet"
+        )
     if not more and state.value.form == "Boolean":
         return StateQuery(
             (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
@@ -36,14 +38,14 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         return _of_made_rows(rows, operator, layout)
     if not rows.ordered:
         place = rows.locations.source(rows.table).place
-        raise NotComputable(f"{place} does not tell which of two rows came first that share their place in a ranking")
+        raise NotComputable(f"{place} does not show the arrival order of rows that are equal in rank")
     require_exact(operator)
     if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
         return _first_by_time(rows, operator, layout)
     if operator.kind is not RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.PROCTIME:
         raise NotComputable("ranks by processing time are not computed from history yet")
     if more or state.value.form not in ("row", "List<row>"):
-        raise NotComputable("what it keeps beside its rows is not computed from history yet")
+        raise NotComputable("state that it stores next to its rows is not computed from history yet")
     ranking = _Ranking(rows, operator, layout, state)
     if ranking.defined is not None:
         ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
@@ -55,7 +57,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         (StateRows(state, ranking.living() if rows.time_to_live else ranking.stored()),),
         ranking.windows,
         zone=rows.zone if ranking.windows is not None else "UTC",
-        incomparable="it keeps more rows than it ranks, by how they came together" if several else "",
+        incomparable="it keeps more rows than it ranks, depending on which arrived together" if several else "",
     )
 
 
@@ -81,7 +83,9 @@ def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) 
         rows.tables,
         layout.key,
         tuple(states),
-        incomparable="it keeps with each row how many shared its place when it came there" if dropping else "",
+        incomparable="it stores with each row how many rows were equal in rank when the row arrived"
+        if dropping
+        else "",
     )
 
 
@@ -89,16 +93,16 @@ def _require_growing(operator: RankOperator, one: bool) -> None:
     """Refuse rows that leave their places again; Flink's planner takes more for final than is."""
     below = operator.segment.origin
     if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
-        raise NotComputable("which rows a Top-N dropped before they took their last place history does not tell")
+        raise NotComputable("history does not show which rows a Top-N dropped before they reached their final rank")
     for (sort, ascending, nulls_first), type in zip(operator.order, operator.order_types, strict=True):
         of_group = isinstance(sort, OperatorColumn) and isinstance(sort.output, KeyOutput)
         if not of_group and type.nullable and (ascending if nulls_first is None else nulls_first):
-            raise NotComputable(f"{describe(sort)} stands in front as long as it has no value, and falls back then")
+            raise NotComputable(f"{describe(sort)} ranks first while it is NULL, and falls back later")
     ordered = {key for key, _, _ in operator.order}
     for column in operator.row if one else ():
         key = isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
         if column not in ordered and not key:
-            raise NotComputable(f"when {describe(column)} of the first row was last stored history does not tell")
+            raise NotComputable(f"history does not show when {describe(column)} of the first row was last stored")
 
 
 def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
@@ -118,7 +122,7 @@ def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
     first = Group(rows_met(rows, keys, "a first row"), tuple(f"c{i}" for i in range(width)), columns)
     return Doubt(
         Select(Where(first, f"c{width} + 1000 < c{width + 1}"), ((0, f"c{width + 1}"),)),
-        "a first row may have come too late, and history does not tell whether it did",
+        "a first row may have been late, and history does not show whether it was",
     )
 
 
@@ -138,7 +142,9 @@ class _Ranking:
             return None
         found = SlicedWindow.of(self.operator.window.window)
         if found is None or self.operator.window.time_attribute is not TimeAttribute.ROWTIME:
-            raise NotComputable("windows whose ends are not told by their definition are not computed from history yet")
+            raise NotComputable(
+                "windows whose ends do not follow from their definition are not computed from history yet"
+            )
         return found
 
     @property

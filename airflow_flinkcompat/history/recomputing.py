@@ -61,10 +61,10 @@ class PlainCall:
 
     Attributes:
         function: COUNT, SUM, MIN or MAX.
-        argument: The column that it is over; None of COUNT(*).
-        condition: The column that says whether a row counts; None: each does.
-        distinct: Whether equal values count once.
-        type: Of the result, in Flink's words.
+        argument: Column of the argument; None for COUNT(*).
+        condition: Column that is true if a row counts; None: each row counts.
+        distinct: True if equal values count once.
+        type: Flink type of the result.
     """
 
     function: str
@@ -130,11 +130,11 @@ class PlainState:
 
     Attributes:
         state: The state.
-        calls: Of rows of accumulators one for each column, in order; else those that its number is made of.
-        by: The columns that are a map's key.
-        holds: A column, and whether it has to hold a value: other rows leave the state as it is.
-        mask: Whether the number has a bit for each call that counted a row.
-        there: Whether the entry is there even where its number is 0.
+        calls: One for each column of an accumulator row, in order; else those that make up its number.
+        by: Columns of a map's key.
+        holds: A column, and true if it must be non-NULL, false if NULL; other rows do not change the state.
+        mask: True if the number has a bit for each call that counted a row.
+        there: True if the entry exists even if its number is 0.
     """
 
     state: NamedState
@@ -157,12 +157,12 @@ class PlainAggregation:
     """Definition of an aggregation for the Python recomputation, shipped to the rows; the key's columns are first.
 
     Attributes:
-        key: The number of the columns of the key.
-        states: What is computed.
-        time: The column of the event time, of an operator in windows.
-        windows: These windows.
-        spans: Whether each window is told apart by start and end, and not by the end of its slice.
-        zone: By whose clock they are cut.
+        key: Number of key columns.
+        states: Computed states.
+        time: Event-time column of a windowed operator.
+        windows: Its windows.
+        spans: True if start and end identify a window, false if the end of its slice does.
+        zone: Time zone of the windows.
     """
 
     key: int
@@ -173,7 +173,7 @@ class PlainAggregation:
     zone: str = "UTC"
 
     def bounds(self, row: Sequence[Any], reached: int) -> tuple[int, ...] | None:
-        """Under which window or slice a row is kept."""
+        """Window or slice of a row."""
         windows = self.windows
         if windows is None or self.time is None:
             return ()
@@ -187,7 +187,7 @@ class PlainAggregation:
         return self._open(windows, moment, reached)
 
     def later(self, bounds: tuple[int, ...], reached: int) -> tuple[int, ...] | None:
-        """Under which window or slice rows are kept once time has come further."""
+        """Window or slice of rows after the watermark has advanced."""
         return bounds if self.windows is None else self._open(self.windows, bounds[-1] - 1, reached)
 
     def _open(self, windows: SlicedWindow, moment: int, reached: int) -> tuple[int, ...] | None:
@@ -210,8 +210,8 @@ class PlainKey:
 
     Attributes:
         key: Its columns.
-        rows: How many there are.
-        found: By place, of each call.
+        rows: Number of rows.
+        found: Partial results of each call by place.
     """
 
     key: tuple[Any, ...]
@@ -251,7 +251,7 @@ class KeySample:
     """Keys with the least hashes among those of some rows, each with all of its rows.
 
     Attributes:
-        below: Keys from this hash on were left out; None: none were.
+        below: Keys from this hash on were left out; None: no key was.
         held: By hash and key.
     """
 
@@ -259,7 +259,7 @@ class KeySample:
     held: dict[tuple[int, Identity], PlainKey] = field(default_factory=dict)
 
     def later(self, made: PlainAggregation, reached: int) -> KeySample:
-        """The same once time has come further."""
+        """The same sample after the watermark has advanced."""
         found = KeySample(self.below)
         for place, key in self.held.items():
             open_yet = PlainKey(key.key, key.rows)
@@ -282,10 +282,10 @@ class KeySampling:
     """Definition of a sample, shipped to the rows.
 
     Attributes:
-        made: What is computed.
-        count: Of how many keys.
-        reached: How far the clock of the windows has come, in milliseconds.
-        most: How many rows are added up of a partition at most.
+        made: Definition of the recomputation.
+        count: Number of keys.
+        reached: Watermark in milliseconds of the windows' clock.
+        most: Maximum number of rows of a partition that are added up.
     """
 
     made: PlainAggregation

@@ -79,11 +79,11 @@ class WrittenKeys:
     """Keyed state of one operator as written.
 
     Attributes:
-        name: Of the operator.
-        folder: Path or URI of where it lies.
-        files: Of each subtask.
-        key: The fields of the key.
-        groups: The number of key groups.
+        name: Name of the operator.
+        folder: Path or URI of its files.
+        files: File of each subtask.
+        key: Fields of the key.
+        groups: Number of key groups.
     """
 
     name: str
@@ -199,13 +199,13 @@ def check_sample(
             told.append(f"{key.key} is written as {_fields(written.key, row)}")
         told += list(differing(rows.made, key, key_words(written.key, row), found[row]))
     if exact and sample.below is None and keys != len(sample.held) and not told:
-        told.append(f"{keys} keys are written, and there are rows of {len(sample.held)}")
+        told.append(f"{keys} keys were written, but the rows have {len(sample.held)}")
     if told:
         shown = "; ".join([*told[:_SHOWN], *([f"and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else [])])
         raise SampleDiffers(
-            f"{written.name}: what was computed is not what Python computes of the same rows. Of {len(sample.held)} "
-            f"keys: {shown}. Either may be wrong, or rows were changed meanwhile: nothing is published; report it, or "
-            "leave the sample out with 0"
+            f"{written.name}: the computed state differs from what Python computes from the same rows. Of "
+            f"{len(sample.held)} keys: {shown}. Nothing was published. Rows may have changed during the run; "
+            "else report this as a bug, or skip the comparison with a sample of 0"
         )
     return len(sample.held)
 
@@ -249,9 +249,9 @@ def differing(
         state = made.states[place[0]]
         of = ", ".join([words, *_place_words(state, place)])
         if place not in written:
-            yield f"{of} is not written, and is in the rows"
+            yield f"{of} was not written, but is in the rows"
         elif place not in expected:
-            yield f"{of} is written, and not in the rows"
+            yield f"{of} was written, but is not in the rows"
         else:
             yield from (f"{of} {told}" for told in _unequal(state, expected[place], written[place]))
 
@@ -263,7 +263,7 @@ def _unequal(state: PlainState, expected: Sequence[tuple[Any, Any]], written: Se
         if value is None and of.begins is Begins.ZERO:
             value = 0
         if not _same(value, stored, size):
-            yield f"{of.words} is written as {stored!r} and comes to {value!r}"
+            yield f"{of.words} was written as {stored}, but the rows result in {value}"
 
 
 def _same(value: Any, stored: PlainValue, size: Any) -> bool:
@@ -285,7 +285,7 @@ def _place_words(state: PlainState, place: Place) -> Iterator[str]:
 def write_sample(
     folder: PreparedFolder, rows: PlainRows, states: Sequence[StateRows], watermark: int | None, count: int
 ) -> None:
-    """Compute some keys in plain Python, of the rows that were aggregated too."""
+    """Compute some keys in plain Python from the aggregated rows."""
     reads, digest = positions(rows.steps), _digest(rows)
     if reads is None or digest in folder.written.parts:
         return
@@ -317,9 +317,7 @@ def sample_of(
     try:
         sample = from_json(content)
     except (KeyError, TypeError, ValueError):
-        raise BackfillError(
-            f"{prepared.folder}/{digest} is not what migrate --prepare writes: prepare once more"
-        ) from None
+        raise BackfillError(f"{prepared.folder}/{digest} was not written by migrate --prepare: prepare again") from None
     return replace(rows, steps=with_sources(rows.steps, behind(found.reads))), sample
 
 

@@ -56,7 +56,7 @@ class HistoryLocations(TableLocations):
             return super().source(table)
         if table.option("connector") != "kafka":
             raise Untranslatable(
-                f"table {table.name} is no topic, to which {uri} would be joined as its archive: leave out #{joined}",
+                f"table {table.name} is not read from a topic, so {uri} cannot be its archive: leave out #{joined}",
                 table.span,
             )
         of = BoundaryArchive.of if names_a_time(joined) else ArchivedTopic.of
@@ -81,8 +81,8 @@ def require_looks(table: Table) -> None:
     """Check that a file source stores which files it has found."""
     if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
         raise Untranslatable(
-            f"table {table.name} is read once, by a job that ends: with source.monitor-interval it goes on, and its "
-            "savepoints tell which files it has found",
+            f"table {table.name} is bounded: set source.monitor-interval, so that its savepoints store the "
+            "files that it has found",
             table.span,
         )
 
@@ -93,7 +93,7 @@ def no_positions(table: Table, found: BackfillSource) -> str:
     columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
     time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
     remedy = columns + time if table.option("connector") == "kafka" else ""
-    return f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}"
+    return f"the positions of table {table.name} do not show which rows of {found.place} the job had read{remedy}"
 
 
 _OFFSETS = re.compile(r"\d+:\d+(,\d+:\d+)*")
@@ -130,12 +130,12 @@ class Until:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise InputError(
-                f"--until {table}={text}: write offsets of partitions, 0:1200,1:800, or a moment, 2026-01-31T00:00:00Z"
+                f"--until {table}={text}: write offsets of partitions, 0:1200,1:800, or a time, 2026-01-31T00:00:00Z"
             ) from None
         if moment.tzinfo is None:
-            raise InputError(f"--until {table}={text} names no zone: write a moment as 2026-01-31T00:00:00Z")
+            raise InputError(f"--until {table}={text} has no time zone: write a time as 2026-01-31T00:00:00Z")
         if moment.microsecond % 1000:
-            raise InputError(f"--until {table}={text} is finer than the milliseconds in which records and files count")
+            raise InputError(f"--until {table}={text} is more precise than the milliseconds of records and files")
         return cls(moment=moment)
 
     @property
@@ -194,7 +194,7 @@ class FolderEnd:
 
     def __str__(self) -> str:
         """Description of the number of files."""
-        return f"{self.source.place}, files there: {len(self.files)}"
+        return f"{self.source.place}, {len(self.files)} files"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,9 @@ class SourceEnds(TableLocations):
         """The source of a table, and its end."""
         found = dict(self.ends).get(table.path[2])
         if found is None:
-            raise Untranslatable(f"the history of table {table.name} is not named", table.span)
+            raise Untranslatable(
+                f"the history of table {table.name} is missing: pass --history {table.name}", table.span
+            )
         return found.source
 
 
@@ -221,28 +223,27 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
     topic = topic_of(found)
     if topic is not None and connector == "kafka":
         if len(topic.topics.names) > 1:
-            raise Untranslatable(f"table {table.name}: positions in several topics are not written yet", table.span)
+            raise Untranslatable(f"table {table.name}: positions of several topics cannot be written yet", table.span)
         if table.option("scan.bounded.mode", "unbounded") != "unbounded":
-            raise Untranslatable(f"table {table.name} is read to an end (scan.bounded.mode)", table.span)
+            raise Untranslatable(f"table {table.name} is bounded (scan.bounded.mode)", table.span)
         return found if isinstance(found, TopicWithArchive) else topic
     if isinstance(found, FileSource) and connector == "filesystem":
         declared = TableLocations().source(table)
         if found.place != declared.place:
             raise Untranslatable(
-                f"table {table.name}: its source goes on behind files of {declared.place}, and which of them hold the "
-                f"rows of {found.place} is not known",
+                f"table {table.name}: its source resumes after files of {declared.place}, and it is unknown "
+                f"which of them hold the rows of {found.place}",
                 table.span,
             )
         if not found.place.startswith("file:"):
             raise Untranslatable(
-                f"table {table.name}: by which names Flink lists the files of {found.place} was not measured",
+                f"table {table.name}: the names that Flink lists for the files of {found.place} were not measured",
                 table.span,
             )
         require_looks(table)
         return found
     raise Untranslatable(
-        f"table {table.name}: where a source with connector {connector} goes on after the rows of {found.place} is "
-        "not written yet",
+        f"table {table.name}: positions of connector {connector} after the rows of {found.place} cannot be written yet",
         table.span,
     )
 
@@ -267,17 +268,17 @@ def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until:
     asked = f"--until {source.table}"
     if wanted.keys() != end.keys():
         known = ", ".join(map(str, sorted(end)))
-        raise InputError(f"{asked}: {source.place} has the partitions {known}: write an offset of each of them")
+        raise InputError(f"{asked}: {source.place} has the partitions {known}: write an offset for each")
     for number in sorted(end):
         if not first[number] <= wanted[number] <= end[number]:
             raise InputError(
                 f"{asked}: partition {number} of {source.place} holds the offsets from {first[number]} to "
-                f"{end[number]}, and {wanted[number]} is none of them"
+                f"{end[number]}, not {wanted[number]}"
             )
         if source is of and source.start.mode != "specific" and start[number] == first[number] > 0:
             raise NotMigratable(
-                f"{source.place}: partition {number} begins at offset {first[number]} by now, and what stood before it "
-                "is gone. Where the job is to begin there, say so: scan.startup.mode 'specific-offsets'"
+                f"{source.place}: partition {number} now begins at offset {first[number]}; earlier records are "
+                "deleted. To start there, set scan.startup.mode to 'specific-offsets'"
             )
     read = {number: max(wanted[number], start[number]) for number in sorted(end)}
     (topic,) = source.topics.names
@@ -294,7 +295,7 @@ def _folder_end(session: SparkSession, source: FileSource, until: Until) -> Fold
 
     if until.offsets:
         raise InputError(
-            f"--until {source.table}: its rows lie in files, which have no offsets: write a moment, or none"
+            f"--until {source.table}: its rows are in files, which have no offsets: write a time, or leave --until out"
         )
     reader = FileReader(session, source)
     reader.check()
@@ -327,7 +328,7 @@ class RowsRead(HistoryLocations):
             return self.ends[name].source if name in self.ends else found
         operator = self.readers.get(name)
         if operator is None:
-            raise Untranslatable(f"the savepoint tells no positions of table {table.name}", table.span)
+            raise Untranslatable(f"the savepoint has no positions of table {table.name}", table.span)
         connector = table.option("connector")
         if isinstance(found, TopicWithArchive):
             return replace(found, topic=_of_topic(found.topic, operator, self.savepoint))
@@ -338,8 +339,8 @@ class RowsRead(HistoryLocations):
             read = file_positions(operator, self.savepoint)
             if not read.seen and (read.waiting or read.begun):
                 raise Untranslatable(
-                    f"table {table.name}: the savepoint is of a source that looked once, and does not tell which files "
-                    "that had found",
+                    f"table {table.name}: the savepoint is of a bounded source, which does not store the files "
+                    "that it has found",
                     table.span,
                 )
             return replace(found, read=read)
@@ -355,12 +356,12 @@ def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[s
 
 def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> KafkaSource:
     if len(source.topics.names) > 1:
-        raise Untranslatable(f"table {source.table}: several topics are not read by positions yet")
+        raise Untranslatable(f"table {source.table}: positions of several topics cannot be read yet")
     offsets = tuple((each.partition, each.offset) for each in kafka_positions(operator, savepoint))
     return replace(source, end=Position("read", offsets=offsets))
 
 
-GOES_ON_BEHIND = "it goes on behind what is read"
+GOES_ON_BEHIND = "it resumes after the rows that are read"
 
 
 def new_sources(found: Migration) -> Mapping[str, StateSpec]:
@@ -385,21 +386,21 @@ def not_told(query: StateQuery, names: Collection[str]) -> str:
     """Reason why an operator's state is not computed from rows of new tables."""
     new = [table.name for table in query.tables if table.path[2] in names]
     if new and (query.in_windows or query.doubts or query.clocks):
-        return f"how far time has come in table {new[0]} the savepoint does not tell, as the old job does not read it"
+        return f"the savepoint does not store the watermark of table {new[0]}, which the old job does not read"
     return ""
 
 
 def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
     """Reason why the source of a new table cannot resume after rows used for computed state."""
     if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
-        return f"the script declares {alike} tables {table.path[2]}, and which of them is read anew is not told apart"
+        return f"the script declares {alike} tables {table.path[2]}, and it is ambiguous which of them is new"
     try:
         resumable(table, HistoryLocations(tables=dict(places)))
     except BackfillError as error:
         return str(error)
     outputs, _ = side.outputs
     if any(_reaches(output.segment, table.name) for output in outputs.values()):
-        return f"rows of table {table.name} come to a sink as they are, and those from before would never come there"
+        return f"rows of table {table.name} reach a sink unchanged, and earlier rows would be missing there"
     readers = {
         operator
         for output in outputs.values()
@@ -407,7 +408,7 @@ def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequ
         if not _is_union(operator) and any(_is_below(segment, table.name) for segment in operator.segments)
     }
     if len(readers) != sum(table in query.tables for query in computed):
-        return f"not all that is kept of rows of table {table.name} is computed, and they come once"
+        return f"some state of table {table.name} is not computed, and its rows are read only once"
     return ""
 
 
@@ -443,8 +444,11 @@ def check_source(session: SparkSession, source: BackfillSource, say: Callable[[s
     compacted = is_compacted(session, topic.topics)
     if compacted:
         raise BackfillError(
-            f"table {topic.table}: {topic.place} is compacted (cleanup.policy), so that records between others are "
-            "gone; name an archive of all that the job has read, with the offsets that they had"
+            f"table {topic.table}: {topic.place} is compacted (cleanup.policy), so records are missing in "
+            "between; name an archive with offsets of all records that the job has read"
         )
     if compacted is None:
-        say(f"whether {topic.place} is compacted its brokers do not tell this user: one that is has lost rows")
+        say(
+            f"this user may not read the configuration of {topic.place}, and a compacted topic (cleanup.policy) has "
+            "lost rows"
+        )

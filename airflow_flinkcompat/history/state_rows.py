@@ -29,11 +29,11 @@ class StateRows:
     """The query for the entries of one named state.
 
     Attributes:
-        state: The state.
+        state: Layout of the state.
         steps: Their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map its
             key, and the value, as columns ``c0`` … that Python reads exactly; with a time to live when the value was
             last written, in milliseconds.
-        moment: Which entries are stored, where that depends on whether the watermark has come to a time.
+        moment: Rule that selects stored entries by the watermark, if there is one.
     """
 
     state: NamedState
@@ -47,7 +47,7 @@ class PlainRows:
 
     Attributes:
         steps: Their columns are ``c0`` …, in values that Python reads exactly.
-        made: What it computes of them.
+        made: Definition of the recomputation.
     """
 
     steps: Step
@@ -60,7 +60,7 @@ class Doubt:
 
     Attributes:
         steps: Their one column is the end of the window in which they matter, in microseconds.
-        reason: What is not told, as the end of a sentence.
+        reason: The unknown fact, as the end of a sentence.
     """
 
     steps: Step
@@ -72,19 +72,19 @@ class StateQuery:
     """The query for one operator's state.
 
     Attributes:
-        tables: The tables that it reads.
-        key: The fields of its key.
-        states: What computes each of its states.
-        windows: Of an operator whose states are told apart by slices of windows these windows.
-        spans: Whether they are told apart by start and end of windows, which follow the key.
-        zone: By whose clock the windows or sessions are cut.
-        doubts: Nothing is computed where one of them has rows of a window that is still open.
-        incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
-        stores_watermark: Whether the operator stores how far time has come.
-        timers_tell: Of an operator that stores it not, whether its timers tell which of its rows it has not sent.
-        clocks: Of an operator that stores it not, what comes from each table that tells it as far as matters.
-        time_to_live: How long a value lives that is not written any more, in milliseconds; 0: for ever.
-        plain: The rows of which Python computes the same of some keys; none where it does not.
+        tables: Tables that it reads.
+        key: Fields of its key.
+        states: Queries of its states.
+        windows: Windows of an operator whose state is stored in slices.
+        spans: True if window start and end, which follow the key, identify them.
+        zone: Time zone of the windows or sessions.
+        doubts: Rows that prevent the computation if they belong to an open window.
+        incomparable: Reason why Flink's stored state may differ from the computed one although both mean the same.
+        stores_watermark: True if the operator stores its watermark.
+        timers_tell: True if timers of an operator without a stored watermark show its rows not yet emitted.
+        clocks: Inputs that determine the watermark of an operator that does not store it.
+        time_to_live: State TTL in milliseconds; 0: none.
+        plain: Rows from which Python recomputes some keys; empty if it does not.
     """
 
     tables: tuple[Table, ...]

@@ -89,12 +89,12 @@ class TableRows:
     """Input rows of an operator from a table, or from several that are joined or combined by UNION ALL.
 
     Attributes:
-        pipeline: In which the operator stands.
-        segment: What stands between both.
-        locations: Where the rows lie.
-        watermark: How far time has come, in milliseconds; None where that is not known.
-        published: The windows that rows are put into; all windows where it is open.
-        time_to_live: How long a value of the operator lives that is not written any more, in milliseconds; 0: for ever.
+        pipeline: Pipeline of the operator.
+        segment: Operators in between.
+        locations: Places of the rows.
+        watermark: The watermark in milliseconds; None if unknown.
+        published: Range of windows for the rows; an open range means all windows.
+        time_to_live: State TTL of the operator in milliseconds; 0: none.
     """
 
     pipeline: Pipeline
@@ -191,8 +191,8 @@ class TableRows:
         )
         if rounded := [call for call in calls if call.function in ("SUM", "AVG") and call.type.name in APPROXIMATE]:
             raise NotComputable(
-                f"what {describe(rounded[0])} comes to depends on the order in which its numbers were rounded, and "
-                "rows that are made of it are found again by that"
+                f"{describe(rounded[0])} depends on the order in which its numbers were rounded, and derived "
+                "rows are looked up by it"
             )
         schema = tuple(Column(f"c{i}", part.type) for i, part in enumerate((*keys, *calls)))
         return Aggregate(rows.node, keys, calls, schema)
@@ -203,8 +203,8 @@ class TableRows:
         require_exact(ranking)
         if not rows.ordered:
             raise NotComputable(
-                f"{rows.locations.source(rows.table).place} does not tell which of two rows came first that share "
-                "their place in a ranking"
+                f"{rows.locations.source(rows.table).place} does not show the arrival order of rows that are "
+                "equal in rank"
             )
         keys = [rows.over_table(key) for key in ranking.partition]
         order = [rows.over_table(key) for key, _, _ in ordered_by(ranking)]
@@ -228,7 +228,7 @@ class TableRows:
     def _follow_one_another(self, union: OtherOperator) -> Union:
         """The rows of all inputs of a union, of the columns that are read."""
         if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
-            raise NotComputable("a union of columns of several types is not computed from history yet")
+            raise NotComputable("a union whose inputs have different column types is not computed from history yet")
         time = self._time
         schema = tuple(
             Column(f"c{i}", type, TimeAttribute.ROWTIME if time is not None and time.index == i else None)
@@ -251,7 +251,7 @@ class TableRows:
                 return replace(
                     table, columns=(*table.columns, came), metadata=(*table.metadata, (came.name, key, True))
                 )
-        raise NotComputable(f"{source.place} does not say when its rows came, from which a time to live counts")
+        raise NotComputable(f"{source.place} does not record when its rows arrived, which a state TTL needs")
 
     @property
     def conditions(self) -> Sequence[Expression]:
@@ -266,7 +266,7 @@ class TableRows:
         """The same, seen to be of a type."""
         found = self.over_table(part)
         if found.type.with_nullability(True) != type.with_nullability(True):
-            raise NotComputable(f"{describe(part)} is a {type} and by its parts a {found.type}")
+            raise NotComputable(f"{describe(part)} is a {type}, but its parts result in a {found.type}")
         return found
 
     def _leaf(self, leaf: Expression) -> Expression:
@@ -302,7 +302,7 @@ class TableRows:
         """The event time of the table, of a union that of all its tables."""
         found = self._time
         if found is None:
-            raise NotComputable("which column is the event time of rows of several tables is not told")
+            raise NotComputable("the event-time column of rows of several tables is unknown")
         return found
 
     @property
@@ -350,7 +350,7 @@ class TableRows:
         if not apart:
             return self._grouped(node, keys, calls)
         if self.time_to_live:
-            raise NotComputable("distinct values that live by themselves are not computed from history yet")
+            raise NotComputable("distinct values with a TTL of their own are not computed from history yet")
         counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
         values = self._grouped(node, (*keys, *apart), counted)
         columns = []
@@ -388,7 +388,7 @@ class TableRows:
 
     def told(self, came: str) -> str:
         """Arrival time of a row, or of several."""
-        refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
+        refused = quoted(f"{ERROR}table {self.table.name}: a record has no arrival time")
         return f"IF({came} >= 0, {came}, raise_error({refused}))"
 
     @property

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_WARM = "WARM START: all of the state is computed from history"
+_WARM = "WARM START: all state is computed from history"
 
 
-_NOT_WARM = "NO WARM START: one state is not computed from history, so that no savepoint is written"
+_NOT_WARM = "NO WARM START: a state cannot be computed from history, so no savepoint is written"
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class WarmStart:
     """Initial state of a job that has never run.
 
     Attributes:
-        side: Its script.
-        plan: Flink's own.
-        history: The tables of which the rows are known.
-        until: By the name of a table how far it is read; all that lies there of one that is not named.
-        state: What becomes of each of its states.
-        reasons: By the name of a source or operator why it would begin with less than all; empty where none does.
+        side: The script.
+        plan: Flink's compiled plan.
+        history: Tables with known history.
+        until: End position by table name; a table that is not named is read completely.
+        state: Migration of each state.
+        reasons: Reason by source or operator name why its state is incomplete; empty if all is complete.
     """
 
     side: Side
@@ -81,17 +81,17 @@ class WarmStart:
         """Determine the initial state of a job without Spark.
 
         Args:
-            own: The migration of the job to itself, which has a line for each of its states.
-            side: Its script.
-            plan: Flink's own.
-            history: The tables of which the rows are known.
-            until: By the name of a table how far it is read.
+            own: Migration of the job to itself, with a line for each state.
+            side: The script.
+            plan: Flink's compiled plan.
+            history: Tables with known history.
+            until: End position by table name.
 
         Returns:
-            Its states; where ``reasons`` holds one there is no warm start.
+            The initial state; if ``reasons`` is not empty there is no warm start.
 
         Raises:
-            InputError: The script reads no table of such a name.
+            InputError: The script reads no table of that name.
         """
         lines = Migration(tuple(_line(line.new) for line in own.operators if line.new is not None))
         state, reasons = history.extend(lines, side, begins=True)
@@ -105,10 +105,10 @@ class WarmStart:
                 f"--until {unknown[0]}: the script reads no table of that name; it reads {', '.join(sorted(read))}"
             )
         if self.side.version not in MIGRATED_LINES:
-            yield "the job", f"no state was written for Flink {self.side.version} yet, where it may mean something else"
+            yield "the job", f"state layouts of Flink {self.side.version} were never compared with computed state"
         for node in self.plan.nodes:
             if not node.inputs and not any(_is_of(node.config, spec) for spec in self._sources):
-                yield node.description, "its rows come once more when the job begins, as it keeps no positions"
+                yield node.description, "it stores no positions, so the job would read its rows again"
         for spec in self._sources:
             try:
                 self._resumable(spec)
@@ -117,13 +117,13 @@ class WarmStart:
         for line in self.state.operators:
             kept = line.new
             if kept is not None and kept.kind is StateKind.OPERATOR and line.effect is not RestoreEffect.COMPUTED:
-                reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "what it keeps is not known"
+                reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "its state is unknown"
                 yield kept.name, told.get(kept.name, reason)
             elif kept is not None and kept.kind is StateKind.OPERATOR:
                 query = state_query(self.side, kept, AssumedHistory(self.history.places))
                 untimed = [table.name for table in query.tables if table.watermark is None]
                 if untimed and (query.in_windows or not query.stores_watermark):
-                    yield kept.name, f"how far time has come in table {untimed[0]} its rows do not tell"
+                    yield kept.name, f"the rows of table {untimed[0]} do not determine its watermark"
 
     @property
     def report(self) -> MigrationReport:
@@ -153,20 +153,20 @@ class WarmStart:
         lines = (line for line in self.state.operators if line.effect is RestoreEffect.COMPUTED)
         specs = [line.new for line in lines if line.new is not None and line.new.kind is StateKind.OPERATOR]
         places = AssumedHistory(self.history.places)
-        yield from preview(self.side, specs, places, "as far as --until says, or as it goes when the command looks")
+        yield from preview(self.side, specs, places, "up to --until, or up to its end when the command runs")
 
     @property
     def _sources(self) -> Sequence[StateSpec]:
         return [line.new for line in self.state.operators if line.new and line.new.kind is StateKind.POSITIONS]
 
     def _table(self, spec: StateSpec) -> Table:
-        """Raises BackfillError: none, or several, are of that name, or nobody named its history."""
+        """Raises BackfillError: no table or several have that name, or its history is missing."""
         name = last_name(spec.name)
         found = [table for table in self.side.program.tables if table.path[2] == name]
         if len(found) != 1:
             raise BackfillError(f"the script declares {len(found)} tables of that name")
         if name not in self.history.tables:
-            raise BackfillError(f"the history of table {name} is not named: --history {name}")
+            raise BackfillError(f"the history of table {name} is missing: pass --history {name}")
         return found[0]
 
     @property
@@ -186,8 +186,8 @@ class WarmStart:
             Nothing.
 
         Raises:
-            InputError: Spark does not start, or what is to be read is not there.
-            NotMigratable: The oldest records of a topic are gone.
+            InputError: Spark does not start, or a source is missing.
+            NotMigratable: The topic has deleted its oldest records.
         """
         from airflow_flinkcompat.history.sources import check_source
 
@@ -214,16 +214,16 @@ class WarmStart:
         """Context that computes the state, with the savepoint that it replaces.
 
         Args:
-            template: Path or URI of a savepoint that the job took before it had read anything.
-            say: Gets a line for what is read.
+            template: Path or URI of a savepoint that the job took before it read any row.
+            say: Receives progress lines.
 
         Yields:
-            Path of a savepoint of the job that has read all rows and kept nothing of them, and the computer.
+            Path of a savepoint with the positions after all rows but without keyed state, and the computer.
 
         Raises:
-            InputError: Spark does not start, or what is to be read is not there.
+            InputError: Spark does not start, or a source is missing.
             NotMigratable: A state cannot be computed.
-            SavepointUnreadable: The template cannot be had from here, or is of a form that is not known.
+            SavepointUnreadable: The template cannot be read, or has an unknown format.
         """
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.spark_migration import SparkWorkers
@@ -231,7 +231,7 @@ class WarmStart:
         with history_session(self.history.master, [(self.side, self._locations)], say) as session:
             ends = self._ends(session)
             for name, end in ends.items():
-                say(f"{name} is read to here: {end}")
+                say(f"{name} is read up to {end}")
             locations = SourceEnds(ends=tuple(ends.items()))
             sample = self.history.sample
             computer = HistoryComputer(session, SparkWorkers(session), self.side, locations, say, sample=sample)
@@ -313,12 +313,12 @@ def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) 
 
 def _told(table: Table, reached: int, of_rows: bool) -> str:
     if reached == NEVER:
-        begins = "nothing of its rows counts as sent" if of_rows else "all windows over it are open"
-        return f"no watermark has come for table {table.name}: {begins}"
+        begins = "none of its rows counts as emitted" if of_rows else "all windows over it are open"
+        return f"table {table.name} has no watermark yet: {begins}"
     time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
     of = {column.name: column.type.name for column in table.columns}
     if table.watermark is not None and of[table.watermark.column] == "TIMESTAMP_LTZ":
         time += "Z"
     if of_rows:
-        return f"what rows of table {table.name} in front of {time} bring counts as sent: a backfill computes it"
-    return f"windows over table {table.name} that end by {time} count as sent: a backfill computes them"
+        return f"results of rows of table {table.name} before {time} count as emitted: a backfill computes them"
+    return f"windows over table {table.name} that end by {time} count as emitted: a backfill computes them"

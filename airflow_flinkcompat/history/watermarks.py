@@ -34,9 +34,9 @@ def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Sel
     table, source = rows.table, rows.locations.source(rows.table)
     assert table.watermark is not None
     if not rows.ordered:
-        raise NotComputable(f"{source.place} does not tell which rows came late for {matter}")
+        raise NotComputable(f"{source.place} does not show which rows were late for {matter}")
     if any(table.option(option) or dict(rows.pipeline.settings).get(option) for option in _IDLE):
-        raise NotComputable(f"where partitions may be idle, history does not tell which rows came late for {matter}")
+        raise NotComputable(f"partitions may be idle, so history does not show which rows were late for {matter}")
     width = len(columns)
     # Rows that no condition lets through move the watermark too.
     read = rows.selected(Scan(table), [*columns, rows.time, table.watermark.expression, *rows.conditions])
@@ -76,7 +76,7 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
     ended = Select(numbered, ((0, end), (1, f"c{width + 4}")))
     return Doubt(
         Select(Where(ended, "c1"), ((0, "c0"),)),
-        "a row may have come too late for its session, and history does not tell whether it did",
+        "a row may have been late for its session, and history does not show whether it was",
     )
 
 
@@ -92,8 +92,8 @@ class Watermarking:
     """Origin of a table's watermarks.
 
     Attributes:
-        by_split: Whether its source makes them, for each split by itself.
-        idle: Whether a split without rows counts as idle then.
+        by_split: True if the source generates them for each split.
+        idle: True if a split without rows becomes idle.
     """
 
     by_split: bool
@@ -104,7 +104,7 @@ class Watermarking:
         """Read them from a compiled plan."""
         pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
         if len(pushed) != 1:
-            raise NotComputable(f"where the watermarks of table {table.name} come from its plan does not tell")
+            raise NotComputable(f"the plan does not show the origin of the watermarks of table {table.name}")
         (found,) = pushed
         return found
 
@@ -117,7 +117,7 @@ def _reads(config: Any, table: Table) -> bool:
 def _pushed(scan: Any, table: Table) -> Watermarking:
     for ability in scan.get("abilities") or ():
         if ability["type"] == "SourceWatermark":
-            raise NotComputable(f"the watermarks of table {table.name} are those of its connector")
+            raise NotComputable(f"the connector of table {table.name} generates its watermarks")
         if ability["type"] == "WatermarkPushDown":
             of_table = (ability.get("watermarkParams") or {}).get("sourceIdleTimeout", -1)
             return Watermarking(True, max(int(ability.get("idleTimeoutMillis", -1)), int(of_table)) > 0)
@@ -130,7 +130,7 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
     rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
     end = dict(ends.ends)[table.path[2]]
     if how.by_split and not isinstance(end, TopicEnd):
-        raise NotComputable(f"the splits of table {table.name}, which have watermarks of their own, are not known")
+        raise NotComputable(f"the splits of table {table.name}, which have their own watermarks, are unknown")
     if not isinstance(end, TopicEnd) or not how.by_split:
         found = _highest(session, rows)
         return found if found > 0 else NEVER
@@ -148,7 +148,7 @@ def least_watermark(session: SparkSession, rows: TableRows) -> int:
         reached = _by_partition(session, rows)
         return min((reached.get(partition, NEVER) for partition, _ in topic.end.offsets), default=NEVER)
     if isinstance(locations, RowsRead) and locations.readers[table.path[2]].parallelism > 1:
-        raise NotComputable(f"several readers share the files of {source.place}, each with a watermark of its own")
+        raise NotComputable(f"several readers share the files of {source.place}, each with its own watermark")
     return _highest(session, rows)
 
 
@@ -183,8 +183,8 @@ def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) ->
 
     if table.watermark_delay is None:
         raise NotComputable(
-            f"the watermark of table {table.name} does not follow its event time by a constant, so that records which "
-            "the topic has deleted may have brought it further"
+            f"the watermark of table {table.name} is not the event time minus a constant, so records that the "
+            "topic has deleted may have advanced it further"
         )
     newest = BoundaryArchiveReader(session, source).newest()
     return SourceEnds(ends=((table.path[2], TopicEnd(newest, ())),))

@@ -149,7 +149,7 @@ def test_what_a_change_would_begin_without_comes_from_history(deployed: Deployed
     script = files.script(**MORE).replace(files.source.as_uri(), moved.as_uri())
     run, tasks = deployed.run(script)
     assert (tasks["restart"], tasks["backfill"]) == ("success", "success")
-    assert "that end by 2026-01-01T00:02:10.001 count as sent" in deployed.log(run, "restart")
+    assert "that end by 2026-01-01T00:02:10.001 count as emitted" in deployed.log(run, "restart")
     assert deployed.head.start.savepoint
     (moved / "3.csv").write_text("ann,90,2026-01-01 00:02:30\nann,1,2026-01-01 00:03:10\n")
     wait_for(lambda: 'ann,91,"2026-01-01 00:02:00",90' in files.rows(), "the open window has the row from before")

@@ -207,7 +207,7 @@ def test_what_is_stored_beside_no_watermark(
     computer = computing.HistoryComputer(spark, SparkWorkers(spark), side, locations, reached=reached)
     found = computing.audit(computer, str(FOLDER / name), spec)
     assert (str(found) if found else "", found.compared) == ("", compared)
-    with pytest.raises(NotComputable, match="how far time has come the savepoint does not tell"):
+    with pytest.raises(NotComputable, match="the savepoint does not store its watermark"):
         computing.audit(replace(computer, reached={}), str(FOLDER / name), spec)
 
 
@@ -228,7 +228,7 @@ def test_the_rows_that_an_interval_join_still_joins(history: Callable[[str], Pat
     specs = {line.new.kind: line.new for line in change.operators if line.new is not None}
     spec, source = specs[StateKind.OPERATOR], specs[StateKind.POSITIONS]
     locations = sources.read_positions(str(FOLDER / name), {source.name: source.id}, {})
-    with pytest.raises(NotComputable, match="it keeps rows for a while that are joined with none any more"):
+    with pytest.raises(NotComputable, match="it keeps rows for a while after their last match"):
         computing.audit(
             computing.HistoryComputer(spark, SparkWorkers(spark), side, locations), str(FOLDER / name), spec
         )
@@ -335,7 +335,7 @@ def test_what_differs_is_written_on_request_alone(
         written(KnownHistory({"orders": ""}), "refused")
     assert not (tmp_path / "refused" / "_metadata").exists()
     said, accepted = written(KnownHistory({"orders": ""}, accepted=(Accept.HISTORY,)), "accepted")
-    (told,) = (line for line in said if "it is accepted that history is not what the job has read" in line)
+    (told,) = (line for line in said if "accepted that history differs from what the job has read" in line)
     assert "which the savepoint does not hold" in told
     plain = written(None, "plain")[1]
     assert {state: held.total() for state, held in accepted.items()} == {

@@ -48,9 +48,9 @@ def test_an_hour_that_clocks_show_twice() -> None:
 
 
 def test_zones_that_change_otherwise() -> None:
-    with pytest.raises(NotMigratable, match="in a way that was not measured"):
+    with pytest.raises(NotMigratable, match="were not measured"):
         LocalClock("Australia/Lord_Howe").reached(epoch_millis("2024-04-06 12:00:00"))
-    with pytest.raises(NotMigratable, match="Java and Python may say otherwise"):
+    with pytest.raises(NotMigratable, match="Java and Python may disagree"):
         LocalClock("Africa/Casablanca").fires(1)
 
 

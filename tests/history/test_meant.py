@@ -130,7 +130,7 @@ LEAST = "(SELECT a, MIN(b) AS b, COUNT(*) AS n FROM orders GROUP BY a)"
         ("n DESC", "a, n", 2, "data-state-with-update", ""),
         ("n DESC", "a, n", 1, "Top1-Rank-State", ""),
         ("n DESC", "a, b, n", 1, "Top1-Rank-State", "when .* of the first row was last stored"),
-        ("b", "a, b", 2, "data-state-with-update", "stands in front as long as it has no value"),
+        ("b", "a, b", 2, "data-state-with-update", "ranks first while it is NULL"),
         ("b DESC", "a, b", 2, "data-state-with-update", ""),
         ("n DESC", "a, n", 2, "data-state", ""),
     ],

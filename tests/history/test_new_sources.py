@@ -45,10 +45,10 @@ def queries(side: Side) -> list[StateQuery]:
     ("script", "reason"),
     [
         (TABLES + JOIN, ""),
-        (TABLES.replace(EVERY, "") + JOIN, "is read once, by a job that ends"),
+        (TABLES.replace(EVERY, "") + JOIN, "is bounded: set source.monitor-interval"),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT w, w FROM rights;"),
-            "come to a sink as they are, and those from before would never come there",
+            "reach a sink unchanged, and earlier rows would be missing there",
         ),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT v, v FROM lefts UNION ALL SELECT w, w FROM rights;"),
@@ -56,7 +56,7 @@ def queries(side: Side) -> list[StateQuery]:
         ),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT COUNT(*), MAX(w) FROM rights GROUP BY k;"),
-            "not all that is kept of rows of table",
+            "some state of table",
         ),
         (TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT v, v FROM lefts;"), ""),
     ],
@@ -75,7 +75,7 @@ def test_how_far_time_has_come_in_a_new_table_is_not_told() -> None:
     assert not_told(query, {"rights"}) == ""
     windows = SlicedWindow(WindowKind.TUMBLE, 1000, 1000)
     in_windows = StateQuery(query.tables, query.key, query.states, windows)
-    assert "how far time has come in table" in not_told(in_windows, {"rights"})
+    assert "the savepoint does not store the watermark of table" in not_told(in_windows, {"rights"})
     assert not_told(in_windows, {"elsewhere"}) == ""
 
 

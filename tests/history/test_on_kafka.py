@@ -130,7 +130,7 @@ def test_a_partition_tells_the_order(case: Case, bench: PairRunner, served: Serv
 def test_of_several_partitions_nothing_tells_the_last_row(
     case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(NotMigratable, match="nothing tells which of them arrived first"):
+    with pytest.raises(NotMigratable, match="their arrival order is unknown"):
         goes_on(over_partitions(case, 2, served, monkeypatch), bench, served.bound)
 
 

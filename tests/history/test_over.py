@@ -305,8 +305,14 @@ def test_a_row_that_may_have_come_late(
         *((frame, None) for frame in FRAMES.values()),
         ("p", None),
         ("p ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", None),
-        ("p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "when rows came that an OVER by processing time has"),
-        ("p RANGE BETWEEN INTERVAL '7' SECOND PRECEDING AND CURRENT ROW", "when rows came that an OVER by processing"),
+        (
+            "p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+            "history does not record when the rows in the frame of an OVER by",
+        ),
+        (
+            "p RANGE BETWEEN INTERVAL '7' SECOND PRECEDING AND CURRENT ROW",
+            "history does not record when the rows in the frame of an OVER by",
+        ),
     ],
 )
 def test_what_is_computed(order: str, reason: str | None) -> None:

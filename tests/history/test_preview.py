@@ -53,13 +53,13 @@ def told(query: str, locations: AssumedHistory, settings: dict[str, str] | None 
     ("query", "settings", "inexact"),
     [
         ("a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a", None, "all that is computed is exact"),
-        ("a, SUM(d) FROM orders GROUP BY a", None, "sums of FLOAT and DOUBLE are added up in another order"),
+        ("a, SUM(d) FROM orders GROUP BY a", None, "sums of FLOAT and DOUBLE are added in another order"),
         (
             "a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a",
             {"table.exec.state.ttl": "1 h"},
-            "when values were last written is by when their rows came",
+            "the arrival time of a row counts as the last write of its value",
         ),
-        (RANKED, None, "the run ends where a first row may have come too late"),
+        (RANKED, None, "the run fails if a first row may have come too late"),
     ],
 )
 def test_what_is_not_exact(query: str, settings: dict[str, str] | None, inexact: str) -> None:
@@ -70,7 +70,7 @@ def test_what_is_not_exact(query: str, settings: dict[str, str] | None, inexact:
 
 def test_how_many_rows_positions_tell() -> None:
     place, _ = told("a, SUM(d) FROM orders GROUP BY a", Stopped())
-    assert place == f"{PLACE}, 2,000 records or fewer, below the offsets 0:1200,1:800,2:0"
+    assert place == f"{PLACE}, at most 2,000 records, below the offsets 0:1200,1:800,2:0"
 
 
 def test_a_check_says_why_a_state_is_not_computed() -> None:
@@ -79,7 +79,7 @@ def test_a_check_says_why_a_state_is_not_computed() -> None:
     (case,) = (each for each in load_cases() if each.title == title)
     old, new = (Side(each.script, engine="flink") for each in (case.old, case.new))
     found = change(title.replace(" ", "-"))
-    for tables, why in (({"orders": ""}, ""), ({}, "the history of table orders is not named")):
+    for tables, why in (({"orders": ""}, ""), ({}, "the history of table orders is missing: pass --history orders")):
         (window,) = (
             each for each in KnownHistory(tables).applied(found, old, new).operators if each.new and each.new.layout
         )
@@ -97,4 +97,4 @@ def test_a_source_that_looks_once_tells_not_what_it_has_found(which: str) -> Non
     scripts[which] = scripts[which].replace(every, "")
     old, new = (Side(script, engine="flink") for script in scripts.values())
     _, reasons = KnownHistory({"orders": ""}).extend(change(title.replace(" ", "-")), new, old)
-    assert ["is read once, by a job that ends" in why for why in reasons.values()] == [True]
+    assert ["is bounded: set source.monitor-interval" in why for why in reasons.values()] == [True]

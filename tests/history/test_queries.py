@@ -79,12 +79,12 @@ HOPPING = "TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL
         (
             f"SELECT a, b, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) AS n FROM {HOPPING}) "
             "WHERE n < 3",
-            "windows of another definition",
+            "windows with another definition",
         ),
-        (f"SELECT o.a, h.b, o.ts FROM orders AS o JOIN {HOPPING} AS h ON o.a = h.a", "windows of another definition"),
+        (f"SELECT o.a, h.b, o.ts FROM orders AS o JOIN {HOPPING} AS h ON o.a = h.a", "windows with another definition"),
         (
             "SELECT a, SUM(b), MAX(ts) FROM orders /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */ GROUP BY a",
-            "hints are not followed",
+            "SQL hints are not supported",
         ),
     ],
 )
@@ -137,17 +137,17 @@ TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9
     ("script", "reason"),
     [
         (GROUPED + "a, SUM(b) FROM orders GROUP BY a", None),
-        (GROUPED + "a, COUNT(DISTINCT b) FROM orders GROUP BY a", "distinct values that live by themselves"),
+        (GROUPED + "a, COUNT(DISTINCT b) FROM orders GROUP BY a", "distinct values with a TTL of their own"),
         (JOINED + "FROM orders o JOIN orders p ON o.a = p.a", None),
-        (JOINED + "FROM orders o LEFT JOIN orders p ON o.a = p.a", "how many rows each row of an outer join matched"),
+        (JOINED + "FROM orders o LEFT JOIN orders p ON o.a = p.a", "the match counts of an outer join"),
         (
             GROUPED + "a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) n FROM orders) WHERE n < 3",
-            "a time to live is followed of GROUP BY, joins and deduplications alone",
+            "a state TTL is supported for GROUP BY, joins and deduplications only",
         ),
         (
             GROUPED.replace("b BIGINT, ts", "b BIGINT, came AS PROCTIME(), ts")
             + "a, MAX(b) OVER (PARTITION BY a ORDER BY came) FROM orders",
-            "a time to live is followed of GROUP BY, joins and deduplications alone",
+            "a state TTL is supported for GROUP BY, joins and deduplications only",
         ),
         (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "given by STATE_TTL"),
     ],
@@ -191,7 +191,7 @@ VISITS = (
         (
             JOINED.replace("p.b", "SUM(p.b)") + "FROM orders o JOIN orders p ON o.a = p.a GROUP BY o.a",
             {"table.exec.state.ttl": "1 d"},
-            "a time to live of what is made of several tables",
+            "a state TTL on state of several tables",
         ),
         (VISITS + "a, SUM(b) FROM visits GROUP BY a", {}, None),
         (VISITS + f"a, SUM(b) FROM {WINDOWED.format('TUMBLE', '')} GROUP BY a, window_start, window_end", {}, None),
@@ -201,7 +201,7 @@ VISITS = (
             {},
             "only operators directly over tables",
         ),
-        (VISITS.replace("b + 1,", "3,") + "a, SUM(b) FROM visits GROUP BY a", {}, "columns of several types"),
+        (VISITS.replace("b + 1,", "3,") + "a, SUM(b) FROM visits GROUP BY a", {}, "different column types"),
     ],
 )
 def test_what_is_over_several_tables(script: str, settings: dict[str, str], reason: str | None) -> None:
@@ -237,7 +237,7 @@ def test_what_is_over_several_tables(script: str, settings: dict[str, str], reas
         (
             "SELECT a, SUM(b) FROM orders GROUP BY a, TUMBLE(ts, INTERVAL '1' MINUTE)",
             {"table.exec.emit.early-fire.enabled": "true"},
-            "when windows fire with table.exec.emit.early-fire.enabled",
+            "windows that fire with table.exec.emit.early-fire.enabled",
         ),
     ],
 )
@@ -274,9 +274,13 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
         (HIGHEST.format(SUMS.format("'1' MINUTE")), "", None),
         (HIGHEST.format(SUMS.format("'1' DAY")), "Europe/Berlin", None),
         (HIGHEST.format(SUMS.format("'1' DAY")), "Asia/Shanghai", "Flink fires them late"),
-        (OF_ROWS, "", "has no operator that stores it"),
+        (OF_ROWS, "", "no operator of the script's own plan stores it"),
         (HIGHEST.format(SUMS.format("'1' MINUTE")) + " UNION ALL " + OF_ROWS, "", None),
-        (OF_ROWS + " UNION ALL " + HIGHEST.format(SUMS.format("'1' MINUTE")), "", "has no operator that stores it"),
+        (
+            OF_ROWS + " UNION ALL " + HIGHEST.format(SUMS.format("'1' MINUTE")),
+            "",
+            "no operator of the script's own plan stores it",
+        ),
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),
             "",

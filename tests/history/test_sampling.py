@@ -221,12 +221,12 @@ def written(name: str, folder: Path, sample: int = 20) -> list[str]:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_is_what_python_computes(name: str, tmp_path: Path, spark: SparkSession) -> None:
     told = written(name, tmp_path)[-1]
-    assert told.endswith(f": {WRITTEN[name]} keys computed once more in plain Python are the same")
+    assert told.endswith(f": {WRITTEN[name]} keys recomputed in plain Python are equal")
 
 
 @pytest.mark.nightly
 def test_fewer_keys_and_none(tmp_path: Path, spark: SparkSession) -> None:
-    for count, says in ((2, "2 keys computed once more"), (0, "count as sent")):
+    for count, says in ((2, "2 keys recomputed"), (0, "count as emitted")):
         (tmp_path / str(count)).mkdir()
         assert says in written("2.3/tumble", tmp_path / str(count), count)[-1]
 
@@ -234,7 +234,7 @@ def test_fewer_keys_and_none(tmp_path: Path, spark: SparkSession) -> None:
 @pytest.mark.nightly
 def test_what_is_not_computed_by_python_is_said(tmp_path: Path, spark: SparkSession) -> None:
     told = written("2.3/session", tmp_path)[-1]
-    assert "no key is computed once more in plain Python: that is done of GROUP BY, windows and joins alone" in told
+    assert "no key is recomputed in plain Python: this is only done for GROUP BY, windows and joins" in told
 
 
 @pytest.mark.nightly
@@ -254,7 +254,7 @@ def test_what_is_not_computed_by_python_is_said(tmp_path: Path, spark: SparkSess
         (
             "2.3/group-distinct",
             lambda entries: entries.sample(False, 0.5, 7),
-            "is not written, and is in the rows",
+            "was not written, but is in the rows",
         ),
     ],
 )
@@ -296,7 +296,7 @@ def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path,
     options = ["--savepoint", str(test_kills.CASE / "old"), "--prepare", str(prepared)]
     assert test_kills.run(folder, "never", "migrate", *options).returncode == 0
     right = test_kills.written(folder, folder / "right", "never", "migrate")
-    assert ": 5 keys computed once more in plain Python are the same" in right.stderr
+    assert ": 5 keys recomputed in plain Python are equal" in right.stderr
 
     (aggregated,) = (each for each in prepared.iterdir() if each.is_dir())
     rows = spark.read.parquet(str(aggregated))
@@ -307,10 +307,10 @@ def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path,
     (tmp_path / "wrong").rename(aggregated)
     refused = test_kills.written(folder, folder / "wrong", "never", "migrate")
     assert refused.returncode == 1
-    assert "what was computed is not what Python computes of the same rows" in refused.stderr
+    assert "the computed state differs from what Python computes from the same rows" in refused.stderr
     assert not (folder / "wrong" / "_metadata").exists()
 
     (prepared / "prepared.json").write_text("{", "utf-8")
     damaged = test_kills.written(folder, folder / "damaged", "never", "migrate")
     assert damaged.returncode == 2
-    assert "prepared.json is not what migrate --prepare writes: prepare once more" in damaged.stderr
+    assert "prepared.json was not written by migrate --prepare: prepare again" in damaged.stderr

@@ -95,7 +95,7 @@ def test_offsets_that_are_not_there(text: str, says: str, held: dict[str, tuple[
 
 def test_records_that_are_gone(held: dict[str, tuple[int, int]]) -> None:
     held["earliest"] = (5, 0)
-    with pytest.raises(NotMigratable, match="partition 0 begins at offset 5 by now, and what stood before it is gone"):
+    with pytest.raises(NotMigratable, match="partition 0 now begins at offset 5, and what stood before it is gone"):
         ended(ALL)
     begins_there = of_options({**OPTIONS, **SPECIFIC})
     assert [each.offset for each in ended(ALL, begins_there).partitions] == [1200, 800]
@@ -109,12 +109,12 @@ def test_a_job_goes_on_no_sooner_than_it_begins(held: dict[str, tuple[int, int]]
 @pytest.mark.parametrize(
     ("options", "places", "says"),
     [
-        ({"topic": "orders;returns"}, {}, "positions in several topics are not written yet"),
+        ({"topic": "orders;returns"}, {}, "positions of several topics cannot be written yet"),
         ({"scan.bounded.mode": "latest-offset"}, {}, "is read to an end"),
         (
             {},
             {"t": "parquet:/lake/orders"},
-            "where a source with connector kafka goes on after the rows of file:///lake",
+            "positions of connector kafka after the rows of file:///lake",
         ),
     ],
 )

@@ -55,10 +55,13 @@ def test_each_job_begins_with_all_or_says_why_not(snapshot: SnapshotAssertion) -
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (("'source.monitor-interval' = '100 ms'", "'csv.null-literal' = 'x'"), "is read once, by a job that ends"),
+        (
+            ("'source.monitor-interval' = '100 ms'", "'csv.null-literal' = 'x'"),
+            "is bounded: set source.monitor-interval",
+        ),
         (
             ("file:///data/orders", "s3://bucket/orders"),
-            "by which names Flink lists the files of s3://bucket/orders was",
+            "the names that Flink lists for the files of s3://bucket/orders were",
         ),
         (("'filesystem'", "'datagen'"), "has connector datagen, a backfill reaches"),
     ],
@@ -69,8 +72,8 @@ def test_a_source_that_does_not_go_on_behind_its_rows(edit: tuple[str, str], say
 
 def test_all_tables_are_named() -> None:
     start = begun("2.3/group-all", known={})
-    assert start.reasons["orders"] == "the history of table orders is not named: --history orders"
-    assert start.reasons["group-aggregate"] == "the history of table orders is not named"
+    assert start.reasons["orders"] == "the history of table orders is missing: pass --history orders: --history orders"
+    assert start.reasons["group-aggregate"] == "the history of table orders is missing: pass --history orders"
     moved = begun("2.3/group-all", known={"orders": "/elsewhere"})
     assert "which of them hold the rows of file:///elsewhere is not known" in moved.reasons["orders"]
     with pytest.raises(InputError, match="--until order: the script reads no table of that name; it reads orders"):
@@ -86,10 +89,10 @@ TOPIC = "'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.server
 @pytest.mark.parametrize(
     ("name", "operator", "says"),
     [
-        ("top-n", "rank", "which of two rows came first"),
-        ("window-top-n", "window-rank", "which of two rows came first"),
-        ("deduplicated", "deduplicate", "which of two rows came first"),
-        ("first-row", "deduplicate", "which of two rows came first"),
+        ("top-n", "rank", "arrival order of rows"),
+        ("window-top-n", "window-rank", "arrival order of rows"),
+        ("deduplicated", "deduplicate", "arrival order of rows"),
+        ("first-row", "deduplicate", "arrival order of rows"),
         ("session", "window-aggregate", "which rows came late for a session"),
     ],
 )
@@ -107,9 +110,7 @@ def test_rows_that_come_once_more() -> None:
     values = replace(scan, place=len(start.plan.nodes), kind="values", config={}, description="Values(tuples=[[1]])")
     more = CompiledPlan(start.plan.version, (*start.plan.nodes, values))
     found = WarmStart.of(start.state, start.side, more, start.history, {})
-    assert found.reasons == {
-        "Values(tuples=[[1]])": "its rows come once more when the job begins, as it keeps no positions"
-    }
+    assert found.reasons == {"Values(tuples=[[1]])": "it stores no positions, so the job would read its rows again"}
 
 
 ADDED = MIGRATIONS / "a-metric-is-added-to-a-tumbling-window"
@@ -133,7 +134,7 @@ def of_template(folder: Path, until: Mapping[str, Until]) -> WarmStart:
 @pytest.mark.parametrize(
     ("until", "says"),
     [
-        (Until(offsets=((0, 5),)), "--until orders: its rows lie in files, which have no offsets: write a moment"),
+        (Until(offsets=((0, 5),)), "--until orders: its rows are in files, which have no offsets: write a time"),
     ],
 )
 def test_what_is_asked_for_and_not_there(folder: Path, until: Until, says: str, spark: SparkSession) -> None:
@@ -152,7 +153,7 @@ def test_a_moment_before_all_files(folder: Path, spark: SparkSession) -> None:
     target = str(folder / "begun")
     with start.computing(str(ADDED / "template"), said.append) as (origin, computer):
         migrate_savepoint(origin, str(ADDED / "template"), target, start.state, NOW, computer.workers, computer)
-    assert said[1] == "no watermark has come for table orders: all windows over it are open"
+    assert said[1] == "table orders has no watermark yet: all windows over it are open"
     assert {state for _, state in stored(target)} == {"coordinator", "SourceReaderState", "watermark"}
 
 
@@ -179,9 +180,9 @@ def test_it_is_written_from_a_template(folder: Path, spark: SparkSession) -> Non
     with start.computing(str(ADDED / "template"), said.append) as (origin, computer):
         migrate_savepoint(origin, str(ADDED / "template"), target, start.state, NOW, computer.workers, computer)
     assert said == [
-        f"orders is read to here: {folder.as_uri()}/orders, files there: 1",
-        "windows over table orders that end by 2024-01-01T00:01:40.001 count as sent: a backfill computes them",
-        "global-window-aggregate: 5 keys computed once more in plain Python are the same",
+        f"orders is read up to {folder.as_uri()}/orders, 1 files",
+        "windows over table orders that end by 2024-01-01T00:01:40.001 count as emitted: a backfill computes them",
+        "global-window-aggregate: 5 keys recomputed in plain Python are equal",
     ]
     (source,) = (each for each in read_metadata(target).operators if each.coordinator is not None)
     assert file_positions(source, target).seen == {f"file:{folder}/orders/before.csv"}

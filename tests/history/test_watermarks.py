@@ -63,9 +63,9 @@ def test_abilities_tell(abilities: list[dict[str, Any]], found: Watermarking) ->
 @pytest.mark.parametrize(
     ("sources", "reason"),
     [
-        ([[pushed()], []], "where the watermarks of table orders come from its plan does not tell"),
-        ([], "where the watermarks of table orders come from its plan does not tell"),
-        ([[{"type": "SourceWatermark"}]], "the watermarks of table orders are those of its connector"),
+        ([[pushed()], []], "the plan does not show the origin of the watermarks of table orders"),
+        ([], "the plan does not show the origin of the watermarks of table orders"),
+        ([[{"type": "SourceWatermark"}]], "the connector of table orders generates its watermarks"),
     ],
 )
 def test_what_more_than_rows_decides(sources: list[list[dict[str, Any]]], reason: str) -> None:

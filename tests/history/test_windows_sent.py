@@ -1,4 +1,4 @@
-"""Which windows count as sent, by what a savepoint tells of each operator; without a savepoint."""
+"""Which windows count as emitted, by what a savepoint tells of each operator; without a savepoint."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def test_each_operator_tells_how_far_it_had_sent(
     known, migration = KnownHistory({"orders": ""}), Migration(tuple(map(computed, reached)))
     expected = None if until is None else datetime.fromisoformat(f"2024-01-01T{until}")
     assert known.sent_until(SIDE, "savepoint", migration) == expected
-    told = [f"{each} count as sent: a backfill computes what they lack" for each in said]
+    told = [f"{each} count as emitted: a backfill computes what they lack" for each in said]
     assert [*known.windows_sent(SIDE, "savepoint", migration)] == told

@@ -42,15 +42,15 @@ class ArchivedTopicReader:
     """Reads the records below one offset of each partition, from where they are.
 
     Args:
-        session: Of Spark.
-        source: Both places.
+        session: The Spark session.
+        source: The archive and the topic.
     """
 
     def __init__(self, session: SparkSession, source: ArchivedTopic) -> None:
         self._session, self._source = session, source
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` where records are in neither of them."""
+        """Raises :class:`BackfillError` if neither place has a record."""
         reader_of(self._session, self._source.archive).check()
         self._reach()
 
@@ -119,7 +119,7 @@ class ArchivedTopicReader:
         raise self._missing(archived, begin, needed)
 
     def _whole(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> dict[int, int] | None:
-        """Behind which offsets of each partition these rows end; None where they are not all that is needed."""
+        """End offset of these rows in each partition; None if required rows are missing."""
         told = rows.groupBy("m_partition").agg(*(F.expr(sql).alias(name) for name, sql in _OFFSETS.items())).collect()
         found = {row["m_partition"]: row for row in told}
         taken = {number: found[number]["last"] + 1 if number in found else begin[number] for number in begin}
@@ -144,11 +144,11 @@ class ArchivedTopicReader:
             gone = self._session.range(begin[number], needed[number]).join(there, "id", "left_anti").orderBy("id")
             if first := gone.take(1):
                 return BackfillError(
-                    f"table {source.table}: {source.archive.place} holds no row of offset {first[0][0]} of partition "
-                    f"{number}, and {source.topic.place} none below {needed[number]}. Where a producer writes by "
-                    "transactions, their marks take offsets, and nothing tells them from rows that were lost"
+                    f"table {source.table}: {source.archive.place} has no row for offset {first[0][0]} of "
+                    f"partition {number}, and {source.topic.place} has none below {needed[number]}. Transaction "
+                    "markers of a producer take offsets too, and cannot be distinguished from lost rows"
                 )
-        return BackfillError(f"table {source.table}: {source.archive.place} changes while it is read")
+        return BackfillError(f"table {source.table}: {source.archive.place} changed while it was read")
 
 
 reader = ArchivedTopicReader

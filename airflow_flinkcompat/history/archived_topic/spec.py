@@ -21,9 +21,9 @@ class TopicWithArchive:
     """A table whose older rows are read from an archive, and the others from its topic.
 
     Attributes:
-        topic: Its records, with how far they are read.
+        topic: The topic and the end offset of its rows.
         archive: The same rows, also those that the topic has deleted.
-        declared: The table as it is declared.
+        declared: The table as declared.
         span: The archive may leave out rows outside of it.
     """
 
@@ -82,14 +82,14 @@ class ArchivedTopic(TopicWithArchive):
         partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
         if not (partition and offset) or any(more):
             raise InputError(
-                f"history of {table.path[2]}: behind # stands {names!r}; name the archive's columns of partition and "
-                "offset, as in URI#kafka_partition,kafka_offset, or the event time below which its rows are read, as "
-                "in URI#2026-01-31T00:00:00Z"
+                f"history of {table.path[2]}: {names} must follow the #; name the archive's columns of "
+                "partition and offset, as in URI#kafka_partition,kafka_offset, or the event time below which "
+                "the archive is read, as in URI#2026-01-31T00:00:00Z"
             )
         require_one_topic(table, topic)
         if topic.start.mode == "timestamp":
             raise Untranslatable(
-                f"table {table.name} begins at a moment (scan.startup.mode), and an archive tells offsets alone",
+                f"table {table.name} starts at a timestamp (scan.startup.mode), but an archive stores offsets only",
                 table.span,
             )
         beside = tuple(
@@ -115,4 +115,4 @@ def topic_of(source: BackfillSource) -> KafkaSource | None:
 def require_one_topic(table: Table, topic: KafkaSource) -> None:
     """Check that one archive can cover all records of a table."""
     if len(topic.topics.names) > 1:
-        raise Untranslatable(f"table {table.name}: of several topics no archive is read yet", table.span)
+        raise Untranslatable(f"table {table.name}: an archive of several topics cannot be read yet", table.span)

@@ -56,13 +56,19 @@ _OFFSETS = "name the archive's columns of partition and offset, if it has them"
 
 
 _OF_RECORDS = {
-    "untimed": f"has no event time and lies on neither side of a boundary; {_OFFSETS}",
-    "missing": "lies below the boundary, and the archive does not hold it as often as the topic: it ends in front of "
-    "the boundary, or has lost rows. Name an earlier boundary, or an archive that holds it",
-    "again": "lies below the boundary and is in the archive, and the job is still to read it: it would count twice. "
-    "Name an earlier boundary",
-    "twice": "lies below the boundary, and the archive holds it more often than the topic: it has rows twice, or the "
-    f"topic has deleted a record that is equal, which nothing tells apart; {_OFFSETS}",
+    "untimed": f"has no event time, so that the boundary cannot place it; {_OFFSETS}",
+    "missing": (
+        "lies below the boundary, but the archive holds fewer copies of it than the topic: it ends before the "
+        "boundary, or has lost rows. Name an earlier boundary, or an archive that holds it"
+    ),
+    "again": (
+        "lies below the boundary and is in the archive, but the job has not read it yet: it would count twice. "
+        "Name an earlier boundary"
+    ),
+    "twice": (
+        "lies below the boundary, but the archive holds more copies of it than the topic: it has duplicate rows, "
+        f"or the topic has deleted an equal record, which cannot be distinguished; {_OFFSETS}"
+    ),
 }
 """Fault of the first record of a partition for each of ``_FACTS``."""
 
@@ -72,9 +78,9 @@ class Parted:
     """Compared records.
 
     Attributes:
-        topic: The records that it holds up to its end, whether or not the job has ``read`` them.
-        archive: Its rows, of which those may be left out that are older than all of the topic.
-        lost: By partition the first offset that is left, of those that have lost records.
+        topic: Records of the topic; ``read`` is true for those that the job has read.
+        archive: Rows of the archive, possibly without those older than the whole topic.
+        lost: First remaining offset of each partition that has lost records.
     """
 
     topic: DataFrame
@@ -114,36 +120,38 @@ def _facts(source: BoundaryArchive, parted: Parted) -> Sequence[Row]:
 def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[int | None, Row]) -> Iterator[str]:
     archive, partitions = found.get(None), sorted(number for number in found if number is not None)
     if archive is not None and archive["no_time"]:
-        yield f"the archive has {archive['no_time']} rows without an event time, which lie on neither side; {_OFFSETS}"
+        yield (
+            f"the archive has {archive['no_time']} rows without an event time, which the boundary cannot place; "
+            f"{_OFFSETS}"
+        )
     for number in partitions:
         for name, says in _OF_RECORDS.items():
             if (offset := found[number][name]) is not None:
                 yield f"the record at offset {offset} of partition {number} {says}"
     if archive is not None and archive["surplus"]:
         yield (
-            f"the archive has {archive['surplus']} rows from the boundary on, the first of "
-            f"{source.told(archive['surplus_from'])}, that the topic does not hold as often: it has deleted them, or "
-            f"the archive has rows twice. Name a later boundary, or {_OFFSETS}"
+            f"the archive has {archive['surplus']} rows from the boundary on that the topic lacks, the first at "
+            f"{source.told(archive['surplus_from'])}: the topic has deleted them, or the archive has duplicate "
+            f"rows. Name a later boundary, or {_OFFSETS}"
         )
     for number, first in sorted(lost.items()):
         row = found.get(number)
-        begins = f"partition {number} begins at offset {first} by now, and"
+        begins = f"partition {number} now begins at offset {first}, and"
         if row is None or not row["older"]:
             yield (
-                f"{begins} none of its records that the job has read and the topic still holds lies below the "
-                f"boundary, so that deleted ones may lie beyond. Name a later boundary, or {_OFFSETS}"
+                f"{begins} no record that the job has read and the topic still holds lies below the boundary, "
+                f"so that deleted records may lie above it. Name a later boundary, or {_OFFSETS}"
             )
         elif not row["newer"]:
             yield (
-                f"{begins} none of its records from the boundary on that the job has read is in the archive, so that "
-                "nothing shows whether the archive goes on there or lacks deleted ones. Name an earlier boundary, or "
-                "wait until the archive holds more"
+                f"{begins} the archive holds no record from the boundary on that the job has read, so that it "
+                "may lack deleted ones. Name an earlier boundary, or wait until the archive holds more"
             )
         elif row["ends"] is not None and row["last"] > row["ends"]:
             yield (
-                f"{begins} the archive has its record at offset {row['last']}, and not that at offset {row['ends']}: "
-                "it is cut, or not written in the order of the topic, and may lack deleted ones. Wait until it holds "
-                f"both, or {_OFFSETS}"
+                f"{begins} the archive has its record at offset {row['last']}, but not the one at offset "
+                f"{row['ends']}: it is truncated, or not written in topic order, and may lack deleted records. "
+                f"Wait until it holds both, or {_OFFSETS}"
             )
 
 
@@ -159,15 +167,15 @@ class BoundaryArchiveReader:
     """Reads the records below one offset of each partition, once the boundary provably separates them.
 
     Args:
-        session: Of Spark.
-        source: Both places.
+        session: The Spark session.
+        source: The archive and the topic.
     """
 
     def __init__(self, session: SparkSession, source: BoundaryArchive) -> None:
         self._session, self._source = session, source
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` where the boundary is not shown to part them."""
+        """Raises :class:`BackfillError` if the boundary does not provably separate them."""
         reader_of(self._session, self._source.archive).check()
         self._joined()
 
@@ -201,15 +209,15 @@ class BoundaryArchiveReader:
                 return _Joined(None, between(source.topic, start, end))
             number, at = min(missing.items())
             raise BackfillError(
-                f"{source.topic.place}: partition {number} begins at offset {at} by now, behind what was prepared: "
-                "leave what was prepared out"
+                f"{source.topic.place}: partition {number} now begins at offset {at}, after the prepared rows: "
+                "run without the prepared history"
             )
         # All that the archive holds then was in the topic when the topic's end is asked.
         archive = self._unchanging(source.archive)
         latest = {number: at for (_, number), at in offsets(session, source.topic.topics, Position("latest")).items()}
         if latest.keys() != end.keys():
             raise BackfillError(
-                f"table {source.table}: {source.topic.place} got partitions while it is read: repeat it"
+                f"table {source.table}: {source.topic.place} got new partitions while it was read: run again"
             )
         last = {number: max(latest[number], at) for number, at in end.items()}
         topic = self._timed(between(source.topic, held, last)).withColumn("read", F.col(OFFSET) < by_partition(end))
@@ -219,8 +227,8 @@ class BoundaryArchiveReader:
         rows = self._timed(_narrowed(source, archive, None, oldest)).where(f"{TIME} IS NULL OR {TIME} >= {oldest}")
         if found := problems(source, Parted(topic, rows, lost)):
             raise BackfillError(
-                f"table {source.table}: {source.told(source.boundary)} is not shown to part {source.archive.place} "
-                f"from {source.topic.place}: {found[0]}"
+                f"table {source.table}: cannot prove that no row is missing between {source.archive.place} and "
+                f"{source.topic.place} at the boundary {source.told(source.boundary)}: {found[0]}"
             )
         return _Joined(archive, between(source.topic, start, end))
 

@@ -32,9 +32,9 @@ class BoundaryArchive(TopicWithArchive):
 
     Attributes:
         time: The event time in Spark SQL, over the stored columns as ``c0`` ….
-        field: Its position among them; None of one that is computed.
-        boundary: In microseconds of the event time's own clock.
-        zoned: Whether the event time is an instant.
+        field: Its position among them; None if it is computed.
+        boundary: Boundary in microseconds of the event time's clock.
+        zoned: True if the event time is an instant.
     """
 
     time: str
@@ -51,8 +51,8 @@ class BoundaryArchive(TopicWithArchive):
         require_one_topic(table, topic)
         if topic.start.mode != "earliest":
             raise Untranslatable(
-                f"table {table.name} begins somewhere in its topic (scan.startup.mode), and which rows of an archive "
-                "lie before that its offsets alone would tell: name its columns of partition and offset",
+                f"table {table.name} starts within its topic (scan.startup.mode), and only offsets show which "
+                "archived rows lie before that: name the archive's columns of partition and offset",
                 table.span,
             )
         time, field = _event_time(table)
@@ -63,18 +63,18 @@ class BoundaryArchive(TopicWithArchive):
                 found.decode(column, f"f{position}", table)
         except Untranslatable as error:
             raise Untranslatable(
-                f"table {table.name}: rows of an archive and its topic are compared in all columns: {error.message}",
+                f"table {table.name}: an archive and its topic are compared in all columns: {error.message}",
                 table.span,
             ) from None
         return found
 
     @property
     def place(self) -> str:
-        """Both places, and what parts them."""
+        """Both places and the boundary between them."""
         return f"{self.archive.place} below {self.told(self.boundary)}, then {self.topic.place}"
 
     def told(self, micros: int) -> str:
-        """An event time as a person writes it."""
+        """An event time as text."""
         return from_micros(micros).isoformat() + "Z" * self.zoned
 
 
@@ -87,8 +87,8 @@ def _event_time(table: Table) -> tuple[str, int | None]:
     """Event time in Spark SQL, and its position among the stored columns."""
     if table.watermark is None:
         raise Untranslatable(
-            f"table {table.name} declares no WATERMARK, so that it has no event time which could part an archive from "
-            "its topic: name the archive's columns of partition and offset",
+            f"table {table.name} declares no WATERMARK and so has no event time that could separate an archive "
+            "from its topic: name the archive's columns of partition and offset",
             table.span,
         )
     name, computed = table.watermark.column, dict(table.computed)
@@ -98,8 +98,8 @@ def _event_time(table: Table) -> tuple[str, int | None]:
     names = [column.name for column in table.columns]
     if name not in computed or not all(names[each] in table.physical for each in references([computed[name]])):
         raise Untranslatable(
-            f"table {table.name}: its event time {name} does not follow from stored columns, which alone an archive "
-            "without offsets holds: name the archive's columns of partition and offset",
+            f"table {table.name}: its event time {name} does not follow from stored columns, and an archive "
+            "without offsets has no others: name the archive's columns of partition and offset",
             table.span,
         )
 
@@ -110,8 +110,8 @@ def _event_time(table: Table) -> tuple[str, int | None]:
         return scalar(transform(computed[name], of_stored)), None
     except Untranslatable as error:
         raise Untranslatable(
-            f"table {table.name}: its event time {name} is not computed exactly, so that no boundary parts its rows: "
-            f"{error.message}",
+            f"table {table.name}: its event time {name} is not computed exactly, so that no boundary can "
+            f"separate its rows: {error.message}",
             table.span,
         ) from None
 
@@ -122,18 +122,18 @@ def _micros(table: Table, text: str, zoned: bool) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{what} is no time: write it as in URI#{example}") from None
+        raise InputError(f"{what} is not a time: write it as in URI#{example}") from None
     assert table.watermark is not None
     if zoned and moment.tzinfo is None:
         raise InputError(
-            f"{what} names no zone, and {table.watermark.column} is an instant (TIMESTAMP_LTZ): write URI#{example}"
+            f"{what} has no time zone, but {table.watermark.column} is an instant (TIMESTAMP_LTZ): write URI#{example}"
         )
     if not zoned and moment.tzinfo is not None:
         raise InputError(
-            f"{what} names a zone, and {table.watermark.column} has none (TIMESTAMP): write what the column shows, as "
-            f"in URI#{example}"
+            f"{what} has a time zone, but {table.watermark.column} has none (TIMESTAMP): write the value of the "
+            f"column, as in URI#{example}"
         )
     micros = to_micros(moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment)
     if micros % MILLISECOND:
-        raise InputError(f"{what} is finer than the milliseconds of an event time: write it as in URI#{example}")
+        raise InputError(f"{what} is more precise than the milliseconds of an event time: write it as in URI#{example}")
     return micros

@@ -162,8 +162,8 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     stop = said.index(next(line for line in said if line.startswith("migrating ")))
     assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
     assert any(SAME.search(line) for line in said[:stop])
-    assert any(line.endswith("behind what was prepared") for line in said[stop:])
-    assert any(line.endswith("computed once more in plain Python are the same") for line in said[stop:])
+    assert any(line.endswith("after the prepared rows") for line in said[stop:])
+    assert any(line.endswith("recomputed in plain Python are equal") for line in said[stop:])
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
@@ -201,7 +201,7 @@ def test_a_run_that_is_taken_up_goes_on_from_what_was_prepared(
     assert [*files.root.parent.rglob("prepared.json")]
     attempted()
     assert sum(line.startswith("taking a savepoint") for line in said) == 1
-    assert any(line.endswith("behind what was prepared") for line in said)
+    assert any(line.endswith("after the prepared rows") for line in said)
     assert not [*files.root.parent.rglob("prepared.json")]
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
 
@@ -243,7 +243,7 @@ def test_a_restart_begins_with_all_state_that_history_says(
     """The open window, which is longer now, has the rows that the former job had read."""
     first(target, ledger, files)
     said = started_warm(local_flink, target, ledger, files)
-    assert "windows over table orders that end by 2026-01-01T00:01:10.001 count as sent" in "\n".join(said)
+    assert "windows over table orders that end by 2026-01-01T00:01:10.001 count as emitted" in "\n".join(said)
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.evidence == ("rehearsed: a job of the new script restored from it",)
     assert after_minute_1(files) == ['ann,15,"2026-01-01 00:00:00",7', MINUTE_0]

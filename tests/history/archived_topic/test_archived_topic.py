@@ -66,7 +66,7 @@ def test_a_compacted_topic_has_lost_rows(spark: SparkSession, broker: Broker) ->
         if cleanup == "delete":
             check_source(spark, source, said.append)
         else:
-            with pytest.raises(BackfillError, match=r"is compacted .*, so that records between others are gone"):
+            with pytest.raises(BackfillError, match=r"is compacted .*, so records are missing in between"):
                 check_source(spark, source, said.append)
     assert said == []
 
@@ -141,14 +141,14 @@ def test_a_record_that_is_in_neither_is_named(
     of: Archive, offset: int, spark: SparkSession, topic: Table, tmp_path: Path
 ) -> None:
     reader = ArchivedTopicReader(spark, archived(spark, topic, tmp_path, of))
-    with pytest.raises(BackfillError, match=rf"holds no row of offset {offset} of partition 0, and kafka://"):
+    with pytest.raises(BackfillError, match=rf"has no row for offset {offset} of partition 0, and kafka://"):
         reader.check()
 
 
 @pytest.mark.parametrize("columns", ["kafka_partition", "a,b,c", "yesterday", ""])
 def test_what_names_no_columns_is_bad_input(columns: str) -> None:
     with pytest.raises(
-        InputError, match=r"history of t: behind # stands .* as in URI#kafka_partition,kafka_offset, or"
+        InputError, match=r"history of t: .* must follow the #; .* as in URI#kafka_partition,kafka_offset, or"
     ):
         HistoryLocations({"t": f"parquet:/lake#{columns}"}).source(table_of("orders", "broker:9092"))
 

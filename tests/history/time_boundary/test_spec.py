@@ -61,10 +61,10 @@ def test_messages_tell_instants_from_local_times() -> None:
 @pytest.mark.parametrize(
     ("declared", "text", "says"),
     [
-        (INSTANT, "2026-01-31T00:00:00", r"names no zone, and ts is an instant .* write URI#2026-01-31T00:00:00Z"),
-        (LOCAL, "2026-01-31T00:00:00Z", r"names a zone, and ts has none .* as in URI#2026-01-31T00:00:00$"),
-        (INSTANT, "2026-01-31T00:00:00.0005Z", "finer than the milliseconds"),
-        (INSTANT, "2026-31-01T00:00:00Z", "2026-31-01T00:00:00Z is no time: write it as in URI#2026-01-31T00:00:00Z"),
+        (INSTANT, "2026-01-31T00:00:00", r"has no time zone, but ts is an instant .* write URI#2026-01-31T00:00:00Z"),
+        (LOCAL, "2026-01-31T00:00:00Z", r"has a time zone, but ts has none .* as in URI#2026-01-31T00:00:00$"),
+        (INSTANT, "2026-01-31T00:00:00.0005Z", "more precise than the milliseconds"),
+        (INSTANT, "2026-31-01T00:00:00Z", "2026-31-01T00:00:00Z is not a time: write it as in URI#2026-01-31T00:00"),
     ],
 )
 def test_what_is_no_time_of_the_table_is_bad_input(declared: str, text: str, says: str) -> None:
@@ -111,7 +111,7 @@ TIMESTAMP = {"scan__startup__mode": "timestamp", "scan__startup__timestamp_milli
 
 @pytest.mark.parametrize("options", [SPECIFIC, TIMESTAMP])
 def test_where_a_job_began_in_its_topic_an_archive_does_not_tell(options: dict[str, str]) -> None:
-    with pytest.raises(Untranslatable, match=r"begins somewhere in its topic \(scan.startup.mode\)"):
+    with pytest.raises(Untranslatable, match=r"starts within its topic \(scan.startup.mode\)"):
         source_of(INSTANT, "2026-01-31T00:00:00Z", **options)
 
 
@@ -125,5 +125,7 @@ def test_what_is_no_topic_has_no_boundary() -> None:
     sink = "CREATE TABLE s (a STRING) WITH ('connector' = 'print')"
     side = Side(f"{files}; {sink}; INSERT INTO s SELECT a FROM t;", engine="flink")
     table = next(each for each in side.program.tables if each.path[2] == "t")
-    with pytest.raises(BackfillError, match=r"table t is no topic, to which parquet:/lake .* leave out #2026-01-31"):
+    with pytest.raises(
+        BackfillError, match=r"table t is not read from a topic, so parquet:/lake .* leave out #2026-01-31"
+    ):
         HistoryLocations({"t": "parquet:/lake#2026-01-31"}).source(table)
