@@ -80,7 +80,7 @@ _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
 _CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
 
 
-_STORED_OTHERWISE = "no operator of the script's own plan stores it"
+_STORED_OTHERWISE = "the script's own plan has no operator that stores it"
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
@@ -168,7 +168,7 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
         raise NotComputable(f"a state TTL set by {_STATE_TTL} is not supported yet")
     given = dict(pipeline.settings).get(_TTL, "")
     if not (milliseconds := value(_TTL, given)).isdecimal():
-        raise NotComputable(f"{_TTL} is {given}, which is no duration")
+        raise NotComputable(f"{_TTL} is {given!r}, which is not a duration")
     return int(milliseconds)
 
 

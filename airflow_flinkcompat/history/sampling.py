@@ -263,7 +263,7 @@ def _unequal(state: PlainState, expected: Sequence[tuple[Any, Any]], written: Se
         if value is None and of.begins is Begins.ZERO:
             value = 0
         if not _same(value, stored, size):
-            yield f"{of.words} was written as {stored}, but the rows result in {value}"
+            yield f"{of.words} was written as {stored!r}, but the rows result in {value!r}"
 
 
 def _same(value: Any, stored: PlainValue, size: Any) -> bool:

@@ -19,7 +19,7 @@ SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new
 SELECT a, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders;
 --- case: an OVER by event time goes by processing time now
--- refused: over-aggregate: rows that still wait for the watermark would never be sent by an OVER that goes by processing time
+-- refused: over-aggregate: an OVER by processing time would never emit rows that still wait for the watermark
 --- old
 SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders;
 --- new

@@ -149,7 +149,7 @@ def test_timers_tell_what_was_sent_by_their_own_clock(before: str, after: str, t
     )
     found, reasons = KnownHistory({"orders": ""}).extend(Migration(tuple(lines)), new, old)
     assert any(line.from_history for line in found.operators) is told
-    assert [reason.endswith("by its own clock") for reason in reasons.values()] == [True] * (not told)
+    assert [reason.endswith("and its own clock") for reason in reasons.values()] == [True] * (not told)
 
 
 @pytest.mark.nightly
@@ -251,7 +251,7 @@ def test_a_first_row_that_may_have_come_late(history: Callable[[str], Path], spa
         file.write_text(rows + late, "utf-8")
         assert computer.query(spec, watermark).states
     file.write_text(rows + "late,1,a,1,2024-01-01 00:00:05.000\n", "utf-8")
-    with pytest.raises(NotComputable, match="a first row may have come too late"):
+    with pytest.raises(NotComputable, match="a first row may have been late"):
         computer.query(spec, watermark)
 
 

@@ -52,7 +52,7 @@ def queries(side: Side) -> list[StateQuery]:
         ),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT v, v FROM lefts UNION ALL SELECT w, w FROM rights;"),
-            "come to a sink as they are",
+            "reach a sink unchanged",
         ),
         (
             TABLES + BOTH.format(JOIN, "INSERT INTO printed SELECT COUNT(*), MAX(w) FROM rights GROUP BY k;"),

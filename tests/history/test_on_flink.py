@@ -56,7 +56,7 @@ PRINTED = re.compile(r"CREATE TABLE (\w+) [^;]*'connector' = 'print'")
 DAILY = frozenset({"metrics are added to a tumbling window", "the condition of a join below a group is another"})
 """Beside what is kept, and in place of it: a case takes about six seconds."""
 SAMPLED = re.compile(r"[1-9]\d* keys recomputed in plain Python are equal")
-NOT_SAMPLED = "no key is computed once more in plain Python: "
+NOT_SAMPLED = "no key is recomputed in plain Python: "
 NONE_DRAWN = f"{NOT_SAMPLED}no key was found, or the sampled keys have too many rows"
 OF_ONE_ROW = r"SESSION\(|ROW_NUMBER\(|RANK\(|\bOVER\b|[+-] INTERVAL '\d+' \w+ (AND|;)|FULL JOIN"
 """In scripts of which some state is of single rows: that is neither computed once more nor prepared."""
@@ -248,7 +248,7 @@ def is_prepared(said: Sequence[str], new: Side) -> bool:
     """Whether all that can go on from what was prepared went on from it."""
     if any(UNMERGED in line for line in said):
         return bool(NOT_PREPARED.search(new.script))
-    return any(line.endswith(("behind what was prepared", EMPTY)) for line in said)
+    return any(line.endswith(("after the prepared rows", EMPTY)) for line in said)
 
 
 @pytest.mark.nightly

@@ -52,14 +52,14 @@ def told(query: str, locations: AssumedHistory, settings: dict[str, str] | None 
 @pytest.mark.parametrize(
     ("query", "settings", "inexact"),
     [
-        ("a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a", None, "all that is computed is exact"),
+        ("a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a", None, "all computed state is exact"),
         ("a, SUM(d) FROM orders GROUP BY a", None, "sums of FLOAT and DOUBLE are added in another order"),
         (
             "a, CAST(SUM(b) AS DOUBLE) FROM orders GROUP BY a",
             {"table.exec.state.ttl": "1 h"},
             "the arrival time of a row counts as the last write of its value",
         ),
-        (RANKED, None, "the run fails if a first row may have come too late"),
+        (RANKED, None, "the run fails if a first row may have been late"),
     ],
 )
 def test_what_is_not_exact(query: str, settings: dict[str, str] | None, inexact: str) -> None:

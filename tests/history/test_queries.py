@@ -54,7 +54,7 @@ def test_each_operator_is_computed_or_says_why_not(snapshot: SnapshotAssertion) 
 def test_a_table_that_no_script_declares_is_named() -> None:
     plan = (FOLDER / "2.3/tumble/plan.json").read_text("utf-8")
     side = Side("CREATE TABLE t (a INT); CREATE TABLE u (a INT); INSERT INTO u SELECT a FROM t", engine="flink")
-    with pytest.raises(InputError, match="history of orders: the new script declares no table of that name; it declar"):
+    with pytest.raises(InputError, match="history of orders: the new script declares no table of that name; its"):
         KnownHistory({"orders": ""}).extend(migration_of(plan, plan), side)
 
 
@@ -274,12 +274,12 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
         (HIGHEST.format(SUMS.format("'1' MINUTE")), "", None),
         (HIGHEST.format(SUMS.format("'1' DAY")), "Europe/Berlin", None),
         (HIGHEST.format(SUMS.format("'1' DAY")), "Asia/Shanghai", "Flink fires them late"),
-        (OF_ROWS, "", "no operator of the script's own plan stores it"),
+        (OF_ROWS, "", "the script's own plan has no operator that stores it"),
         (HIGHEST.format(SUMS.format("'1' MINUTE")) + " UNION ALL " + OF_ROWS, "", None),
         (
             OF_ROWS + " UNION ALL " + HIGHEST.format(SUMS.format("'1' MINUTE")),
             "",
-            "no operator of the script's own plan stores it",
+            "the script's own plan has no operator that stores it",
         ),
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),

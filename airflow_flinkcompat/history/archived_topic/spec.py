@@ -82,7 +82,7 @@ class ArchivedTopic(TopicWithArchive):
         partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
         if not (partition and offset) or any(more):
             raise InputError(
-                f"history of {table.path[2]}: {names} must follow the #; name the archive's columns of "
+                f"history of {table.path[2]}: {names!r} is not a pair of columns; name the archive's columns of "
                 "partition and offset, as in URI#kafka_partition,kafka_offset, or the event time below which "
                 "the archive is read, as in URI#2026-01-31T00:00:00Z"
             )

@@ -51,7 +51,7 @@ def script(files: Files, **changes: str) -> Script:
     return Script(files.script(**changes), dict(SETTINGS), engine="flink", engine_version="2.3.0", source="orders.sql")
 
 
-SAME = re.compile("history says what the savepoint holds of 1 keys or windows")
+SAME = re.compile("history equals the savepoint for 1 keys or windows")
 
 
 def first(target: SqlGatewayTarget, ledger: Ledger, files: Files) -> DeployedEntry:

@@ -136,7 +136,8 @@ def test_a_boundary_that_parts_nothing_is_refused(
     reader = BoundaryArchiveReader(spark, joined(side_of(topic, broker.servers, "ts"), lacking))
     says = (
         rf"table t: cannot prove that no row is missing between file:///.*/lake and kafka://.*/{topic} "
-        rf"at the boundary {BOUNDARY}: the record at offset 6 of partition 0 lies below the boundary, but the archive holds fewer"
+        rf"at the boundary {BOUNDARY}: the record at offset 6 of partition 0 lies below the boundary, "
+        "but the archive holds fewer"
     )
     with pytest.raises(BackfillError, match=says):
         reader.check()
