@@ -9,6 +9,7 @@ import org.apache.commons.lang3.reflect.FieldUtils;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.table.api.*;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
@@ -63,14 +64,12 @@ final class ScriptPlanner {
         try {
             for (Operation operation : session.getParser().parse(sql)) carryOut(operation, number);
         } catch (Exception e) { // what it changes may be there elsewhere
-            String said = Main.chain(e).toString();
-            boolean wrong = said.contains("SqlParserException") || said.contains("Failed to execute ALTER");
-            if (!lasts || wrong) throw e;
+            String wrong = "(?s).*(SqlParserException|Failed to execute ALTER).*";
+            if (!lasts || Main.chain(e).toString().matches(wrong)) throw e;
         }
     }
 
     private void carryOut(Operation operation, int number) throws Exception {
-        String kind = operation.getClass().getSimpleName();
         if (operation instanceof SetOperation set) {
             set.getKey().ifPresent(key -> session.getConfig().set(key, set.getValue().orElse("")));
         } else if (operation instanceof ResetOperation reset) {
@@ -98,7 +97,7 @@ final class ScriptPlanner {
             replace(catalog);
         } else if (operation instanceof UseModulesOperation use) {
             session.useModules(ArrayUtils.insert(0, use.getModuleNames().toArray(String[]::new), StandIns.NAME));
-        } else if (DECLARES.matcher(kind).matches()) {
+        } else if (DECLARES.matcher(operation.getClass().getSimpleName()).matches()) {
             session.executeInternal(operation);
         } else {
             lasting.add(number);
@@ -118,8 +117,11 @@ final class ScriptPlanner {
 
     private void job(List<ModifyOperation> operations) throws Exception {
         Map<String, Object> job = new LinkedHashMap<>();
-        StreamGraph graph = (StreamGraph) ((Executor) Reflected.field(session, "execEnv"))
-            .createPipeline(translated(operations, job), session.getConfig().getConfiguration(), "job");
+        Executor executor = (Executor) Reflected.field(session, "execEnv");
+        StreamExecutionEnvironment own = StreamExecutionEnvironment.getExecutionEnvironment(initial);
+        FieldUtils.writeField(executor, "executionEnvironment", own, true); // one that planned keeps what was set
+        StreamGraph graph = (StreamGraph) executor.createPipeline(
+            translated(operations, job), session.getConfig().getConfiguration(), "job");
         new JobGraphs(graph).describe(job, request.path("restore").path(jobs.size()).binaryValue());
         jobs.add(job);
     }

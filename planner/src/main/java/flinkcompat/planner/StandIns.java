@@ -151,9 +151,7 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
         String names = (options.get("connector") + " " + options.get("format") + " " + options.get("value.format"))
             .toLowerCase(Locale.ROOT);
         boolean inserts = known(context).has("source") || changelog.equals("insert");
-        if (inserts || changelog.equals("guess") && !CHANGES.matcher(names).find()) {
-            return ChangelogMode.insertOnly();
-        }
+        if (inserts || changelog.equals("guess") && !CHANGES.matcher(names).find()) return ChangelogMode.insertOnly();
         return hasKey(context) && names.contains("upsert") ? ChangelogMode.upsert() : ChangelogMode.all();
     }
 
