@@ -180,6 +180,29 @@ def test_a_script_sets_the_runtime_mode_of_its_session(flink: Installation) -> N
     assert (script.refusal, len(script.jobs)) == (None, 1)
 
 
+@pytest.mark.parametrize("reset", ["RESET '{}'", "RESET"])
+def test_reset_takes_settings_back_for_later_jobs(flink: Installation, reset: str) -> None:
+    given = {
+        "pipeline.max-parallelism": "64",
+        "pipeline.operator-chaining.enabled": "false",
+        "table.exec.state.ttl": "1 h",
+    }
+    query = GROUP.format("SUM(v)")
+    sets, resets = ([each.format(key, value) for key, value in given.items()] for each in ("SET '{}' = '{}'", reset))
+    width = "SET 'parallelism.default' = '1'"
+    script = plan(side(flink, ";\n".join((query, *sets, query, *resets, width, query))), flink)
+    before, set_, after = (
+        (
+            {each.max_parallelism for each in job.operators},
+            len({each.chain for each in job.operators}) == len(job.operators),
+            [state["ttl"] for node in job.plan["nodes"] for state in node.get("state", ())],
+        )
+        for job in script.jobs
+    )
+    assert before == after == ({-1}, False, ["0 ms"])
+    assert set_ == ({64}, True, ["1 h"])
+
+
 def test_what_alters_a_declared_table_wrongly_is_refused(flink: Installation) -> None:
     refusal = plan(side(flink, "ALTER TABLE totals DROP nope"), flink).refusal
     assert refusal is not None
