@@ -94,19 +94,11 @@ class HistoryWorkers(StateComputer, Protocol):
 
 
 class SavepointWriting(ABC):
-    """Writes savepoints for a new script, with plans and a template made by the target or a separate planner.
+    """Writer of savepoints for a new script, with plans and a template of the target or another planner.
 
-    Args:
-        old: The deployed script.
-        new: The proposed one.
-        cluster: Where the job runs.
-        live: The job that runs.
-        plan_dir: Path or URI of a folder that the target, or the planner, writes plans to and this process sees too;
-            None: both are on one machine.
-        rehearsed: Whether the new job is restored beside everything before it is started.
-        planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
-            try jobs out; it is asked at most once. None: there is none.
-        log: Is told what happens, a line each.
+    ``plan_dir``: path or URI of a folder that this process and the planner share; None: both are on one machine.
+    ``rehearsed``: the new job is restored with stand-ins before it is started. ``planner`` opens a SQL Gateway and its
+    JobManager, of one version, at most once, for a target that cannot plan.
     """
 
     writes = "migrated"
@@ -198,16 +190,10 @@ class SavepointWriting(ABC):
         return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job with stand-ins for its sinks, and end it again.
+        """Restore the new job from the rewritten savepoint with stand-ins for its sinks, end it, and report.
 
-        Args:
-            savepoint: The rewritten one.
-
-        Returns:
-            How that went; also where it could not be told, because the start itself is proved all the same.
-
-        Raises:
-            DeployError: Flink does not take the savepoint.
+        The report may be that the test was impossible: the start itself is proved all the same. Raises DeployError if
+        Flink does not accept the savepoint.
         """
         if not self._rehearsed:
             return "not rehearsed"
@@ -266,18 +252,13 @@ class SavepointWriting(ABC):
 
 
 class SavepointMigration(SavepointWriting):
-    """Rewrites savepoints of a job.
+    """Rewriter of savepoints of a job; see :class:`SavepointWriting` for the other arguments.
 
-    Args:
-        old: As :class:`SavepointWriting` has it, and so are all others that are not named here.
-        at_least: What was decided on: a migration of a lower class (whole, partial, none) is refused. No more than the
-            class is compared: one that is partial too is written, though other metrics begin or are gone.
-        accepted: What is done on request alone.
-        workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
-        history: Knows the rows that the job had read; None: what cannot be kept begins empty.
-        savepoint_directory: Where a savepoint of the live job goes by which history is prepared; None: the cluster's.
-        hold: Opens what is needed until the new job runs; None: history is not prepared, and all of it is read when the
-            job has stopped.
+    ``at_least``: the decided class (whole, partial, none); a migration of a lower class is refused, but no more than
+    the class is compared. ``workers`` rewrite a savepoint at this path or URI; None: this process. ``history`` knows
+    the rows that the job had read; None: state that cannot be kept begins empty. ``savepoint_directory``: folder of the
+    savepoint by which history is prepared; None: the cluster's. ``hold`` opens what is needed until the new job runs;
+    None: history is not prepared but read as a whole once the job has stopped.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Facts about a deployed job for Flink's planner, and plans that a target compiles; nothing is started."""
+"""Facts about a deployed job for Flink's planner, and plans that a target compiles; starts nothing."""
 
 from __future__ import annotations
 
@@ -30,15 +30,9 @@ def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
 
 
 def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> tuple[StoredJob | None, str]:
-    """Read the headers of the last savepoint of a job, else of its last checkpoint.
+    """Read the headers of a job's last savepoint, else checkpoint; None and the reason if that fails.
 
-    Args:
-        target: Where the job runs.
-        job: The job.
-        entries: The ledger, which knows savepoints that the target has forgotten.
-
-    Returns:
-        The job as it is stored, and ""; None and the reason where one is known and cannot be read.
+    The ledger's entries know savepoints that the target has forgotten.
     """
     if not isinstance(target, SavepointStore):
         return None, ""

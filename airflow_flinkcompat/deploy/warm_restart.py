@@ -47,16 +47,12 @@ class WarmStarted(Protocol):
 
 
 class WarmRestart(SavepointWriting):
-    """Computes all state of a new script from history, so that a restart does not begin empty.
+    """All state of a new script computed from history, so that a restart does not begin empty.
 
     The job resumes after all rows that exist once the former one has stopped; output for earlier rows is left to a
-    backfill. Nothing of the former job's savepoint is read.
-
-    Args:
-        new: As :class:`SavepointWriting` has it, and so are all others that are not named here.
-        begin: What a job begins with, given what becomes of its state where it is migrated to itself, its script, and
-            Flink's plan of that.
-        hold: Opens what is needed until the new job runs.
+    backfill. Nothing of the former job's savepoint is read. ``begin`` returns the state that a job begins with, from
+    its state after a migration to itself, its script and Flink's plan of that. ``hold`` opens what is needed until the
+    new job runs; :class:`SavepointWriting` describes the other arguments.
     """
 
     writes = "computed"

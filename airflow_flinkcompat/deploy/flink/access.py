@@ -39,9 +39,9 @@ def endpoint(
     jobmanager: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Endpoint:
-    """Build the endpoint at ``url`` from ``given``: KEYS, with ``jobmanager_`` in front for the JobManager.
+    """Build the endpoint at ``url`` from settings: KEYS, with ``jobmanager_`` in front for a JobManager.
 
-    ``place`` (``connection 'flink_default'``) and ``spell`` (how a key reads there) are used in messages. Raises
+    ``place`` (``connection 'flink_default'``) and ``spell`` (a key's spelling there) are used in messages. Raises
     ApiError, which names place, key and remedy but never a secret.
     """
     return _Settings(given, place, jobmanager, spell).endpoint(url)

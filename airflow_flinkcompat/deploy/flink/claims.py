@@ -83,5 +83,5 @@ def _unnamed(text: str) -> str:
 
 
 def is_of_the_query(name: str) -> bool:
-    """True if an operator of this name (``GroupAggregate[3]``) is a source or computes, and is no part of a sink."""
+    """True if an operator (``GroupAggregate[3]``) is a source or a computation, not part of a sink."""
     return _NAME_OF_QUERY_OPERATOR.fullmatch(name) is not None

@@ -11,7 +11,7 @@ import httpx
 
 @dataclass(frozen=True)
 class EndpointOrigin:
-    """Origin of an endpoint's settings: ``place`` (``connection 'flink_default'``) and the names of keys there.
+    """Origin of an endpoint's settings: their place (``connection 'flink_default'``) and key names.
 
     ``ca_file`` is the one in force; ``credentials`` and ``client_cert`` are True if there are any.
     """

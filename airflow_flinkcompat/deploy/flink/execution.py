@@ -39,7 +39,7 @@ class MaskingClient(Protocol):
 
 
 class ScriptRunner:
-    """Runs statements. Values that ``lookup`` returns are masked in every message of ``clients`` and ``redactor``."""
+    """Runner of statements; values that ``lookup`` returns are masked in every message."""
 
     def __init__(self, lookup: Lookup, *clients: MaskingClient) -> None:
         self._lookup = lookup

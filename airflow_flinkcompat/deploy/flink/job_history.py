@@ -1,4 +1,4 @@
-"""Failures, restores and checkpoints of a job since it was accepted, as far as the JobManager shows them.
+"""Failures, restores and checkpoints that the JobManager shows of a job since it was accepted.
 
 Its memory is short: the ten newest checkpoints (``web.checkpoints.history``), the sixteen newest failures
 (``web.exception-history-size``), the latest restore and the number of restores. A JobManager that restarts (high

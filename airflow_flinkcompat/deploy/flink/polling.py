@@ -19,9 +19,9 @@ class Overdue(Exception, Generic[T]):
 
 
 def poll(look: Callable[[], T], pending: Callable[[T], bool], *, timeout: float, every: float = 0.25) -> T:
-    """Look until the observed value is no longer pending and return it: quickly at first, then every ``every`` seconds.
+    """Look until the observed value is no longer pending, and return it.
 
-    ``timeout`` is in seconds. Raises Overdue; errors of ``look`` pass through.
+    ``timeout`` and ``every``, the longest pause, are in seconds. Raises Overdue; errors of ``look`` pass through.
     """
     polling = Retrying(
         retry=retry_if_result(pending),

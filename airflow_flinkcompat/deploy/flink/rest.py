@@ -105,13 +105,7 @@ class Closing:
 
 
 class RestClient(Closing):
-    """JSON over HTTP to one endpoint.
-
-    Args:
-        endpoint: The server, or its URL.
-        transport: What carries the requests; None: the network.
-        retry_wait: The longest pause between two attempts, in seconds.
-    """
+    """JSON over HTTP to one endpoint or URL; ``retry_wait``: longest pause between attempts in seconds."""
 
     name = "the REST API"
 

@@ -47,7 +47,7 @@ def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotSt
 
 
 def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
-    """Next offset by ``topic/partition`` that sources report in metrics (Kafka's do); -1: none reported yet."""
+    """Next offset by ``topic/partition`` in the metrics of Kafka sources; -1: none reported yet."""
     offsets: dict[str, int] = {}
     for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
         path = f"jobs/{job_id}/vertices/{vertex['id']}/metrics"
@@ -83,7 +83,7 @@ def statistics_age(jobmanager: JobManager) -> float:
 
 
 def keeps_checkpoints(jobmanager: JobManager, job_id: str, state: str = "CANCELED") -> bool:
-    """True if checkpoints outlive an end in this state, such as a cancellation (``RETAIN_ON_CANCELLATION``)."""
+    """True if checkpoints outlive an end in this state, such as ``CANCELED`` (``RETAIN_ON_CANCELLATION``)."""
     kept = jobmanager.get(f"jobs/{job_id}/checkpoints/config").get("externalization") or {}
     return bool(kept.get("enabled")) and not (state == "CANCELED" and kept.get("delete_on_cancellation"))
 

@@ -72,7 +72,7 @@ class Prepared:
 
     @property
     def job_sql(self) -> str:
-        """The statement that makes the job, in the one-statement form instead of ``BEGIN STATEMENT SET; … END``."""
+        """The statement that makes the job, as one statement without ``BEGIN STATEMENT SET; … END``."""
         return as_one_statement(self.job.text)
 
     @property
@@ -82,7 +82,10 @@ class Prepared:
 
     @property
     def explain_shift(self) -> int:
-        """Number of columns by which EXPLAIN moves the job's first line; it replaces an EXECUTE of the same length."""
+        """Number of columns by which EXPLAIN moves the job's first line.
+
+        None for EXECUTE, which it replaces and which is as long.
+        """
         return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
 
 
@@ -156,7 +159,10 @@ class Role(StrEnum):
 
 
 def role(statement: Statement) -> Role:
-    """The role of a statement. Raises ScriptRefused for one that makes another kind of job or changes data."""
+    """The role of a statement.
+
+    Raises ScriptRefused for one that makes another kind of job or changes data.
+    """
     words = _leading_words(statement.text)
     if _begins(words, _JOBS):
         return Role.JOB

@@ -33,7 +33,7 @@ _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of one job: paths (catalog, database, name) that it writes and reads, and source options from hints."""
+    """Tables that one job writes and reads, by path (catalog, database, name); source options from hints."""
 
     sinks: tuple[TablePath, ...]
     sources: Mapping[TablePath, frozenset[str]]
@@ -67,7 +67,7 @@ def _without_subqueries(tree: str) -> Iterator[str]:
 
 
 class Substitutes:
-    """Puts stand-ins into one session. ``private`` names resources of the rehearsal, such as a consumer group."""
+    """Stand-ins in one session; ``private`` names resources of the rehearsal, such as a consumer group."""
 
     def __init__(self, session: Session, private: str) -> None:
         self._session = session

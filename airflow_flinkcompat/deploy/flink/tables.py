@@ -1,4 +1,4 @@
-"""Tables that a job reads in its SQL Gateway session: their declarations, and other options for one of them.
+"""Tables that a job reads in its SQL Gateway session: declarations, and other options for one of them.
 
 Flink's planner reports the tables that a job reads (EXPLAIN), and the session reports their declarations (SHOW CREATE
 TABLE). Views, current catalogs and permanent catalogs therefore remain Flink's own business. Other options are set by a
@@ -27,7 +27,7 @@ class TableError(DeployError):
 
 
 def scans_of(explained: str) -> dict[TablePath, dict[str, str]]:
-    """Paths (catalog, database, name) that an EXPLAIN scans, with the options from hints. Raises TableError."""
+    """Paths (catalog, database, name) that an EXPLAIN scans, with options from hints; raises TableError."""
     tree = explained.partition("== Optimized")[0]
     scans: dict[TablePath, dict[str, str]] = {}
     for line in tree.splitlines():
@@ -60,9 +60,9 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
 
 
 def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
-    """Give a table other options in this session; the real table is unchanged. Raises TableError, GatewayError.
+    """Set other options for a table in this session; the real table is unchanged.
 
-    ``private`` names the resource that is added.
+    ``private`` names the resource that is added. Raises TableError, GatewayError.
     """
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
     given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
@@ -72,7 +72,7 @@ def overlay(session: Session, path: TablePath, options: Mapping[str, str], priva
 
 
 def shadow(session: Session, path: TablePath, ddl: str, *, temporary: bool) -> None:
-    """Shadow a table with a temporary table; ``temporary`` if the table is temporary itself. Raises GatewayError."""
+    """Shadow a table, which may be ``temporary`` itself, with a temporary table; raises GatewayError."""
     if temporary:
         session.execute(f"DROP TEMPORARY TABLE {quoted(path)}")
     session.execute(ddl)

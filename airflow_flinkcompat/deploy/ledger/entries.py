@@ -334,7 +334,7 @@ class StartEntry(StepEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadEntry(StartEntry):
-    """The job in force, which runs the script of the entry. ``evidence`` is what was observed, a line each."""
+    """The job in force, which runs the script of the entry; ``evidence`` lists observations, a line each."""
 
     evidence: tuple[str, ...] = ()
 
@@ -403,7 +403,7 @@ class StoppedEntry(StopEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationEntry(AttemptEntry):
-    """A step about a rewritten savepoint. ``savepoint`` is the former job's, ``migrated_to`` the new one's."""
+    """A step of a rewritten savepoint: ``savepoint`` is the former job's, ``migrated_to`` the new one's."""
 
     savepoint: Snapshot
     migrated_to: str
@@ -418,7 +418,7 @@ class MigratingEntry(MigrationEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class MigratedEntry(MigrationEntry):
-    """The rewritten savepoint is complete and verified; ``migration`` lists the kept state of each operator."""
+    """A complete and verified rewritten savepoint; ``migration`` lists the kept state of each operator."""
 
     KIND = "migrated"
 
@@ -442,7 +442,7 @@ class StartedEntry(AttemptEntry, StartEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedEntry(AttemptEntry, HeadEntry):
-    """The job runs and was verified; ``effective_settings`` are those of the cluster, the session and the script."""
+    """A verified, running job; ``effective_settings`` are those of cluster, session and script."""
 
     KIND = "deployed"
 
@@ -455,7 +455,7 @@ class DeployedEntry(AttemptEntry, HeadEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class FailedEntry(AttemptEntry, StartEntry):
-    """An attempt failed. ``start`` is its last state, or names the former job if that could not be stopped.
+    """A failed attempt: ``start`` is its last state, or names the former job if that could not be stopped.
 
     ``rolls_back_to``: the number of the entry whose script is restarted; None if there is no way back.
     """
@@ -485,7 +485,7 @@ class RolledBackEntry(HeadEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptedEntry(HeadEntry):
-    """A running job was taken over with the script that its user supplied; only the job of its start is known."""
+    """A running job taken over with its user's script; only the job of its start is known."""
 
     KIND = "adopted"
 

@@ -1,4 +1,4 @@
-"""The deployments of a root as a list shows them: from the index, and from a ledger where the index may be stale."""
+"""List of the deployments of a root: from the index, or from a ledger where the index may be stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: what is deployed and everything that was tried. Append-only, one numbered JSON file per entry.
+"""The ledger of deployments and attempts: append-only, one numbered JSON file per entry.
 
 ``<root>/<deployment>/000001.json``: an entry is created exclusively and whole. Of two writers that want one number
 exactly one wins (see ``store``). ``root`` is a local folder or any address that universal-pathlib knows. Scripts are

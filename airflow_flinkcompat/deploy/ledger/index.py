@@ -79,12 +79,7 @@ class IndexView:
 
 
 class Index:
-    """The index of the ledgers under a root.
-
-    Args:
-        root: Path or URI of the folder that holds the ledgers of all deployments.
-        **options: Options of the file system.
-    """
+    """The index of the ledgers under a root, a path or URI; ``options`` are passed to its file system."""
 
     def __init__(self, root: str | os.PathLike[str], **options: Any) -> None:
         self._store = Store(root, FOLDER, **options)
@@ -115,13 +110,9 @@ class Index:
 
     # -------------------------------------------------------------------------------------------------- reading
     def read(self) -> IndexView:
-        """Read the current content of the index.
+        """Read the rows, and the deployments whose ledgers must be read.
 
-        Returns:
-            The rows, and of which deployments the ledger has to be read.
-
-        Raises:
-            LedgerError: It cannot be read, or others change it all the time.
+        Raises LedgerError if the index cannot be read, or others change it all the time.
         """
         for _ in range(_TRIES):
             if (view := self._read(self._listed())) is not None:

@@ -29,7 +29,10 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.target import same_snapshot
 
 SCHEMA = "flinkcompat-index/3"
-"""Version of the row format. Where the same entries make another row it differs, so that releases do not mix rows."""
+"""Version of the row format, raised when the same entries make another row.
+
+Releases of different versions do not share rows.
+"""
 APPROVE = "approve"
 """The branch of a check that asks a person."""
 

@@ -1,4 +1,4 @@
-"""Entries and rows as JSON values for readers, every secret masked: one form for the command line and the pages."""
+"""Entries and rows as JSON values without secrets: one form for the command line and the pages."""
 
 from __future__ import annotations
 

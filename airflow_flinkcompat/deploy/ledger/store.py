@@ -53,7 +53,7 @@ class LedgerError(DeployError):
 
 @dataclass(frozen=True)
 class _Client:
-    """A client that puts conditionally. Releases before ``first`` drop the condition, or allow a botocore that does."""
+    """A client that puts conditionally; ``first``: its first release that does so reliably."""
 
     distribution: str
     first: tuple[int, int]
@@ -78,7 +78,7 @@ def _keep_quiet(client: _Client) -> None:
 
 
 class Store:
-    """One folder of files that never change. ``options`` are passed to the file system (credentials, for example)."""
+    """One folder of files that never change; ``options`` are passed to the file system."""
 
     def __init__(self, root: str | os.PathLike[str], folder: str, **options: Any) -> None:
         place = os.fspath(root)
@@ -207,7 +207,7 @@ class Store:
             raise LedgerError(f"the ledger cannot delete {path}: {self._reason(error)}") from error
 
     def create(self, name: str, content: bytes, *, patience: float | None = None) -> None:
-        """Create the file, whole or not at all. Raises FileExistsError if another writer has created it; LedgerError.
+        """Create the file, whole or not at all; raises LedgerError, or FileExistsError if another writer did.
 
         No two writers may have the same ``content``: if the store's answer was lost, the content shows whose file
         exists. ``patience``: seconds to wait for another writer if the store does not separate them; None: the default.
@@ -257,7 +257,7 @@ class Store:
     # ------------------------------------------------------------------------------------------------- claims
     @contextlib.contextmanager
     def writing(self, patience: float | None = None) -> Iterator[None]:
-        """Hold off other writers if the store does not: what is read inside stays unchanged until it is written.
+        """Hold off other writers if the store does not, so that what is read inside stays unchanged.
 
         Raises LedgerError if another writer is at work, or died at work.
         """
@@ -352,7 +352,7 @@ def _require(client: _Client) -> None:
 
 @cache
 def _honours_condition(fs: Any, path: str) -> bool:
-    """True if the store refuses to create an existing object. The probe stays: the next test costs one request."""
+    """True if the store refuses to create an existing object; the probe stays there for the next test."""
     for _ in range(2):
         try:
             _put(fs, path, b"Written once; shows whether this store refuses to create what is there already.\n")
@@ -411,7 +411,7 @@ def _is_unsupported(error: BaseException) -> bool:
 
 
 def _create_local(path: Path, content: bytes) -> None:
-    """Put a complete file in place by a hard link, which fails if one exists. A crash leaves no partial file."""
+    """Put a complete file in place by a hard link, which fails if one exists; a crash leaves no part."""
     if path.exists():  # spares the loser of a race the writing; the link decides
         raise FileExistsError(str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")

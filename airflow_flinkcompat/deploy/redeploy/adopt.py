@@ -43,13 +43,13 @@ class Adoption:
 def adopt(
     target: Target, ledger: Ledger, side: Side, job_id: JobRef, *, owner: str, former_ended: bool = False
 ) -> Adoption:
-    """Record that ``job_id`` is the deployment and runs ``side``, as its user states; the job is not touched.
+    """Record that ``job_id`` is the deployment and runs ``side``, as its user states.
 
-    ``side`` gets the target's engine, and its version if it has none. Nothing is recorded if it raises. DeployRefused:
-    no such job; it does not run or is a batch job; the platform reports another script; the ledger's own job runs; a
-    redeploy is under way; or this target does not know either job (unless ``former_ended`` states that the former has
-    ended). ScriptRefused: the script does not make one job, or holds a secret. DeployError, LedgerError,
-    LedgerConflict.
+    The job is not touched. ``side`` gets the target's engine, and its version if it has none. Nothing is recorded if it
+    raises. DeployRefused: no such job; it does not run or is a batch job; the platform reports another script; the
+    ledger's own job runs; a redeploy is under way; or this target does not know either job (unless ``former_ended``
+    states that the former has ended). ScriptRefused: the script does not make one job, or holds a secret. DeployError,
+    LedgerError, LedgerConflict.
     """
     name = _job_name(side)
     check_settings(side.settings)
@@ -115,7 +115,7 @@ def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVer
 
 
 def _verified(target: Target, job: JobStatus, side: Side) -> bool:
-    """True if the platform stores what it runs and that is what is stated. Raises DeployRefused if it differs."""
+    """True if the platform stores the stated script and settings; raises DeployRefused if they differ."""
     found = target.deployed(job.name) if isinstance(target, ReadsBack) else None
     if found is None or found.script is None or side.language != "sql":
         return False

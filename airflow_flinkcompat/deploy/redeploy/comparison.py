@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"\[\d+\]")
 
 
 def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> tuple[tuple[str, ...], str]:
-    """Compare a savepoint with the first checkpoint after its restore; the second text is the fault, or "".
+    """Compare a savepoint with the first checkpoint after its restore; the second text is the fault or "".
 
     Sizes are sums over all subtasks, so they are comparable at any parallelism. If a vertex held state and the new job
     lacks it, state was dropped: operators of one topology keep their ids. Measured on Flink 2.3, parallelism 1 to 2, 2

@@ -24,9 +24,9 @@ class MigrationFailed(DeployError):
 
 
 def prepare(run: Run, migration: StateMigration) -> str | None:
-    """Check that a migration is possible, before anything is touched; prepare what :func:`migrate` resumes from.
+    """Check that a migration is possible, before anything is touched; return the prepared state's place.
 
-    Raises DeployRefused and DeployError.
+    :func:`migrate` resumes from it. Raises DeployRefused and DeployError.
     """
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(

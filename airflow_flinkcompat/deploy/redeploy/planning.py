@@ -1,6 +1,6 @@
-"""Deployments whose resources somebody else writes: a change is planned, and recognised once it was carried out.
+"""Planned changes of deployments whose resources somebody else writes, recognised once carried out.
 
-Planning touches nothing. The plan is handed to whoever writes there (a pull request to a repository that Argo CD or
+Planning touches nothing. The plan is passed to whoever writes there (a pull request to a repository that Argo CD or
 Flux follows, for example), and the ledger records its request. The result is the platform's own upgrade in one step, so
 it is judged afterwards. A job that runs the plan is recorded as deployed once it is proved that it was restored from
 the savepoint with which the platform ended the former job.
@@ -186,7 +186,7 @@ def _run(
 
 
 def _register_secrets(target: Target, job: JobSpec, head: HeadEntry | None) -> None:
-    """Mask placeholder values: nothing is submitted here, but Flink may show them in descriptions of a job."""
+    """Mask placeholder values, which Flink may show in descriptions of a job."""
     if isinstance(target, MasksSecrets):
         target.register_secrets(job)
         if head is not None:
@@ -211,7 +211,7 @@ def _find(
     owner: str,
     log: Callable[[str], None],
 ) -> tuple[Run, PlannedEntry, JobRef] | None:
-    """The plan that was carried out and its job, including an ended job that the plan's request identifies."""
+    """The plan that was carried out and its job, which may have ended if the plan's request identifies it."""
     runs = {
         plan.number: _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
         for plan in plans
@@ -278,7 +278,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
 
 
 def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: JobRef) -> None:
-    """Raise VerificationFailed if the merged spec differs from the checked plan. Raises DeployError as _edits does."""
+    """Raise VerificationFailed if the merged spec differs from the plan, and DeployError as _edits does."""
     if edits := _edits(target, plan, job):
         raise VerificationFailed(f"job {job} was not written as it was planned: {edits}")
     try:
@@ -299,7 +299,7 @@ def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
 
 
 def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | None) -> StartHistory:
-    """Judge the job by its history: hours or days may lie between its start, which nobody observed, and now."""
+    """The job's history, to judge a start hours or days ago that nobody observed."""
     return StartHistory(
         job,
         savepoint,
@@ -319,7 +319,7 @@ def is_to_be_judged(seen: JobStatus | None) -> bool:
 
 
 def _await_up(run: Run, job: JobRef) -> None:
-    """Wait until the platform has started the job or reports why not. Raises DeployError, VerificationFailed."""
+    """Wait until the platform has started the job; raises DeployError, VerificationFailed if it does not."""
     try:
         poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
     except Overdue:

@@ -1,4 +1,4 @@
-"""Conditions before anything is touched: the change was checked against what is in force, and is possible."""
+"""Conditions of a change before anything is touched: it was checked against the job in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison of the platform's own record with the ledger: a difference means that somebody else deployed."""
+"""Comparison of the platform's own record with the ledger; a difference means a deployment by others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
 def carried_out_by(
     run: Run, head: HeadEntry | None, plans: Sequence[PlannedEntry], found: Deployed
 ) -> PlannedEntry | None:
-    """The plan that a platform's record matches: by its request, else by script and settings that fit one plan."""
+    """The plan that a platform's record matches: by its request, else the only one that fits."""
     if found.job is None or (head is not None and found.job == head.job_id):
         return None
     if asked := next((plan for plan in plans if run.job_of(plan) == found.job), None):
@@ -78,7 +78,7 @@ def carried_out_by(
 
 
 def difference(found: Deployed, job: JobSpec) -> str:
-    """Difference between a platform's record and this script with these settings; empty if none, or without a record.
+    """Difference between a platform's record and a job's script and settings; empty if none or no record.
 
     The name is what was asked for, so it makes no difference. An engine version counts only as far as the job states
     it.
@@ -99,7 +99,7 @@ def difference(found: Deployed, job: JobSpec) -> str:
 
 
 def shown(found: Deployed, job: JobSpec, name: str) -> str:
-    """Differences between a platform's record and a job, as an addition to a message: secrets masked, shortened."""
+    """Differences between a platform's record and a job for a message: secrets masked, shortened."""
     if job.language != "sql" or (found.script is None and found.settings is None):
         return ""
     rows = job.to_dict(), job.to_dict()

@@ -1,4 +1,4 @@
-"""Leftovers of earlier runs: a finished deployment, a start to resume, a stopped job, or one that came back.
+"""Leftovers of earlier runs: a finished deployment, a start to resume, a stopped or recovered job.
 
 A stopped job ends with its savepoint, and its successor resumes from there. It may come back all the same: a JobManager
 recovers it from a checkpoint, or somebody restarts it. From then on its reads and writes are in no earlier savepoint.
@@ -181,10 +181,7 @@ def job_name(run: Run) -> str:
 
 
 def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -> None:
-    """Check that no other job of this deployment runs: none of its name, and none that an earlier run began.
-
-    Raises DeployRefused.
-    """
+    """Raise DeployRefused if another job of this name runs, or one that an earlier run began."""
     head = progress.head
     name = job_name(run)
     begun = {job for step in progress.steps if (job := run.job_of(step))}

@@ -11,7 +11,7 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snaps
 
 
 def dispose_old(run: Run) -> None:
-    """Delete savepoints that stops of this deployment left, except the latest ones. Failures are only logged.
+    """Delete old savepoints of this deployment's stops; failures are only logged.
 
     The last savepoint is the way back from the present deployment and is always kept.
     """

@@ -40,11 +40,11 @@ IN_FLIGHT_SECONDS = 180.0
 
 
 class StartFailed(DeployError):
-    """The former job was stopped (if there was one) and the new one does not run; the message names the remedy."""
+    """A failed start after the stop of a former job, if any; the message names the remedy."""
 
 
 class RolledBack(StartFailed):
-    """The new job did not start and the former script runs again from its savepoint; the message names the reason."""
+    """A failed start after which the former script runs again from its savepoint; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that continues elsewhere: for a stop or savepoint (``request_id``, ``verb``), or for the proof of a start.
+    """A wait that continues elsewhere: for a stop or savepoint (``request_id``, ``verb``), or for a proof.
 
     Times are seconds since the epoch; after ``until`` the wait is over.
     """
@@ -129,7 +129,7 @@ class StateMigration(Protocol):
 
     @property
     def writes(self) -> str:
-        """A word for what it writes, with which its folders begin: folders written in another way are not resumed."""
+        """A word that begins the names of its folders; folders with another word are not resumed."""
 
     def prepare(self) -> str | None:
         """Check that enough state can be kept, and prepare what does not require the savepoint.
@@ -251,7 +251,7 @@ class Run:
         return self.mode is StartMode.AUTO_FIRST or stateless == (self.mode is StartMode.STATELESS)
 
     def append(self, entry: E) -> E:
-        """Write the next step. Raises LedgerConflict if another run deploys too; no further step is taken then.
+        """Write the next step; raises LedgerConflict if another run deploys too, which ends this run.
 
         The intentions of this run are not written in that case, because the other run would take them for done. The
         stop of the former job is, unless the other run knows it already: the savepoint must not be lost.

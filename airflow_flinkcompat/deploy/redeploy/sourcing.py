@@ -1,4 +1,4 @@
-"""Starting positions of the sources of a stateless start, settled with the target before anything is touched."""
+"""Starting positions of a stateless start's sources, settled with the target beforehand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_flinkcompat.model import JobSpec
 
 
 def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[StartupOffset, ...]:
-    """Validate the script with the startup options of its sources. Raises DeployRefused, and errors of validation."""
+    """Validate the script with its sources' startup options; raises DeployRefused, validation errors."""
     job = replace(run.side, settings=settings)
     seen = _sources(run, job)
     if seen.unknown and run.offsets.choices:

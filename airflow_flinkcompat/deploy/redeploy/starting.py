@@ -114,7 +114,7 @@ def start(
 
 
 def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
-    """Settings in force for the proposed job, once it has a name: of the cluster, the session and the script."""
+    """Settings in force for a job that has a name: of the cluster, the session and the script."""
     return {
         "cluster": run.target.cluster_options(job) if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
@@ -123,7 +123,7 @@ def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
 
 
 def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:
-    """Restart the script of ``head`` where it stopped; returns the error to raise, which reports the result.
+    """Restart the script of ``head`` where it stopped; return the error to raise, with the result.
 
     ``failed`` is the entry of the failed start, or of the stop that failed the former job itself; ``begun`` is the way
     back that an earlier run recorded.
@@ -184,7 +184,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
 
 
 def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFailed:
-    """The former job runs again after its stop: it resumed from a later state than that savepoint, and stays."""
+    """Record that the former job resumed by itself, from a later state than its savepoint, and stays."""
     left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
         raise DeployError(

@@ -45,7 +45,7 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Stopped:
-    """State that the former job left: its place, REST statistics, and the source positions before the stop.
+    """State that the former job left: its place, REST statistics, and source positions before the stop.
 
     ``request_id``: the id for its successor's start, which is that of its stop; None if a start was already requested
     under it, or the job was cancelled.
@@ -266,6 +266,6 @@ def savepoint_root(run: Run) -> str | None:
 
 
 def _directory(run: Run, request_id: str) -> str | None:
-    """A folder for this one stop, so that a savepoint found there is its own; None if the cluster names none."""
+    """A folder for one stop, so that a savepoint in it is its own; None if the cluster names none."""
     root = savepoint_root(run)
     return f"{root.rstrip('/')}/{run.ledger.deployment}/{request_id}" if root else None

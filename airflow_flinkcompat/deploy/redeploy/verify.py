@@ -53,7 +53,7 @@ class Unproven(VerificationFailed):
 
 @dataclass(frozen=True)
 class Verified:
-    """Last observed status of the job, comparisons with its predecessor's state, a line each, and later events.
+    """Last observed status of a job, comparison lines with its predecessor's state, and later events.
 
     ``saved``: the predecessor's state, if it was shown by then.
     """

@@ -1,4 +1,4 @@
-"""Rehearsing a restore next to the live job: which state the new script would take over, before any stop.
+"""Rehearsal of a restore next to the live job: the state that the new script would take over.
 
 Names load on first use: the watcher, a process of its own, needs none of them.
 """

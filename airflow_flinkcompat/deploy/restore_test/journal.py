@@ -21,7 +21,7 @@ _AGAIN_SECONDS = 5.0
 
 
 class Paused(Waiting):
-    """Nothing failed: a wait takes long. Call ``rehearse`` again with ``state``; started jobs continue meanwhile.
+    """A long wait, not a failure: call ``rehearse`` again with ``state``; started jobs continue meanwhile.
 
     If the caller does not, it must end them: ``Started.of(state)`` lists them.
     """
@@ -33,7 +33,7 @@ class Paused(Waiting):
 
 @dataclass
 class Journal:
-    """``done``: the result of each step. ``patience``: longest wait here in seconds; None: up to its time-out."""
+    """Results of steps (``done``); ``patience``: longest wait here in seconds, None: up to the time-out."""
 
     done: dict[str, Any] = field(default_factory=dict)
     patience: float | None = None
@@ -56,7 +56,7 @@ class Journal:
         asked: Operation | None = None,
         settles: bool = False,
     ) -> T:
-        """Look until the value is no longer pending. Raises Overdue after ``timeout``, Waiting after ``patience``.
+        """Look until the value is no longer pending; raises Overdue, or Waiting after ``patience``.
 
         ``asked``: the awaited stop or savepoint; ``settles``: the job has been watched since this began.
         """

@@ -1,4 +1,4 @@
-"""The rehearsal: a savepoint of the running job, the old script from it as a control, then the new one.
+"""The rehearsal: a savepoint of the running job, the old script from it as a control, the new one.
 
 A long wait may be left to somebody else: ``Paused`` carries the progress, and ``rehearse`` resumes from it.
 """

@@ -40,7 +40,7 @@ class Started:
 
 
 def _operation(message: Mapping[str, Any]) -> Operation:
-    """The operation that a message announces. Earlier releases name a job, or a savepoint without its kind."""
+    """The operation that a message announces; earlier releases name a job, or a savepoint without a kind."""
     if "verb" in message:
         return Operation.from_dict(message)
     if "job" in message:

@@ -25,12 +25,7 @@ from airflow_flinkcompat.deploy.targets import TargetLocation
 
 
 class Watcher:
-    """The owner's end: starts the child, announces to it, and sends it home.
-
-    Args:
-        location: How the child opens the target.
-        started: What there is already.
-    """
+    """The owner's end: starts the child, announces operations to it, and dismisses it."""
 
     def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
         self.started = started or Started()
@@ -54,7 +49,7 @@ class Watcher:
         return self._child.pid
 
     def announce(self, operation: Operation) -> None:
-        """Announce an operation before a job is started, stopped or asked for a savepoint, and once it has an id."""
+        """Announce an operation before a job is started, stopped or saved, and again once it has an id."""
         self.started.take(operation)
         # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
         with contextlib.suppress(OSError):

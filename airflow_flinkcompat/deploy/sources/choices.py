@@ -53,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class SourceOffsets:
-    """Requested positions: for every source, and for single tables by name (``orders``, ``shop.orders`` …)."""
+    """Requested positions: for every source, and for single tables by name (``orders``, ``shop.orders``)."""
 
     every: Choice | None = None
     tables: Mapping[str, Choice] = field(default_factory=dict)

@@ -80,7 +80,7 @@ def decide(
     record: Cutover | None = None,
     former: Sequence[SourceTable] = (),
 ) -> tuple[StartupOffset, ...]:
-    """Starting positions of a start without state; as-stored ones get their options once the job has stopped.
+    """Starting positions of a stateless start; as-stored ones get options once the job has stopped.
 
     ``former``: the sources of the former job. Raises DeployRefused: a source cannot begin there, or there is no such
     table.
@@ -136,7 +136,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
 
 
 def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
-    """Start at the time from which the live job needs rows, if that is the time of the source's own records."""
+    """Start at the time from which the live job needs rows, if the source's own records have that time."""
     connector = connectors.source(source.connector).startup
     told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
     if told and start.time_column in source.record_time and not {*options_that_count(source.connector)} & source.hinted:

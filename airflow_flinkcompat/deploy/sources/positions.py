@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.flink.snapshot import StoredList, read_lists
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 EARLIEST, COMMITTED = -2, -3
-"""Placeholders for a position while nothing of a partition has been read. -1, the end, would be ambiguous later."""
+"""Placeholders for a position of an unread partition; -1, the end, would be ambiguous later."""
 _READERS = "SourceReaderState"
 _LENGTH = struct.Struct(">i")
 _PARTITION = struct.Struct(">iqq")

@@ -70,7 +70,7 @@ class ReadsBack(Protocol):
 
 @runtime_checkable
 class PlansChanges(Protocol):
-    """A target whose resources somebody else may write: it returns what is to be written, and writes nothing.
+    """A target whose resources somebody else may write: it returns their content, and writes nothing.
 
     Whoever writes it makes the platform replace one job by another in one step.
     """

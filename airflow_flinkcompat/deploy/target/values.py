@@ -115,10 +115,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """One look at a job. ``failure`` is the root cause of its latest failure, even if it restarted afterwards.
+    """One look at a job; ``failure``: root cause of its latest failure, even if it restarted afterwards.
 
     ``tasks_running``: every task runs, so none of them is still restoring its state. ``completed_checkpoints``: None if
-    the target does not show checkpoints. ``fault``: the fault that this failure reports in the given state.
+    the target does not show checkpoints. ``fault``: the fault in the restored state that this failure reports.
     """
 
     job_id: JobRef
@@ -279,7 +279,7 @@ class SnapshotStats:
 
 @dataclass(frozen=True)
 class JobHistory:
-    """History of a job. Times are seconds since the epoch by the cluster's clock; checkpoint numbers are Flink's.
+    """History of a job; times are seconds since the epoch by the cluster's clock, numbers are Flink's.
 
     ``failures``: oldest first; ``all_failures``: True if no older one was dropped. ``checkpoint``: completion of the
     earliest shown checkpoint. ``restored``: the state of the last restore, with its time, number, and whether it is a

@@ -9,7 +9,7 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class Target(Protocol):
-    """A place that runs Flink jobs. Every method raises DeployError; ``unanswered`` is set if no answer arrived.
+    """A place that runs Flink jobs; methods raise DeployError, with ``unanswered`` set without an answer.
 
     ``str()`` of a target is its name in messages: ``the JobManager at http://jobmanager:8081``.
     """

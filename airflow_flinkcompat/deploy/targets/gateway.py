@@ -118,7 +118,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """EXPLAIN the job in a session of its own. DDL is executed there: in a permanent catalog it takes effect."""
+        """EXPLAIN the job in a session; DDL is executed there, so it takes effect in a permanent catalog."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared, start.tables)

@@ -245,7 +245,7 @@ def savepoint_directory(options: Mapping[str, str]) -> str | None:
 
 
 def endpoint_of(access: Access, which: str) -> Endpoint:
-    """The endpoint of the ``gateway`` or ``jobmanager`` of an access. Raises ApiError, naming the wrong setting."""
+    """Endpoint of an access's ``gateway`` or ``jobmanager``; raises ApiError, naming the wrong setting."""
     url, jobmanager = access.address(which), which == "jobmanager"
     if access.settings is None:
         found = endpoint_from_environment(url, jobmanager=jobmanager)

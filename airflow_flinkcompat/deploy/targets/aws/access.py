@@ -1,4 +1,4 @@
-"""Access to the service by an Airflow connection of type ``aws``, or by boto3's own search for credentials."""
+"""Access to the service by an Airflow connection of type ``aws``, or by boto3's credentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUNTIME = re.compile(r"FLINK-\d+_\d+")
 
 
 def settings_of(access: Access) -> Mapping[str, Any]:
-    """The settings of a connection, else those of the environment (``FLINKCOMPAT_AWS_REGION_NAME``, for example)."""
+    """Settings of a connection, else of the environment (``FLINKCOMPAT_AWS_REGION_NAME``, for example)."""
     if access.settings is not None:
         return access.settings
     return settings_from_environment(_SETTINGS, _VARIABLE)

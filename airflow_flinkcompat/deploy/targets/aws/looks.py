@@ -80,7 +80,7 @@ class ApplicationLook:
 
     @property
     def job(self) -> JobRef | None:
-        """The run of the application, the latest one if it is READY; None: it has none, or none of this request."""
+        """The run of the application or request, the latest one if READY; None if there is none."""
         request, start = self.record.request, self.start
         asked_for = request is not None and start is not None and start.id != self.record.after
         # The operations may be listed later than the status says it: a start follows the update of its request.
@@ -99,14 +99,9 @@ class ApplicationLook:
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
     ) -> RunOutcome:
-        """Status or end of the latest run.
+        """Status or end of the latest run; ``CANCELLING`` until its stop and the snapshot of that are done.
 
-        Args:
-            snapshots: Gives the application's snapshots, the latest first.
-            failure: Says why an operation failed.
-
-        Returns:
-            Its state; ``CANCELLING`` as long as its stop, or the snapshot of that, is at work.
+        ``snapshots`` returns the application's snapshots, the latest first; ``failure`` explains a failed operation.
         """
         start, stop = self.start, self.stop
         if self.runs:

@@ -135,12 +135,8 @@ class ServiceSnapshot:
 class ManagedFlink:
     """A client of the service.
 
-    Args:
-        client: boto3's client of ``kinesisanalyticsv2``.
-        s3: Gives boto3's client of S3.
-        waiter: Gives a waiter of the Amazon provider by its name; None: outside of Airflow.
-        poll_interval: The least number of seconds between two looks at an application, for the sake of the account's
-            request rate.
+    ``waiter`` returns a waiter of the Amazon provider by name; None outside of Airflow. ``poll_interval``: least number
+    of seconds between two looks at an application, because the account's request rate is limited.
     """
 
     def __init__(

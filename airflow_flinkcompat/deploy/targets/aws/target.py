@@ -1,4 +1,4 @@
-"""The target: verbs over one application of the service for each deployment, under the deployment's name."""
+"""The target: verbs over one application per deployment, under the deployment's name."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class KubernetesApi:
         return self._flink("create", body["kind"], body=body, **_STRICT, **_dry(dry_run))
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        """Merge a patch into a resource. Raises Conflict if its ``metadata.resourceVersion`` is not the present one."""
+        """Merge a patch into a resource; raises Conflict if its ``metadata.resourceVersion`` is outdated."""
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
     def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:

@@ -132,7 +132,7 @@ def note_digest(body: dict[str, Any], kept: FlinkResource) -> None:
 
 
 def patch_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch (RFC 7386) that turns the spec into that of ``body``, with its labels and annotations."""
+    """Merge patch (RFC 7386) that turns a spec into that of ``body``, with its labels and annotations."""
     metadata = {key: body["metadata"][key] for key in ("labels", "annotations")}
     return {"metadata": metadata, "spec": _merge_patch(document.get("spec") or {}, body["spec"])}
 

@@ -1,4 +1,4 @@
-"""The spec for the next resource of a name, kept while there is none: a run that dies in between loses nothing.
+"""The spec for the next resource of a name, kept so that a run that dies in between loses nothing.
 
 It is stored in a ConfigMap. Readers of ConfigMaps often may not read Flink's resources, so a document with a literal
 secret (``s3.secret-key``) is stored in a Secret, and the ConfigMap refers to it. There is one such Secret for all

@@ -40,12 +40,8 @@ _DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been l
 class KubernetesJobs(Closing):
     """The jobs of custom resources of one kind in one namespace.
 
-    Args:
-        api: The API server.
-        manifest: What a resource is made of, and where its script stands.
-        jobmanager: Gives where the JobManager of a cluster (the name of its ``FlinkDeployment``) answers; None: through
-            the API server's proxy of its service.
-        lookup: Gives the value of a placeholder.
+    ``jobmanager`` returns the endpoint of the JobManager of a cluster (the name of its ``FlinkDeployment``); None: the
+    API server's proxy of its service. ``lookup`` returns the value of a placeholder.
     """
 
     def __init__(
@@ -96,13 +92,11 @@ class KubernetesJobs(Closing):
         return EngineInfo("flink", self._manifest.flink_version)
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The job by its JobManager's word, and by the operator's where that one does not answer for it.
+        """The job's status by its JobManager, else by the operator.
 
-        A resource runs one job at a time, so a job that another one has replaced has ended. What is refused for good
-        is ``FAILING``: as long as its resource is there the operator tries it again.
-
-        Raises:
-            DeployRefused: Somebody edited the resource since this target saw the job.
+        A resource runs one job at a time, so a job that another one has replaced has ended. A job that is refused for
+        good is ``FAILING``: the operator retries it as long as its resource exists. Raises DeployRefused if somebody
+        edited the resource since this target saw the job.
         """
         current = self._find(resource_of(job))
         if current is None:
@@ -272,7 +266,7 @@ class KubernetesJobs(Closing):
         return jobs.source_offsets(id_)
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
-        """The job's page under ``ui_url``, in which ``{namespace}`` and ``{cluster}`` are replaced for an Ingress."""
+        """The job's page under ``ui_url``, with ``{namespace}`` and ``{cluster}`` replaced for an Ingress."""
         current = self._of(job)
         if current is None:
             return None

@@ -1,4 +1,4 @@
-"""The manifest from which a resource is made, and the placeholder through which it receives the script.
+"""The manifest of a resource, and the placeholder through which it receives the script.
 
 A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML. One placeholder in its ``spec.job.args`` marks the
 place of the script: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner of this package),
@@ -240,7 +240,7 @@ def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[s
 
 
 def mounted_file(spec: Mapping[str, Any]) -> str | None:
-    """The ConfigMap or Secret from which a spec mounts its script (``configmaps/NAME``); None: it mounts none."""
+    """ConfigMap or Secret from which a spec mounts its script (``configmaps/NAME``); None without one."""
     volumes = ((spec.get("podTemplate") or {}).get("spec") or {}).get("volumes") or ()
     ours: Mapping[str, Any] = next((each for each in volumes if each.get("name") == _VOLUME), {})
     if found := (ours.get("configMap") or {}).get("name"):

@@ -1,4 +1,4 @@
-"""Repository content for a resource that Argo CD or Flux writes, so that the operator upgrades its job.
+"""Repository content for a resource of Argo CD or Flux, with which the operator upgrades its job.
 
 One merge is the operator's own upgrade in one step. Its modes and options are therefore written such that it takes a
 savepoint or does nothing, and its outcome is judged afterwards.

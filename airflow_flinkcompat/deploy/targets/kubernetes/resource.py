@@ -32,7 +32,7 @@ KEPT = {
     "kubernetes.operator.savepoint.cleanup.enabled": "false",
     "kubernetes.operator.savepoint.dispose-on-delete": "false",
 }
-"""Operator options that prevent fallbacks of a stop and deletion of savepoints that the ledger may use."""
+"""Operator options that prevent fallbacks of a stop, and deletion of savepoints the ledger may use."""
 _NO_PATH = "KUBERNETES_OPERATOR_LAST_STATE"
 # What changes without another job coming of it, and what only says how to stop or to begin.
 _INCIDENTAL = frozenset(
@@ -120,7 +120,7 @@ class FlinkResource:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the spec's fields that make another job, without scaling and without fields of the operator.
+        """Digest of the spec's fields that identify a job, without scaling and the operator's own fields.
 
         The operator rewrites a resource once for its finalizer and with its defaults (measured on 1.7.0: ``parallelism:
         0``, and the ``kind`` of a pod template).

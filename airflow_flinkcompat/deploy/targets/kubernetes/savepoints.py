@@ -55,7 +55,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return None
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
-        """The savepoint in the record of its stop; for stops by others, from the JobManager of a session cluster."""
+        """The savepoint of a job's stop: as recorded, else from the JobManager of a session cluster."""
         current = self._find(resource_of(job))
         if current is None:
             return None
@@ -67,7 +67,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
 
     def dispose(self, snapshot: Snapshot) -> None:
-        """Have a JobManager delete it: that of the session cluster, or of an application that stores its own there."""
+        """Have a JobManager delete it: of the session cluster, or of an application that stores its own there."""
         self._keeper(snapshot).dispose(snapshot)
 
     def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:

@@ -96,9 +96,10 @@ class KubernetesTarget(KubernetesSavepoints):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """The target of a connection: ``kubernetes_conn_id``, ``namespace``, ``session_cluster`` or ``manifest``.
+        """The target of a connection.
 
-        ``jobmanager_url`` is the direct address of JobManagers (``http://{cluster}-rest.{namespace}:8081``). Without a
+        Its settings are ``kubernetes_conn_id``, ``namespace``, ``session_cluster`` or ``manifest``, and
+        ``jobmanager_url``, the direct address of JobManagers (``http://{cluster}-rest.{namespace}:8081``). Without a
         connection each of them is an environment variable, such as ``FLINKCOMPAT_NAMESPACE``.
         """
         settings = access.settings
@@ -178,7 +179,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return plan_of(self._manifest, job, current, mode, body, self._api.namespace)
 
     def _checked(self, job: JobSpec) -> tuple[FlinkResource | None, FlinkResource | None]:
-        """The resource of a job, and the spec of the next one. Raises ScriptRefused, TargetError if it cannot run."""
+        """A job's resource, and the next one's spec; raises ScriptRefused or TargetError if it cannot run."""
         self._check(job)
         self._check_driver()
         name = name_of(job)
@@ -414,7 +415,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------------ resources
     def _withdraw(self, current: FlinkResource) -> None:
-        """Delete a resource without an accepted job: the operator would retry it for ever, even a suspended one."""
+        """Delete a resource without an accepted job: the operator would retry even a suspended one for ever."""
         following = None
         files: list[str] = list(current.note(FILES).get("names") or ())
         if not current.note(STARTED).get("first"):
@@ -435,9 +436,10 @@ class KubernetesTarget(KubernetesSavepoints):
             self._drop(each)
 
     def _never_ran(self, current: FlinkResource) -> bool:
-        """True if Flink itself reports that no task of the refused job ran; only the operator's first error shows it.
+        """True if Flink itself reports that no task of the refused job ran.
 
-        Each further try is refused because a job of this id was submitted already (measured on 1.7.0).
+        Only the operator's first error shows it. Each further try is refused because a job of this id was submitted
+        already (measured on 1.7.0).
         """
         if current.error is None or current.flink_job is None or not current.session_job:
             return False
@@ -549,7 +551,7 @@ class KubernetesTarget(KubernetesSavepoints):
         raise TargetError(f"{self._manifest.kind} {read.name} changes too fast to be written to: try again")
 
     def _dry_run(self, current: FlinkResource | None, body: Mapping[str, Any]) -> FlinkResource:
-        """The resource as the API server would store it, even if another run creates one of this name right now."""
+        """The resource as the API server would store it, even if another run creates one of its name now."""
         if current is None:
             try:
                 return FlinkResource(self._api.create(body, dry_run=True))

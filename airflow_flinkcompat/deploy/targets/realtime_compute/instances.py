@@ -119,7 +119,7 @@ class StopMark:
 
 
 def stop_savepoints(savepoints: Iterable[Any], mark: StopMark | None, request_id: str) -> list[Any]:
-    """Savepoints of stops of one job instance, the latest first; without those that failed before this request."""
+    """Savepoints of one job instance's stops, latest first, without those that failed before this request."""
     before = mark.failed_before if mark is not None and mark.request_id == request_id else 0
     stops = sorted((each for each in savepoints if each.savepoint_origin == STOPPED_BY), key=_made)
     failed = [each for each in stops if savepoint_state(each) == SAVEPOINT_FAILED][before:]

@@ -33,11 +33,7 @@ _CANCEL_SECONDS = 120.0
 
 
 class RealtimeComputeJobs(Closing):
-    """Job instances of a namespace: their status, and how one is ended.
-
-    Args:
-        api: The OpenAPI of the namespace.
-    """
+    """Job instances of a namespace: their status, and their ends."""
 
     def __init__(self, api: OpenApi) -> None:
         self._api = api
@@ -94,7 +90,7 @@ class RealtimeComputeJobs(Closing):
         return tuple(JobRef(job.job_id) for job in self._active(self._deployment(name)))
 
     def deployed(self, name: str) -> Deployed | None:
-        """Script, settings and engine version of the running job instance, which may differ from its deployment's."""
+        """Script, settings and engine version of the running job instance; its deployment's may differ."""
         active = self._active(self._deployment(name))
         if len(active) > 1:
             both = " and ".join(job.job_id for job in active)
@@ -110,7 +106,7 @@ class RealtimeComputeJobs(Closing):
         return Deployed(JobRef(job.job_id), instances.script_of(job), instances.given_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that Flink's checkpoint statistics name; without them, the one that the platform was asked for.
+        """The state that Flink's checkpoint statistics name, else the one that the platform was asked for.
 
         If they name a savepoint outside the platform's places, the platform declares which one it is.
         """

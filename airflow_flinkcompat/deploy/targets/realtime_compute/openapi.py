@@ -58,14 +58,7 @@ class RealtimeComputeError(ApiError):
 
 
 class OpenApi(Closing):
-    """Calls to one namespace of one workspace.
-
-    Args:
-        settings: Which one, and by whose key.
-
-    Raises:
-        DeployError: The SDK is not installed.
-    """
+    """Calls to one namespace of one workspace; raises DeployError if the SDK is not installed."""
 
     def __init__(self, settings: WorkspaceSettings) -> None:
         self.settings = settings

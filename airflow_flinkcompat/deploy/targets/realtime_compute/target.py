@@ -46,7 +46,7 @@ _UP_SECONDS = 60.0
 
 
 class RealtimeComputeTarget(RealtimeComputeJobs):
-    """One namespace of a workspace of Realtime Compute for Apache Flink. Closing it closes the connections.
+    """One namespace of a workspace of Realtime Compute for Apache Flink; close it to end its connections.
 
     Args:
         api: The OpenAPI of the namespace.
@@ -376,7 +376,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
 
 def _is_valid(found: Any) -> bool:
-    """The platform's judgement of a script: its ``success`` refers to the call, according to the documents."""
+    """The platform's judgement of a script; its ``success`` concerns the call only, as documented."""
     if found is None or found.success is not True:
         return False
     details = found.error_details

@@ -1,4 +1,4 @@
-"""The program that runs a script's statements on a Flink without a ``SqlDriver``: a jar that is shipped.
+"""A shipped jar that runs a script's statements on a Flink without a ``SqlDriver``.
 
 ``SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` builds the jar reproducibly. It reads ``SET`` and
 ``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
@@ -16,7 +16,7 @@ from airflow_flinkcompat.sql import parse_script
 __all__ = ["ENTRY_CLASS", "encode_script", "encode_statements", "runner_jar"]
 
 ENTRY_CLASS = "flinkcompat.SqlRunner"
-"""The class whose ``main`` accepts ``--statements LIST`` or ``--scriptUri URI``; the jar's manifest names it too."""
+"""Class whose ``main`` accepts ``--statements LIST`` or ``--scriptUri URI``, as the manifest names it."""
 
 
 def runner_jar() -> Traversable:
