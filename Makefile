@@ -64,11 +64,12 @@ help: ## Show this list
 
 setup: java $(VENV)/.spark-ready ## Make .venv with everything, check for Java 17 or 21, start Spark once
 
-lint: $(VENV)/.all-ready ## Check style, types and import contracts
+lint: $(VENV)/.all-ready ## Check style, types, import contracts and first lines of docstrings
 	@ruff check .
 	@ruff format --check .
 	@mypy
 	@lint-imports
+	@python -m dev.house --check
 
 test-core: $(VENV)/.all-ready ## Run the quick tests of the core in about a minute: no JVM, no Airflow
 	@HYPOTHESIS_PROFILE=quick pytest --numprocesses 2 -m "not slow" $(PYTEST_ARGS) $(CORE_TESTS)

@@ -40,7 +40,7 @@ engine_option = click.option(
     show_envvar=True,
     help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
 )
-"""Whose state semantics; None where neither the option nor the environment names an engine."""
+"""The engine whose rules judge; None if neither the option nor the environment names one."""
 engine_version_option = click.option("--engine-version", help="Version of the engine, for instance 2.3.")
 function_option = click.option(
     "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
@@ -121,7 +121,7 @@ def coloured(text: str) -> str:
 
 
 def fails_gate(outcome: Outcome, fail_on: str) -> bool:
-    """Whether an outcome is what ``--fail-on`` names, or worse."""
+    """Check if an outcome is the one that ``--fail-on`` names, or a worse one."""
     gate = FAIL_ON[fail_on]
     return gate is not None and outcome.rank >= gate.rank
 

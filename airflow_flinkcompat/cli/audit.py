@@ -52,7 +52,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "html")
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the options say, before anything is read."""
+    """The options of the command, before anything is read."""
 
     paths: tuple[Path, ...]
     revisions: str | None
@@ -122,11 +122,11 @@ def audit_command(
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
-    """What would happen to all jobs: if they ran on another version, if a table changed, or what past changes did.
+    """Judge all jobs: on another version, with a changed table, or for changes of the past.
 
-    The jobs are the scripts below each PATH (*.sql and *.table; other files by their names), with --ledger what is
-    deployed, with --git each change of a script in a history, and without any of these the deployments of the project
-    file. What is not said here is taken of that file, for each script as check does.
+    The jobs are the scripts below each PATH (*.sql and *.table; other files by their names), with --ledger the deployed
+    versions, with --git each change of a script in a history, and without any of these the deployments of the project
+    file. Options not passed here are read from that file, for each script as check does.
 
     \b
       flinkcompat audit jobs/ --engine flink --old-engine-version 1.20 --engine-version 2.3
@@ -134,8 +134,8 @@ def audit_command(
       flinkcompat audit jobs/ --change-table ddl/orders.sql
       flinkcompat audit --git v1..main jobs/
 
-    Each job is judged as check judges it, and counted by its result and the rules that decide. One that cannot be
-    judged is a row of its own, and the others go on. Literal secrets keep no verdict back.
+    Each job is judged as check judges it, and counted by its result and the rules that decide. A job that cannot be
+    judged is a row of its own, and the others are still judged. A literal secret withholds no verdict.
 
     \b
     Exit code, the worst of all jobs:
@@ -223,7 +223,7 @@ def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> No
 
 
 def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
-    """What would change, in words."""
+    """The assumed change, in words."""
     parts = []
     if asked.new_version or asked.old_version:
         label = ENGINE_FACTS[asked.given.engine or ""].label
@@ -267,7 +267,7 @@ def _jobs(asked: _Asked) -> Jobs:
 
 
 def _roots(asked: _Asked) -> tuple[str, ...]:
-    """Where the ledgers lie, as it was named. Raises InputError."""
+    """Locations of the ledgers. Raises InputError if none is named."""
     named = asked.ledger or os.environ.get(LEDGER_VARIABLE)
     if named:
         return (named,)

@@ -1,7 +1,7 @@
-"""What ``flinkcompat backfill`` takes of ``[deployments.NAME.backfill]``: the arguments of the task, by their names.
+"""Arguments of the backfill task that ``flinkcompat backfill`` reads from ``[deployments.NAME.backfill]``.
 
-What is about Airflow and Spark's cluster alone is left to the task: its connection, ``spark``, ``dry_run`` and the file
-of the hand-over.
+The connection, ``spark``, ``dry_run`` and the file of the hand-over concern Airflow and its cluster, and are left to
+the task.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _INSTEAD = {"to": "boundary", "boundary": "to"}
 
 
 def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """What the options of the command say over what the file says.
+    """Lay the options of the command over the table of the project file.
 
-    Tables are laid over one another by their keys.
+    Tables are merged by their keys.
     """
     found = dict(given)
     for key in _OPTIONS:

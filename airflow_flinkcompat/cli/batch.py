@@ -97,7 +97,7 @@ def batch_command(
 
 
 def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | None) -> int:
-    """What one answer means for the exit code. Where an engine is named there is no gate, unless one is asked for."""
+    """Exit code for one answer. If an engine is named there is no gate, unless ``fail_on`` sets one."""
     if "error" in answer:
         return 2 if (fail_on or (DEFAULT_GATE if engine is None else "never")) != "never" else 0
     gate = fail_on or (DEFAULT_GATE if "engines" in answer else "never")

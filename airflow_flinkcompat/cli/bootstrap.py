@@ -150,7 +150,7 @@ def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
 
 
 def _possible(start: WarmStart) -> bool:
-    """Whether a savepoint is written; says why not."""
+    """Check if a savepoint can be written, and print the reasons if not."""
     for name, reason in start.reasons.items():
         click.echo(f"flinkcompat: no warm start, because of {name}: {mask_secrets(reason)}", err=True)
     return not start.reasons

@@ -44,7 +44,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab"
 
 
 def _reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """What judges, what fails, and where the answer goes."""
+    """Add the options that choose the engine, the gate, and format and place of the output."""
     for decorate in (
         output_option("sarif=out.sarif"),
         format_option(*FORMAT_NAMES),
@@ -59,7 +59,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def against_option(command: Callable[..., None]) -> Callable[..., None]:
-    """What deployments are compared with."""
+    """Add the option ``--against``."""
     return click.option(
         "--against",
         metavar="ledger[:URI]|git:REF",
@@ -73,11 +73,11 @@ def against_option(command: Callable[..., None]) -> Callable[..., None]:
 @against_option
 @_reporting
 def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
-    """What is deployed against the working tree, for every deployment of the project file, or those NAMED.
+    """Compare deployments with the working tree: all of the project file, or those NAMED.
 
-    The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that is new there is
-    only read; one that the file does not name any more fails, because its job keeps running. A script under another
-    path is the same deployment: its name is in the file.
+    The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that the ledger does
+    not have is only read; one that the file no longer names fails, because its job keeps running. A script that has
+    moved is the same deployment: its name is in the file.
 
     \b
     Exit code, the worst of all deployments:
@@ -94,7 +94,7 @@ def diff_command(names: tuple[str, ...], against: str | None, **options: Any) ->
 @against_option
 @_reporting
 def plan_command(name: str, against: str | None, **options: Any) -> None:
-    """What the gate in Airflow would do with the deployment NAME, and why: its diff, branch and next steps."""
+    """Show the branch of the gate in Airflow for the deployment NAME, with its diff and next steps."""
     _diff("plan", (name,), against, **options)
 
 

@@ -25,7 +25,7 @@ from airflow_flinkcompat.sql import ScriptError
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OUTSIDE_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _NOT_NAMED = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-"""What no path of the project file may hold: control characters, and what a name that is not UTF-8 comes to."""
+"""Characters that no path may have: control characters, and surrogates of names that are not UTF-8."""
 _LONGEST_NAME = 128
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 
@@ -92,13 +92,13 @@ def _numbered(base: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Found:
-    """What lies below a folder, by paths from there.
+    """Files below a folder, as relative paths.
 
     Attributes:
-        scripts: The scripts that hold a job.
-        declaring: The tables that each file declares which holds no job.
-        undeclared: The tables that scripts use and do not declare.
-        left_out: Why other files were left out.
+        scripts: Scripts with a job.
+        declaring: The tables that each file without a job declares.
+        undeclared: Tables that scripts use and do not declare.
+        left_out: Reasons why other files were left out.
     """
 
     scripts: tuple[str, ...]

@@ -56,11 +56,11 @@ _COMPARED = ("script", "files", "variables", "settings", "functions", "catalog",
 
 @click.group("ledger")
 def ledger_command() -> None:
-    """What is deployed, all that was tried, and taking over a job that already runs."""
+    """Show deployed versions and their history, and adopt a job that already runs."""
 
 
 def _place(command: Callable[..., None]) -> Callable[..., None]:
-    """Where the ledgers are, and how to print."""
+    """Add the options that locate the ledgers and choose the format."""
     for decorate in (
         format_option("text", "json"),
         click.option(
@@ -140,7 +140,7 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
 @_common
 @click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="This entry instead of the head.")
 def show_command(deployment: str, root: str | None, config: str | None, style: str, number: int | None) -> None:
-    """What is deployed as DEPLOYMENT, and a redeploy that has not come to its end."""
+    """Show the deployed version of DEPLOYMENT, and a redeploy that has not ended."""
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.shown import masked_entry
         from airflow_flinkcompat.deploy.ledger.steps import Progress
@@ -188,9 +188,9 @@ def history_command(deployment: str, root: str | None, config: str | None, style
 def diff_command(
     deployment: str, root: str | None, config: str | None, style: str, old: int | None, new: int | None
 ) -> None:
-    """What differs between entries A and B of DEPLOYMENT: script, files, settings, functions, catalog.
+    """Compare entries A and B of DEPLOYMENT: script, files, settings, functions, catalog.
 
-    Without B: between A and what is deployed. Without both: between what was deployed before, and what is now.
+    Without B: A is compared with the deployed version. Without both: the previous version with the deployed one.
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.entries import StepEntry
@@ -328,9 +328,10 @@ def _readable_errors() -> Iterator[None]:
 
 
 def _root(root: str | None, config: str | None, deployment: str | None = None) -> str:
-    """Where the ledgers lie: as the option or the environment says, else as the project file does.
+    """Location of the ledgers: from the option or the environment, else from the project file.
 
-    Raises InputError: nobody says it, or the project file names several and it is not known which one is meant.
+    Raises InputError if no location is known, or if the project file names several and it is ambiguous which one is
+    meant.
     """
     if root:
         return root
@@ -389,7 +390,7 @@ def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> Ledge
 
 # ------------------------------------------------------------------------------------------------------ what is shown
 def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
-    """What a list says of what is deployed."""
+    """Cells of a list for a deployed version."""
     head = None if isinstance(row, Exception) else row.head
     if head is None:
         return ("-", "-", "not readable" if isinstance(row, Exception) else "not deployed", "-", "-", "")
@@ -398,7 +399,7 @@ def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
 
 
 def _notes(row: DeploymentRow | LedgerError) -> Iterator[str]:
-    """What a list adds below a deployment."""
+    """Lines that a list adds below a deployment."""
     if isinstance(row, Exception):
         yield mask_secrets(str(row))
         return
@@ -418,7 +419,7 @@ def _when(entry: LedgerEntry | EntryRow) -> str:
 
 
 def _summary(entry: LedgerEntry) -> list[str]:
-    """What an entry beside the head says, a line each."""
+    """Lines about an entry that is shown below the head."""
     lines = [
         f"entry {entry.number}, {entry.kind} at {_when(entry)} UTC" + (f", by {entry.owner}" if entry.owner else "")
     ]
@@ -429,7 +430,7 @@ def _summary(entry: LedgerEntry) -> list[str]:
 
 
 def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
-    """What an entry says, beside its texts."""
+    """The fields of an entry without its scripts."""
     row = entry.to_dict()
     rows = {
         "job": row["job_id"],

@@ -289,7 +289,7 @@ def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: Known
 
 
 def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bool:
-    """Whether something changed that a migration does not see; says what."""
+    """Check for changes that a migration does not see, and print them."""
     unseen = [each for each in report.unseen if each.rule != CONDITION_RULE or Accept.FILTER not in accepted]
     for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
@@ -313,7 +313,7 @@ def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> 
 
 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
-    """Whether all was accepted that is done on request alone; says what is to be said where something was not."""
+    """Check that every effect that needs ``--accept`` was accepted, and print those that were not."""
     asked = {
         Accept.DROPPED: (any(each.effect is RestoreEffect.DROPPED for each in made.operators), "state is dropped"),
         Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),
@@ -417,7 +417,7 @@ def _workers(
     spark: bool | None,
     master: str | None,
 ) -> Iterator[tuple[Workers | None, StateComputer | None]]:
-    """Who rewrites, and who computes from history."""
+    """Open the workers of a migration, and the computer of state from history."""
     try:
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:

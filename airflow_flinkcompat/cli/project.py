@@ -1,4 +1,4 @@
-"""How a command comes by the project file, and what it takes of it: options go before the file."""
+"""The project file of a command, and the options read from it: options of the command take precedence."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
 
 @dataclass(frozen=True)
 class Judging:
-    """How one script is judged: by the options of the command, and below them the project file.
+    """Options for judging one script: those of the command, then those of the project file.
 
     Attributes:
-        options: Both together; ``catalog`` is its DDL.
+        options: The merged options; ``catalog`` is its DDL.
         fail_on: The gate.
-        words: What a report says of the file; "" where nothing was taken of it.
-        deployment: The deployment that the script is judged as; "" where it is none.
+        words: Sentence of the report about the project file; "" if nothing was read from it.
+        deployment: The deployment that the script is judged as; "" if it is none.
     """
 
     options: JobOptions
@@ -90,7 +90,7 @@ class Judging:
 def judging(
     project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
 ) -> Judging:
-    """How a script is judged."""
+    """Options for judging a script."""
     if project is None:
         if deployment is not None:
             raise InputError(f"--deployment names one of a {FILE_NAME}, and there is none: add --config FILE")
@@ -113,7 +113,7 @@ def judging(
 def judging_flink(
     command: str, project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions
 ) -> Judging:
-    """How a script is judged by a command that is about open-source Flink alone, and has no gate."""
+    """Options for judging a script, for a command for open-source Flink only that has no gate."""
     by = judging(project, place, deployment, given, DEFAULT_GATE)
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
@@ -126,7 +126,7 @@ def judging_flink(
 
 
 def ledger_roots(project: ProjectFile | None) -> tuple[str, ...]:
-    """Where the ledgers of the project's deployments lie, each place once."""
+    """Locations of the ledgers of the project's deployments, without duplicates."""
     if project is None:
         return ()
     places = [each.ledger for each in project.deployments] or [project.ledger]
@@ -191,10 +191,10 @@ def catalog_option(whose: str = "the scripts do", about: str = "") -> Callable[[
 
 
 def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple[str, ...]]:
-    """What was given on the command line over what the file says.
+    """Lay the options of the command line over those of the file.
 
-    Settings and variables are laid over one another by their keys, functions by their names. The file's version is one
-    of the file's engine, and counts for no other one.
+    Settings and variables are merged by key, functions by name. The file's version belongs to the file's engine, and is
+    ignored for another one.
     """
     engine = given.engine or of_file.engine
     version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)

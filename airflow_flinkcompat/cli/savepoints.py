@@ -1,4 +1,4 @@
-"""What the commands share that write savepoints: their options, how they end, and the writing."""
+"""Options, errors and output that all commands share that write savepoints."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def job_options(
     engine_version: str | None,
     planner: Planner,
 ) -> JobOptions:
-    """What the options of a command say of how a script is planned. Raises InputError and ScriptError."""
+    """Options of a command for planning a script. Raises InputError and ScriptError."""
     given = JobOptions(
         parse_settings(settings),
         tuple(parse_function(text) for text in functions),
@@ -60,7 +60,7 @@ def job_options(
 
 
 def history_of(texts: Iterable[str]) -> Mapping[str, str]:
-    """What ``--history`` names."""
+    """Location of the rows by table, from ``--history``."""
     found: dict[str, str] = {}
     for text in texts:
         table, _, place = text.partition("=")

@@ -14,7 +14,7 @@ from airflow_flinkcompat.sql import decode_script, read_text
 
 STDIN = "-"
 NOTHING = os.devnull
-"""What Git and diff name as the side that a file does not have."""
+"""Name that Git and diff give to the side without a file."""
 _INDEX = "GIT_INDEX_FILE"
 
 
@@ -147,7 +147,7 @@ def _of_revision(name: str) -> bytes | None:
 
 
 def _git(name: str, *arguments: str) -> bytes:
-    """What Git answers. Raises InputError in Git's own words, and where it is missing."""
+    """Output of a Git command. Raises InputError with Git's message, or if Git is missing."""
     if name.startswith("-"):
         raise InputError(f"{name}: no name of a revision begins with '-'")
     try:

@@ -35,7 +35,7 @@ def target_option(default: str | None, *, show_default: bool | str = True) -> Ca
 
 
 def location(target: str, gateway: str | None, jobmanager: str | None) -> TargetLocation:
-    """How the target of this name is opened, credentials being the environment's."""
+    """Location of a target, whose credentials come from the environment."""
     from airflow_flinkcompat.deploy.targets import TargetLocation
 
     given = {"gateway": gateway, "jobmanager": jobmanager}
@@ -129,7 +129,7 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
-    """Where the savepoint lies by which a job ended."""
+    """Path of the savepoint with which a job ended."""
     try:
         from airflow_flinkcompat.deploy import DeployError, JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore

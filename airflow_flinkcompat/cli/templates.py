@@ -25,7 +25,7 @@ _TARGET = "sql-gateway"
 
 
 def place_of(planner: Planner) -> TargetLocation | None:
-    """Where templates are taken."""
+    """The target that takes templates; None if neither a target nor a gateway is named."""
     if planner.target is None and planner.gateway is None:
         return None
     if planner.target is None and planner.jobmanager is None:

@@ -32,16 +32,16 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 
 _WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]
 _SHOWN = 5
-"""Of how many keys a message shows what differs."""
+"""Maximum number of differing keys in a message."""
 ROUNDING = 1e-9
-"""How far apart two sums of DOUBLE may be that were added up in another order, relative to the greater one."""
+"""Maximum relative difference of two sums of DOUBLE that were added in different order."""
 COMPUTED_BIT = 0x8000
 """Marks the number of the state of a computed entry, as long as it is not written."""
 EXPIRED = 0
 """When a computed value was last written whose time to live is over: Flink may hold it yet, and nothing comes of it."""
 R = TypeVar("R")
 _Join = Callable[[bytes, bytes], tuple[bytes, str]]
-"""Of a stored and a computed value the one to write, and what differs, in words."""
+"""Function of a stored and a computed value: the value to write, and the difference in words."""
 
 
 class HistoryDiffers(NotMigratable):
@@ -49,7 +49,7 @@ class HistoryDiffers(NotMigratable):
 
 
 class SampleDiffers(NotMigratable):
-    """What was written of a key is not what plain Python computes of its rows."""
+    """Raised if a written key differs from what plain Python computes from its rows."""
 
 
 class StateComputer(Protocol):
@@ -95,14 +95,14 @@ class StateComputer(Protocol):
         """
 
     def differ(self, operator: str, found: Differences) -> None:
-        """What history says otherwise than the savepoint.
+        """Report differences between history and the savepoint.
 
         Args:
-            operator: Of which it is, in words.
-            found: What differs, if anything does.
+            operator: The operator, in words.
+            found: Its differences, if any.
 
         Raises:
-            HistoryDiffers: Something does, and was not accepted.
+            HistoryDiffers: There are differences, and they were not accepted.
         """
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
@@ -140,14 +140,14 @@ class ComputedOperator:
 
 @dataclass
 class Differences:
-    """What history says otherwise than the savepoint: of how many keys, and of some of them what.
+    """Differences between history and the savepoint: counts, and some of them in words.
 
     Attributes:
-        compared: Keys and windows that both have.
-        unknown: Keys and windows that the savepoint holds and history does not.
-        added: Those that history has and the savepoint does not.
-        other: Those of which a value is another one.
-        shown: Some of them, in words.
+        compared: Number of keys and windows in both.
+        unknown: Number of keys and windows in the savepoint only.
+        added: Number of keys and windows in history only.
+        other: Number of keys and windows with another value.
+        shown: Some differences, in words.
     """
 
     compared: int = 0
@@ -168,7 +168,7 @@ class Differences:
         return self
 
     def __str__(self) -> str:
-        """How much differs and is equal, in words."""
+        """Counts and examples of the differences."""
         counted = (
             (self.unknown, "which have no row in history"),
             (self.added, "which the savepoint does not hold"),
@@ -178,7 +178,7 @@ class Differences:
         return f"{told} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
 
     def to_error(self, operator: str) -> HistoryDiffers:
-        """What differs, as an error."""
+        """The differences as an error."""
         return HistoryDiffers(
             f"{operator}: history is not what the job has read. Of keys or windows: {self}. Rows are missing in it, or "
             "are there more than once, or are not those below the positions of the savepoint: name the right history, "
@@ -208,7 +208,7 @@ class EntryJoin:
         self.differences = Differences()
 
     def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
-        """What is written of one key group."""
+        """Entries to write for one key group."""
         found: dict[tuple[int, bytes], bytes] = {}
         for state, key, value in computed:  # of several slices that are stored as one each has a part
             former, of = found.get((state, key)), self._states[state]
@@ -223,7 +223,7 @@ class EntryJoin:
     def _as_stored(
         self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]
     ) -> dict[tuple[int, bytes], bytes]:
-        """What is computed of sessions, under the window that each began as when its first row came."""
+        """Computed sessions, keyed by the window that Flink stored when their first row arrived."""
         first: dict[tuple[bytes, bytes], bytes] = {}
         for state, key, value in stored:
             if state == self._sessions:
@@ -282,7 +282,7 @@ class EntryJoin:
         return of is not None and of.new.time_to_live and last_written(of.new, value) == EXPIRED
 
     def _belongs(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
-        """Whether an entry is beside one of these values: of the same key and window."""
+        """Check if an entry has the same key and window as one of these values."""
         if not added:
             return False
         parts = StoredKey.read(key[self._prefix :], timer=False)
@@ -311,7 +311,7 @@ def key_words(fields: Sequence[StateField], row: bytes) -> str:
 
 
 def _join(state: StateRewrite | None) -> _Join | None:
-    """How a stored and a computed value of a state become one; None of timers, and of a state that begins now."""
+    """Function that joins a stored and a computed value; None for timers, and for a new state."""
     if state is None or state.old is None:
         return None
     if state.new == MERGED_SESSIONS:
@@ -364,7 +364,7 @@ class _RowJoin:
         )
 
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
-        """Whether both are one sum of numbers that were added up in another order."""
+        """Check if both are the same sum, added in different order."""
         if (read := self._readers[place]) is None:
             return False
         left, right = read(one), read(other)

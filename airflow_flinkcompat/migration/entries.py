@@ -23,19 +23,19 @@ _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _FLAG = 1
 """The length of what says of a map's value whether it is missing."""
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
-"""How many bytes of a stored key say its window."""
+"""Number of bytes of the window in a stored key."""
 _VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
 _ONE_BYTE = 128
 _SIZE = struct.Struct(">I")
 
 
 def prefix_length(max_parallelism: int) -> int:
-    """How many bytes of a stored key say its key group."""
+    """Number of bytes of the key group in a stored key."""
     return 1 if max_parallelism <= _ONE_BYTE else 2
 
 
 def row_place(key: bytes, timer: bool) -> tuple[int, int]:
-    """Where the key stands in a stored key."""
+    """Begin and end of the key in a stored key."""
     begin = (_MOMENT if timer else 0) + _LENGTH
     return begin, begin + int.from_bytes(key[begin - _LENGTH : begin], "big")
 
@@ -66,11 +66,11 @@ class StoredKey:
 
 
 GroupChange = Callable[[list[Entry]], list[Entry]]
-"""What is written of all entries that come to one key group of the new operator."""
+"""Function that merges all entries of one key group of the new operator."""
 
 
 def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
-    """How entries that come to have one key become one."""
+    """Function that merges entries with equal new keys; None if no entries merge."""
     if made.merges:
         mergers = {state.new.name: value_merger(_begun_alike(state)) for state in made.states if state.old is not None}
     else:
@@ -99,7 +99,7 @@ def _begun_alike(state: StateRewrite) -> NamedState:
 
 
 def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
-    """How two values of a state become one."""
+    """Function that merges two values of a state."""
     if state.value.form != "row":
         raise NotMigratable(f"what the state {state.name} holds of several keys cannot be merged")
     merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
@@ -113,7 +113,7 @@ def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
 
 
 def key_change(made: OperatorMigration) -> RowChange | None:
-    """What becomes of the keys of an operator."""
+    """Function that rewrites the keys of an operator; None if they are unchanged."""
     old, new = (key_fields(spec) for spec in (made.old, made.new))
     return row_change(old, new, made.key)
 
@@ -125,13 +125,13 @@ def key_fields(spec: StateSpec | None) -> tuple[StateField, ...]:
 
 @dataclass(frozen=True)
 class EntryRewrite:
-    """Where the entries of an old state go.
+    """Target of the entries of an old state.
 
     Attributes:
-        number: Of the new state.
-        value: What becomes of a value as it is stored; None: it stays as it is.
-        words: The same of a row by itself, where all rows are of one size.
-        entry: What becomes of a map's key, with the namespace in front of it, and of a value, where both change.
+        number: Number of the new state.
+        value: Function that rewrites a stored value; None: the value is unchanged.
+        words: The same function for a single row, if all rows have one size.
+        entry: Function that rewrites a map's key, with the namespace before it, and its value, if both change.
     """
 
     number: int
@@ -143,7 +143,7 @@ class EntryRewrite:
 def entry_rewrites(
     made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int
 ) -> tuple[tuple[EntryRewrite, ...], ...]:
-    """Where the entries of each old state go."""
+    """Targets of the entries of each old state."""
     numbers = {state.name: number for number, state in enumerate(new.states)}
     return tuple(tuple(_ways(state, made.states, numbers, now)) for state in old.states)
 
@@ -175,7 +175,7 @@ def _of_words(state: StateRewrite) -> WordMapping | None:
 
 
 def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | None:
-    """What becomes of the values of a state."""
+    """Function that rewrites the values of a state; None if they are unchanged."""
     old, new = state.old, state.new
     assert old is not None
     row = _row_change(state)
@@ -205,7 +205,7 @@ def _row_change(state: StateRewrite) -> RowChange | None:
 
 
 def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tuple[bytes, bytes]]:
-    """What becomes of entries of a join's side whose rows it is counted of how often each came."""
+    """Function that rewrites entries of a join side that stores the count of each row."""
     old, new = state.old, state.new
     assert old is not None
     change = row_change(old.row, new.row, state.fields) or _as_it_is
@@ -237,7 +237,7 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
 
 
 def content_begin(state: NamedState) -> int:
-    """Where the content of a state's values begins, behind what says that it is there and when it was last written."""
+    """Offset of a value's content, after its NULL flag and its last access timestamp."""
     return (_FLAG if state.kind is KeyedStateKind.MAP else 0) + (_STAMP if state.time_to_live else 0)
 
 

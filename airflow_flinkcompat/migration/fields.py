@@ -1,4 +1,4 @@
-"""What becomes of the fields of a row that others go on with."""
+"""Rewriting of the fields of a row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NotMigratable(Exception):
 
 
 def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowChange | None:
-    """What makes new rows of old ones."""
+    """Function that makes new rows from old ones; None if they are equal."""
     fields = [begin(field) if place is None else place for field, place in zip(new, places, strict=True)]
     takes = [None if place is None else _take(field, place, old) for field, place in zip(new, places, strict=True)]
     forms = [field_form(field.type) for field in old]
@@ -53,7 +53,7 @@ def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Seq
 
 
 def begin(field: StateField) -> Field:
-    """What stands in a field before any row came."""
+    """Initial value of a field."""
     match field.begins:
         case Begins.NULL:
             return NULL
@@ -67,7 +67,7 @@ def begin(field: StateField) -> Field:
 
 
 def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | None:
-    """How a new field is made of an old row; None: the old one stands there as it is."""
+    """Function that makes a new field from an old row; None: the field is copied."""
     if sum_changes(old[place], new):
         return _sum(new, place, old)
     widened = _widened(old[place].type, new.type)
@@ -86,7 +86,7 @@ def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
 
 
 def _widened(old: str, new: str) -> Callable[[Field], Field] | None:
-    """How a value is stored as one of a wider type; None: in the same way."""
+    """Function that converts a value to a wider type; None: the stored form is the same."""
     before, after = (_INTEGERS.get(_root(type)) for type in (old, new))
     if before and after and before != after:
         return lambda field: Field(

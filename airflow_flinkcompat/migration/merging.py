@@ -21,7 +21,7 @@ _INLINE = 1 << 63
 
 
 def row_merger(fields: Sequence[StateField]) -> Callable[[bytes, bytes], bytes]:
-    """How two rows of accumulators become one."""
+    """Function that merges two accumulator rows."""
     forms = [field_form(field.type) for field in fields]
     mergers = [_merger(field) for field in fields]
 
@@ -91,7 +91,7 @@ def _float_sum(form: str, left: _Number, right: _Number) -> _Number:
 
 
 def _reader(field: StateField) -> Callable[[Field], Any]:
-    """What the values of a field are compared by."""
+    """Function that reads the values of a field for comparison."""
     match field_form(field.type):
         case FieldForm.DECIMAL:
             return _unscaled

@@ -42,7 +42,7 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
 
 _HELD = 16 << 20
-"""How many bytes of scattered entries are held before they are handed on."""
+"""Bytes of scattered entries in memory before they are written."""
 _PIECES = 1 << 13
 _NUMBER, _SIZE = struct.Struct(">H"), struct.Struct(">I")
 _END = _NUMBER.pack(END_OF_GROUP)
@@ -62,17 +62,17 @@ class WrittenPart:
 
 @dataclass(frozen=True)
 class OperatorRewriting:
-    """How the keyed state of one operator is rewritten.
+    """Rewriting of the keyed state of one operator.
 
     Attributes:
         source: Path or URI of the old savepoint.
-        stored: What it holds of the operator, of each subtask.
-        made: Where the parts of each state come from.
-        header: Of the new operator, its key groups not compressed.
-        widths: The numbers of key groups of the old and of the new operator.
-        target: Path of the folder to write into.
-        now: Milliseconds since 1970, for values that are to carry when they were last used.
-        slices: By which windows its entries go now; None: by the same.
+        stored: Keyed state of each subtask in it.
+        made: Source of the parts of each state.
+        header: Header of the new operator, with uncompressed key groups.
+        widths: Number of key groups of the old and of the new operator.
+        target: Path of the output folder.
+        now: Milliseconds since 1970, the last access timestamp of values that get one.
+        slices: New windows of its entries; None: windows are unchanged.
     """
 
     source: str
@@ -86,7 +86,7 @@ class OperatorRewriting:
 
     @property
     def in_place(self) -> bool:
-        """Whether every entry stays in its key group, and alone."""
+        """True if every entry keeps its key group and merges with no other."""
         alone = key_change(self.made) is None and self._united() is None and not self.made.from_history
         return alone and self.widths[0] == self.widths[1]
 
@@ -221,7 +221,7 @@ def rewritten_group(
 
 
 def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
-    """Where the entries of a state end that begin there, and how many they are."""
+    """End offset and number of the entries of a state that begin at an offset."""
     length = _SIZE.unpack_from
     entries = last = 0
     while not last:

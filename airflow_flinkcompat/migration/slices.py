@@ -68,7 +68,7 @@ class StoredSlices:
         return replace(parts, rest=write_long(end) + parts.rest[_END:]), window_timer(parts, fires)
 
     def merge_entries(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
-        """What is written of all entries that come to one key group: of the timers those that a slice needs."""
+        """Function that merges the entries of one key group, with the timers that its slices need."""
         number = next(place for place, state in enumerate(header.states) if state.name == TIMERS)
 
         def change(entries: list[Entry]) -> list[Entry]:
@@ -93,7 +93,7 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlic
 
 
 def sole_watermark(operator: OperatorState, path: str) -> int | None:
-    """How far time has come for all subtasks of an operator of windows."""
+    """Watermark of all subtasks of a windowed operator; None if it stores none."""
     found = set(watermarks(operator, path))
     if len(found) > 1:
         raise NotMigratable(f"the subtasks of {operator.name or operator.id} have come to several watermarks")
@@ -101,7 +101,7 @@ def sole_watermark(operator: OperatorState, path: str) -> int | None:
 
 
 def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
-    """How far time has come in the subtasks of an operator of windows."""
+    """Watermarks of the subtasks of a windowed operator."""
     for each in operator.lists:
         if all(state.name != _WATERMARK for state in each.lists):
             continue
@@ -111,7 +111,7 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
 
 
 def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers: Workers) -> int | None:
-    """How far time has come for an operator by what a savepoint holds of it."""
+    """Watermark of an operator, from its state in a savepoint; None if it stores none."""
     if spec is None or not timers_tell(spec):
         return sole_watermark(operator, path)
     keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
@@ -127,13 +127,13 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
 
 
 def timers_tell(spec: StateSpec) -> bool:
-    """Whether the timers of an operator tell which of its rows it has not sent: of an OVER by event time."""
+    """Check if an operator's timers show its rows not yet emitted, as those of an OVER by event time do."""
     kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
     return spec.name == OVER and any(state.name == OVER_ROWS for state in kept)
 
 
 def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, range]) -> tuple[int, int]:
-    """Of an OVER by event time, in milliseconds; what there is none of lies beyond all moments."""
+    """First timer and last emitted time of an OVER by event time, in milliseconds; infinite if there is none."""
     keyed, groups = part
     timer, sent = EVER, -EVER
     with open_keyed(keyed, path) as file:
@@ -182,7 +182,7 @@ def with_watermark(operator: OperatorState, path: str, watermark: int) -> Operat
 
 
 def _end(parts: StoredKey) -> int:
-    """Of a slice, or of a timer's window."""
+    """End of a slice, or of a timer's window."""
     return int.from_bytes(parts.rest[:_END], "big", signed=True)
 
 

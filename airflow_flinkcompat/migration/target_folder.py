@@ -27,22 +27,22 @@ class FolderTaken(NotMigratable):
 
 
 class TargetFolder:
-    """Where a savepoint is written.
+    """Output folder of a savepoint.
 
     Whenever a run is killed, the folder is in one of these states:
 
-    * It is not there, or holds nothing: so it was before, or after a run that failed.
+    * It is missing or empty: as before the run, or after a failed run.
     * It holds the mark and files with numbers for names: unfinished, and cleared by the next run.
-    * It holds the mark and ``_metadata``: the run was killed when it had published. Where all files are there that the
-      metadata names, the savepoint is whole: the next run says so and leaves it alone. Where not, another run wrote
-      there too, and Flink does not find the files.
+    * It holds the mark and ``_metadata``: the run was killed after it had published. If all files exist that the
+      metadata names, the savepoint is complete: the next run reports that and leaves it alone. If not, another run
+      wrote there too, and Flink does not find the files.
     * It holds ``_metadata`` and no mark: a savepoint.
 
-    Of two runs into one folder one goes on at most, and the others fail: a mark is set before the folder is looked
-    through, and looked at again when ``_metadata`` stands there. Files are removed only where they were seen before the
-    mark was seen to be the run's own, so none of a later run is; ``_metadata`` is removed by the run that wrote it
-    alone. Stores other than disks do not refuse to replace: there a run that is held up between its last look at its
-    mark and its ``_metadata``, for as long as another one needs for all of its own, spoils what that one wrote.
+    Of two runs into one folder at most one continues, and the others fail: a run sets its mark before it lists the
+    folder, and checks the mark again once ``_metadata`` is written. A run only removes files that it had seen before it
+    saw that the mark was its own, so no file of a later run is removed; only the run that wrote ``_metadata`` removes
+    it. Stores other than disks do not refuse to replace a file: a run that pauses there between its last check of the
+    mark and its ``_metadata``, for as long as another run takes, spoils the output of that run.
 
     Args:
         folder: Its place.
@@ -58,7 +58,7 @@ class TargetFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """What a run that failed has written is removed. The mark goes last, so that what is left can be cleared."""
+        """Remove the output of a failed run. The mark goes last, so that leftovers can be cleared."""
         if error[0] is not None:
             with suppress(Exception):  # what happened first is what is told
                 self._clear()

@@ -1,4 +1,4 @@
-"""What stands in stored values: rows, and what is said beside each of them."""
+"""Content of stored values: rows, and the counts or flags stored with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 _LENGTH = 4
 _BETWEEN = b","
-"""What stands between the elements of a list that is a state of its own; a list within a value says its length."""
+"""Separator of the elements of a list state; a list within a value stores its length instead."""
 
 
 class StoredRow(NamedTuple):

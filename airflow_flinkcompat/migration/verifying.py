@@ -162,15 +162,15 @@ class _Total:
 
 @dataclass(frozen=True)
 class _Side:
-    """How one of both savepoints is read.
+    """One of the two savepoints that are compared.
 
     Attributes:
         path: Path or URI of its folder.
-        groups: The number of key groups of the operator.
-        line: What was to become of the operator; None: nothing but its place changed.
-        new: Whether it is the written one.
-        in_groups: Whether keys are rows, each of which must stand in its group.
-        slices: Of the old one, by which windows its entries go in the written one; None: by the same.
+        groups: Number of key groups of the operator.
+        line: Migration of the operator; None: only its position in the job changed.
+        new: True for the written savepoint.
+        in_groups: True if keys are rows, each of which must be in its key group.
+        slices: For the old one, the windows of its entries in the written one; None: windows are unchanged.
     """
 
     path: str
@@ -202,7 +202,7 @@ def _summed(total: _Total) -> _Total:
 
 
 def _mergers(side: _Side) -> Mapping[str, Merge]:
-    """How values of the old states become one, by the names of the new ones."""
+    """Functions that merge values of the old states, by the names of the new ones."""
     if side.line is None or side.new or not side.line.merges:
         return {}
     return {state.new.name: value_merger(_as_kept(state)) for state in side.line.states if state.old is not None}
@@ -216,7 +216,7 @@ def _as_kept(state: StateRewrite) -> NamedState:
 
 
 def _either(one: bytes, other: bytes) -> bytes:
-    """Of timers."""
+    """Merge two timers, which are equal."""
     return one
 
 
@@ -292,7 +292,7 @@ def _count(
 
 
 def _key(side: _Side) -> RowChange | None:
-    """What an old key has become."""
+    """Function that rewrites an old key; None if it is unchanged."""
     return None if side.line is None or side.new else key_change(side.line)
 
 
@@ -319,9 +319,9 @@ def _whole(value: bytes) -> bytes:
 
 
 def _kept(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
-    """What of a value goes on. What begins in it must stand there as it begins, and nothing beside the fields.
+    """Function that extracts the kept part of a value; new fields must have their initial values.
 
-    ``from_history``: what does not go on was computed.
+    ``from_history``: the other fields were computed.
     """
     stored, other = (state.new, state.old) if new else (state.old, state.new)
     assert stored is not None
@@ -345,7 +345,7 @@ def _kept_rows(state: StateRewrite, stored: NamedState, new: bool, from_history:
 
 
 def _counted(state: StateRewrite, new: bool) -> Counted:
-    """How often a row came, and of it what is compared."""
+    """Function that returns the count of a row, and its compared part."""
     stored = state.new if new else state.old
     assert stored is not None
     kept = _nothing_beside(stored, *_kept_fields(state, stored, new), new)
@@ -358,7 +358,7 @@ def _counted(state: StateRewrite, new: bool) -> Counted:
 
 
 def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowChange, RowChange]:
-    """What takes the kept fields of a row, and what makes the whole row of them again, or of an old row itself."""
+    """Function that extracts the kept fields of a row, and one that restores the whole row from them."""
     assert state.old is not None
     forms = [field_form(field.type) for field in stored.row]
     pairs = _pairs(state)
@@ -374,7 +374,7 @@ def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[Ro
 
 
 def _nothing_beside(stored: NamedState, taken: ComparedPart, again: ComparedPart, new: bool) -> ComparedPart:
-    """What takes the kept fields, and refuses what holds something beside them and what begins now."""
+    """Function that extracts the kept fields, and refuses a value with anything but these and new fields."""
 
     def kept(value: bytes) -> bytes:
         found = taken(value)

@@ -1,4 +1,4 @@
-"""Who does the parts of a migration: this process, one after the other, or others."""
+"""Workers for the parts of a migration: this process, one part after the other, or others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ R = TypeVar("R")
 Scattered = Iterator[tuple[int, bytes]]
 
 _FILES = 128
-"""How many files entries are spilled to; where there are more key groups, several share one."""
+"""Number of files that entries are spilled to; more key groups than that share them."""
 
 
 class Workers(Protocol):
     """Does parts of the work, in whatever order; they read and write files that all workers see."""
 
     def parts(self, size: int, groups: int) -> int:
-        """How many parts work is done in.
+        """Number of parts of the work.
 
         Args:
-            size: Of what is read, in bytes.
-            groups: The number of key groups.
+            size: Bytes to read.
+            groups: Number of key groups.
 
         Returns:
             The number, from 1.
@@ -64,7 +64,7 @@ class Workers(Protocol):
 
 
 def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyGroups, range]]:
-    """What is read of keyed state, in parts."""
+    """Parts of keyed state to read."""
     parts = []
     for each in stored:
         groups = range(each.first, each.first + len(each.begins))
@@ -138,7 +138,7 @@ class Spill:
         self._files[place].write(group.to_bytes(4, "big") + len(content).to_bytes(8, "big") + content)
 
     def groups(self, within: range) -> Iterator[tuple[int, bytes]]:
-        """What was kept, of as many key groups at once as share a file."""
+        """Spilled entries by key group; key groups that share a file are read together."""
         for place in sorted(self._files):
             begin = self._groups.start + place * self._share
             if begin < within.stop and within.start < begin + self._share:

@@ -46,12 +46,12 @@ from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read
 
 @dataclass(frozen=True)
 class WrittenState:
-    """What was written of one operator.
+    """The written state of one operator.
 
     Attributes:
-        made: What became of it.
-        entries: The number of entries by state, of an operator that was rewritten.
-        sums: By state the sum of the hashes of what is kept, as :func:`verify` returns it; empty where it did not run.
+        made: Its migration.
+        entries: Number of entries by state, of a rewritten operator.
+        sums: Sum of the hashes of the kept parts by state, as :func:`verify` returns it; empty if it did not run.
     """
 
     made: OperatorMigration
@@ -280,7 +280,7 @@ class _Writing:
                 )
 
     def _by_itself(self, line: OperatorMigration) -> bool:
-        """Whether a sink's state goes on without a template: lists carry their serializers, and no header is needed."""
+        """Check if sink state needs no template: lists carry their serializers, and need no header."""
         assert line.old is not None
         return line.old.kind is StateKind.SINK and not any(each.keyed for each in self._old[line.old.id].subtasks or ())
 

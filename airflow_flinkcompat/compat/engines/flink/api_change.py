@@ -65,7 +65,7 @@ REWRITTEN_CALLS = (
 
 
 def api_change_verdict(pair: PipelinePair) -> Verdict | None:
-    """What becomes of state by the way the query is written; None where it is written as it was."""
+    """Verdict on a change of the notation of a query; None if the notation is unchanged."""
     old, new = pair.query_forms
     if not pair.moved:
         return None if old == new else columns_below(pair)

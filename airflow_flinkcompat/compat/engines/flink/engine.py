@@ -31,9 +31,9 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
-"""What was measured on the Table API: on its over windows too, as a restore of SQL is called, and on its keys."""
+"""Cases measured on the Table API as well: its over windows, under the name of the SQL case, and its keys."""
 NEWLY_ASKED = frozenset({"sm-clause-dropped"})
-"""What concerns a demand that the newer line alone makes, so that no older one can show it."""
+"""Cases about a requirement that only the newer version has, so that older versions cannot show them."""
 _UID_GENERATION = "table.exec.uid.generation"
 
 
@@ -61,7 +61,7 @@ def respelled_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict
 
 
 def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """How a restore ends that does not fit follows from the pair, where the rule does not say it."""
+    """Derive from the pair how an incompatible restore ends, if the rule does not name the end."""
     if verdict.outcome is not Outcome.INCOMPATIBLE or verdict.consequence is not None:
         return verdict
     if not isinstance(target, OperatorPair):
@@ -87,7 +87,7 @@ def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Ver
 
 
 def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """What was measured on SQL is unknown of queries through the Table API, but for what was measured on both."""
+    """Lower a verdict measured on SQL to unknown for Table API queries, unless both were measured."""
     if finding.outcome not in SAFE or rule.table_api_cover is TableApiCover.OWN:
         return finding
     pairs = case.change.pipelines_about(finding.sink)
@@ -130,7 +130,7 @@ def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> 
 
 
 def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
+    """Lower a safe verdict to unknown if the sink's columns may decide the key order (seen in plans of 2.3.0)."""
     if finding.outcome not in SAFE:
         return finding
     why = "the order of the keys in state may follow the columns that are put out"
@@ -187,11 +187,11 @@ def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -
 
 
 def disturbs(pair: PipelinePair, change: Change) -> bool:
-    """Whether a change of this query may renumber or replan operators of the other queries of its job.
+    """Check if a change of this query may renumber or replan operators of the job's other queries.
 
-    Queries of one statement set are one job, whose operator ids follow from the whole topology: what comes or goes in
-    one query renumbers what stands behind it in the others. Queries of one source are planned together: which columns
-    one of them reads decides about operators of the other (measured: ``ms-mod-stateless``).
+    The queries of one statement set are one job, and operator ids depend on the whole topology: an operator added to or
+    removed from one query renumbers later operators of the others. Queries of one source are planned together: the
+    columns that one of them reads affect the operators of the other (measured: ``ms-mod-stateless``).
     """
     if not pair.changed or not (others := change.companions(pair)):
         return False
@@ -208,7 +208,7 @@ def _same_topology(pair: PipelinePair) -> bool:
 
 
 def _planned_together(pair: PipelinePair, other: PipelinePair) -> bool:
-    """Whether both read one source and the change reaches what they have in common."""
+    """Check if both queries read one source and the change affects an operator that they may share."""
     tables = ({source.table for side in (each.old, each.new) for source in sources(side)} for each in (pair, other))
     if not set.intersection(*tables):
         return False
@@ -222,21 +222,21 @@ def _result(output: Output) -> tuple[object, ...]:
 
 
 def keys_may_move(pair: PipelinePair) -> bool:
-    """Whether what changed above the state may have changed the order of the keys in it (EXPLAIN, 2.3.0).
+    """Check if a change above the state may have changed its key order (EXPLAIN, 2.3.0).
 
-    With a condition below a group aggregation or a group window, and nothing but its columns put out, the planner
-    merges the projection into the aggregation: the keys are then kept in the order of the output. Anything that needs
-    a projection above (HAVING, an expression, another order of columns) brings back the order of GROUP BY. Windowed
-    aggregations over a window table function keep that order, but for :func:`_may_follow_the_table`.
+    With a condition below a group aggregation or a group window, and no columns in the output but its own, the planner
+    merges the projection into the aggregation: the keys are then stored in the order of the output. Anything that needs
+    a projection above (HAVING, an expression, another column order) restores the order of GROUP BY. Windowed
+    aggregations over a window table function keep that order, except in :func:`_may_follow_the_table`.
     """
     return bool(pair.differences) and any(_moved_by_output(output) for output in (pair.old, pair.new))
 
 
 def _may_follow_the_table(output: Output) -> bool:
-    """Whether keys may be kept in the order of the table's columns, whatever GROUP BY says (plans of 2.3.0).
+    """Check if keys may be stored in the order of the table's columns, whatever GROUP BY's order is.
 
-    So are those of a window table function over processing time with a condition below, where the table has a
-    watermark: another expression above, or the condition in a view, brings back the order of GROUP BY.
+    Seen in plans of 2.3.0 for a window table function over processing time with a condition below, if the table has a
+    watermark: another expression above, or the condition in a view, restores the order of GROUP BY.
     """
     return any(
         isinstance(each, AggregateOperator)

@@ -34,7 +34,7 @@ _OPTION = "lookup.async"
 
 
 class LookupMode(StrEnum):
-    """How a lookup join asks: one row after the other, or many at a time while the rows wait in a queue."""
+    """Mode of a lookup join: one row at a time, or several at once while the rows wait in a queue."""
 
     SYNCHRONOUS = "synchronous"
     ASYNCHRONOUS = "asynchronous"
@@ -58,7 +58,7 @@ def keeps_nothing(operator: Operator, output: Output, program: Program) -> bool:
 
 
 def from_windows(operator: object) -> TypeGuard[JoinOperator]:
-    """Whether a lookup join is asked for the results of a windowed aggregation, which only adds rows."""
+    """Check if an operator is a lookup join over the results of a windowed aggregation, which are append-only."""
     if not isinstance(operator, JoinOperator) or not is_lookup(operator):
         return False
     below = operator.segments[0].origin
@@ -66,7 +66,7 @@ def from_windows(operator: object) -> TypeGuard[JoinOperator]:
 
 
 def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
-    """How a lookup join of a query asks, by its connector, its table's options and the LOOKUP hint."""
+    """Lookup mode of a join, from its connector, its table's options and the LOOKUP hint."""
     looked_up = operator.segments[1].origin
     table = program.table(looked_up.table) if isinstance(looked_up, Source) else None
     if table is None or not isinstance(looked_up, Source):
@@ -90,10 +90,10 @@ def modes(pair: OperatorPair) -> tuple[LookupMode, LookupMode]:
 
 
 def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], ...]:
-    """How a lookup join may ask before and after, where that is not told.
+    """Possible pairs of old and new lookup mode, if the modes are unknown.
 
-    What decides, be it synchronous or not, is the connector: one of which nothing is said asks in the same way on both
-    sides as long as nothing changed that speaks of it.
+    The connector decides: an unknown connector looks up in the same mode on both sides if nothing that affects the mode
+    changed.
     """
     found = modes(pair)
     if LookupMode.NOT_KNOWN not in found:
@@ -106,7 +106,7 @@ def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], .
 
 
 def _deciding(operator: Operator, output: Output, program: Program) -> tuple[object, ...] | None:
-    """What may say how a lookup asks; None where its table is not declared."""
+    """Facts that may decide the lookup mode; None if the table is not declared."""
     looked_up = operator.segments[1].origin
     table = program.table(looked_up.table) if isinstance(looked_up, Source) else None
     if table is None or not table.declared or not isinstance(looked_up, Source):
@@ -115,7 +115,7 @@ def _deciding(operator: Operator, output: Output, program: Program) -> tuple[obj
 
 
 def computes_alike(pair: OperatorPair) -> bool:
-    """Whether Flink computes the same of the rows in front of a lookup join on both sides: it waits with them."""
+    """Check if Flink computes the same for the rows before a lookup join on both sides: it stores them."""
     sides = (pair.old, pair.pipeline.old), (pair.new, pair.pipeline.new)
     old, new = (
         computed_in_front(each, output.segment.filters) if isinstance(each, JoinOperator) else None
@@ -125,7 +125,7 @@ def computes_alike(pair: OperatorPair) -> bool:
 
 
 def modes_of_unpaired(pair: PipelinePair) -> tuple[frozenset[LookupMode], frozenset[LookupMode]]:
-    """How the lookup joins ask that left a query, and those that came to it."""
+    """Modes of the removed and of the added lookup joins of a query."""
     return (
         frozenset(mode(each, pair.old, pair.old_program) for each in pair.removed if is_lookup(each)),
         frozenset(mode(each, pair.new, pair.new_program) for each in pair.added if is_lookup(each)),

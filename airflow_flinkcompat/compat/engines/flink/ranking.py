@@ -241,7 +241,7 @@ def _aggregation(rank: RankOperator, program: Program) -> AggregateOperator | No
 
 
 def appends_only(segment: StatelessSegment, program: Program) -> bool:
-    """Whether a stretch begins at a table that surely only appends: known connector and format, no hint in between."""
+    """Check if a segment begins at an append-only table: known connector and format, no hint."""
     origin = segment.origin
     if not isinstance(origin, Source) or origin.hints or segment.functions:
         return False

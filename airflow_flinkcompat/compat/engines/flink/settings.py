@@ -143,7 +143,7 @@ def _ttl_on_materialized(changed: Changed) -> bool:
 
 
 def _ttl_on_older(changed: Changed) -> bool:
-    """Where a group aggregation's values were seen to be stored otherwise with a time to live than without."""
+    """Check if a state TTL on one side changes the stored values of a group aggregation (older lines)."""
     one_sided = not all(map(_lives, changed.values))
     ended = restores()["u-ttl-add"].get(changed.change.new.version)
     return ended == "refused_at_restore" and one_sided and _plain_aggregation(changed)
@@ -199,7 +199,7 @@ HOLDS_NO_INSTANT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "BOOLEAN"}
 
 
 def _casts_instants(program: Program) -> bool:
-    """Whether an instant that a connector hands out may be cast to a column, by the zone: Kafka's timestamp is one."""
+    """Check if a cast of an instant from a connector, such as Kafka's timestamp, may depend on the zone."""
     return any(
         column.type.name not in HOLDS_NO_INSTANT
         for table in program.tables
@@ -457,7 +457,7 @@ TABLE: Mapping[str, Rows] = {
         ),
     ),
 }
-"""What was measured, by key: conditions in order, each with what it means."""
+"""Measured verdicts by key: conditions in order, each with its verdict."""
 
 INFERRED: tuple[str, ...] = (
     "restart-strategy",
@@ -508,7 +508,7 @@ def asks_for_tables(key: str) -> bool:
 
 
 def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdict | None:
-    """What the key's change means; None where nobody measured it. ``old`` and ``new`` as they were written."""
+    """Verdict on a changed setting; None if it was not measured. ``old`` and ``new`` are as written."""
     before, after = (settings.effective({} if text is None else {key: text}, key, "flink") for text in (old, new))
     changed = Changed(before, after, change)
     found = next((answer for condition, answer in TABLE.get(key, ()) if condition(changed)), None)

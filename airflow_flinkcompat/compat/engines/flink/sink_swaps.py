@@ -48,7 +48,7 @@ TAKEN_AWAY = {
     "upsert-kafka": ("sk-group-upsert-to-print", "sk-group-upsert-to-jdbc"),
     "filesystem": ("sk-stateless-direct-filesystem-to-print",),
 }
-"""What a sink kept finds no operator any more, refused at submit."""
+"""Cases of a sink whose state has no operator in the new job: refused at submit."""
 
 
 KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
@@ -107,7 +107,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
 
 
 def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
-    """What is known of a sink with the options of its table, under which it may keep nothing."""
+    """Facts about a sink with the options of its table, some of which make it stateless."""
     facts = connectors.sink(connector)
     return facts if table is None else replace(facts, state=facts.kept(dict(table.options)))
 
@@ -136,7 +136,7 @@ def sources_append(pair: PipelinePair) -> bool:
 
 
 def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
-    """Why Flink may plan something else in front of the new sink, or nothing at all; "" where it does not for sure."""
+    """Reason why Flink may plan something else before the new sink, or nothing; "" if it surely does not."""
     if reason := sinks.front_stays(pair):
         return reason
     table = sinks.tables(pair)[1]

@@ -1,4 +1,4 @@
-"""What open-source Flink plans between a query and its sink: operators that no query names, but its job holds."""
+"""Operators that open-source Flink plans between a query and its sink, without a place in the script."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Front:
 
 
 def fronts(pair: PipelinePair) -> tuple[Front | None, Front | None]:
-    """What is planned for the sink before and after; None where no table is declared for it."""
+    """Operators that Flink plans for the old and the new sink; None if its table is not declared."""
     before, after = materializers(pair)
     return (
         _front(pair.old, pair.old_pipeline, pair.old_program, before),
@@ -181,13 +181,13 @@ def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:
 
 
 def only_the_sink(connector: str | None) -> str:
-    """What is to be said where nothing but a sink is in doubt; ``connector`` None: the table is of its catalog's."""
+    """Reason if nothing but the sink is uncertain; ``connector`` is None for a table of a catalog."""
     named = f"`{connector}`" if connector else "of a catalog's own connector"
     return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
 
 
 def stays(pair: PipelinePair) -> str:
-    """Why open-source Flink may not keep the operators in front of a stateless sink; "" where it does for sure."""
+    """Reason why Flink may not keep the operators before a stateless sink; "" if it surely keeps them."""
     old, new = fronts(pair)
     if old is None or new is None:
         return UNDECLARED
@@ -202,9 +202,9 @@ def keeps_nothing(connector: str | None) -> bool:
 
 
 def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
-    """Why Flink may not keep the operators in front of a sink, whatever the sink keeps; "" where it does for sure.
+    """Reason why Flink may not keep the operators before any sink; "" if it surely keeps them.
 
-    ``at_any_parallelism``: whether a Calc stands in front on both sides, which alone is unchained.
+    ``at_any_parallelism``: True if a Calc precedes the sink on both sides; only that Calc is unchained.
     """
     old, new = fronts(pair)
     if old is None or new is None:
@@ -226,7 +226,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
 
 
 def _spread_without_a_key(pair: PipelinePair) -> bool:
-    """Whether the sink got a parallelism of its own, be it the job's, that needs a primary key it lacks."""
+    """Check if the sink has a new parallelism, even the job's, that needs a primary key it lacks."""
     before, sink = tables(pair)
     old, new = _own_parallelism(pair.old, before), _own_parallelism(pair.new, sink)
     if new is None or old == new or sink is None or sink.primary_key:
@@ -236,10 +236,10 @@ def _spread_without_a_key(pair: PipelinePair) -> bool:
 
 
 def chains_otherwise(pair: PipelinePair, change: Change) -> bool:
-    """Whether what stands in front of a sink of its own parallelism may get another id.
+    """Check if the operators before a sink with its own parallelism may get other ids.
 
-    Such a sink is chained to nothing: the first operator that is put in front of it is what the one before is chained
-    to, and ids count what is chained. A Calc in front of it on both sides takes this upon itself.
+    Such a sink is chained to nothing: an operator added before it is chained to the previous operator instead, and ids
+    depend on the number of chained operators. A Calc before the sink on both sides prevents this.
     """
     sides = (pair.old, pair.new)
     if all(_own_parallelism(*side) is None for side in zip(sides, tables(pair), strict=True)):

@@ -69,12 +69,12 @@ _MEASURED_FILES = ("filesystem", "csv")
 
 
 def settled(pair: PipelinePair, found: Verdict, *ids: str) -> Verdict:
-    """What a rule says of a query, or in place of its doubt what the states of the job tell."""
+    """A rule's verdict on a query; if it is unknown, the verdict of the job's states."""
     return found if found.outcome is not Outcome.UNKNOWN else kept(pair, *ids) or found
 
 
 def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
-    """What becomes of the positions and the sink's state of a query that keeps nothing itself."""
+    """Verdict on the source positions and the sink state of a query without rows in state."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     if not all(keeps_no_rows(output, program) for output, program in sides):
         return None
@@ -100,7 +100,7 @@ def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
 
 
 def keeps_nothing(pair: PipelinePair) -> Verdict | None:
-    """What is to be said of any change of a job that has no state at all, on either side; None of any other."""
+    """Verdict on any change of a job without any state on both sides; None for another job."""
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == NOTHING else None
 
@@ -153,7 +153,7 @@ def _tables(output: Output, program: Program) -> list[Table]:
 
 
 def keeps_no_rows(output: Output, program: Program) -> bool:
-    """Whether a query keeps nothing itself, by its operators, and no results by the key of its sink."""
+    """Check if neither the operators of a query nor its sink store rows or results."""
     if any(not isinstance(each, JoinOperator) or each.form is not JoinForm.LOOKUP for each in operators(output)):
         return False
     declared = {table.name: table for table in program.tables if table.declared}

@@ -38,7 +38,7 @@ class SingleOperatorQuery:
 
     @property
     def prunes(self) -> bool:
-        """Whether the source reads only the columns that are asked for, as far as that was measured."""
+        """True if the source reads only the requested columns, as measured."""
         return self.table.option("connector") == "filesystem" and self.table.option("format") == "csv"
 
     @property
@@ -50,17 +50,20 @@ class SingleOperatorQuery:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether it reads fewer columns than are stored: a scan of all of them takes over no projection, no order."""
+        """True if the query reads fewer columns than are stored.
+
+        A scan of all columns absorbs no projection and no order.
+        """
         return len(self.needed) < len(self.table.physical)
 
     @property
     def computes(self) -> bool:
-        """Whether something computed comes into the operator that nobody reads."""
+        """True if an input column of the operator is computed."""
         return any(not self.stored(column) for arriving in self.form.input_columns for column in arriving)
 
     @property
     def selected(self) -> bool | None:
-        """Whether a select in front leaves just what is needed; False without a select, None for any other."""
+        """True if a preceding select has exactly the needed columns, False without a select, else None."""
         if "select" not in self.form.operations:
             return False
         (arriving,) = self.form.input_columns or ((),)
@@ -68,11 +71,11 @@ class SingleOperatorQuery:
         return True if names == self.needed else None
 
     def narrows(self, columns: tuple[Expression, ...]) -> bool:
-        """Whether a ``select`` of these goes into the scan whole: each column once, and not all that are stored."""
+        """Check if a ``select`` of these is pushed into the scan: distinct columns, and fewer than stored."""
         return len(set(columns)) == len(columns) < len(self.table.physical)
 
     def stored(self, column: Expression) -> bool:
-        """Whether it is a column the table stores."""
+        """Check if an expression is a stored column of the table."""
         return isinstance(column, SourceColumn) and column.column in self.table.physical
 
 
@@ -85,7 +88,7 @@ def sides(pair: PipelinePair) -> tuple[SingleOperatorQuery | None, SingleOperato
 
 
 def computed_below(pair: PipelinePair) -> bool:
-    """Whether something computed that nobody reads stays below an aggregation of the Table API."""
+    """Check if an unread computed column stays below an aggregation of the Table API."""
     arriving = (column for side in pair.query_forms for columns in side.input_columns for column in columns)
     stored = {name for program in (pair.old_program, pair.new_program) for t in program.tables for name in t.physical}
     return any(not isinstance(column, SourceColumn) or column.column not in stored for column in arriving)
@@ -97,7 +100,7 @@ def nothing_else(pair: PipelinePair) -> bool:
 
 
 def by_default(pair: PipelinePair) -> bool:
-    """Whether nothing else decides how a query is planned: no other query of its job, and no setting."""
+    """Check if neither another query of the job nor a setting affects how Flink plans a query."""
     sides = (pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program)
     return all(_by_default(pipeline, program) for pipeline, program in sides)
 

@@ -1,7 +1,7 @@
-"""What a job stores, as far as another line of Flink reads it: exec nodes, accumulators, serializers, connectors.
+"""Stored parts that another line of Flink reads: exec nodes, accumulators, serializers, connectors.
 
-Each is a row of its own in ``evidence/upgrades.json``. What decides about no class of Flink and no serializer (names,
-lengths of windows, conditions, projections) is none. Something unknown is named too, and no restore has it.
+Each is a row in ``evidence/upgrades.json``. Names, window lengths, conditions and projections are left out: they affect
+no class of Flink and no serializer. An unknown part is named too, and no restore covers it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = ["connectors_of", "is_known", "stored"]
 REFUSED = "an INSERT that the new line refuses for its ON CONFLICT, or for the lack of one"
 OTHER_MATERIALIZER = "another materializer in front of a sink"
 JUDGED_APART = frozenset({REFUSED, OTHER_MATERIALIZER})
-"""What is judged by the sink, besides what is stored."""
+"""Parts that the sink's verdict covers, not the stored parts."""
 _UNKNOWN = "not known: "
 _CLOCKS = {TimeAttribute.ROWTIME: "event time", TimeAttribute.PROCTIME: "processing time", None: "no time"}
 _NUMBERS = frozenset({"AVG", "COUNT", "SUM", "SUM0"})
@@ -388,7 +388,7 @@ def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: s
 
 
 def _shares(program: Program, outputs: Mapping[int, Output]) -> bool:
-    """Whether two queries of one job read the same operator, which Flink plans once."""
+    """Check if two queries of one job read the same operator, which Flink plans once."""
     seen: set[tuple[int, Operator]] = set()
     for place, output in outputs.items():
         job = program.pipelines[place].statement_set

@@ -1,7 +1,7 @@
-"""Whether a sink takes results that change: what a query hands on, and what its sink can do with it.
+"""Changelog support: the changes that a query emits, and those that its sink accepts.
 
-Flink's planner asks the same (``FlinkChangelogModeInferenceProgram``); how it sees each operator was asked of a 2.3.0
-planner.
+Flink's planner checks the same (``FlinkChangelogModeInferenceProgram``); its view of each operator was asked from a
+2.3.0 planner.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def undescribed_source(output: Output, program: Program) -> str:
 
 
 def takes_changes(sink: Table) -> Known:
-    """Whether a sink takes results that change."""
+    """Check if a sink accepts updating results."""
     connector = sink.option("connector")
     facts = connectors.sink(connector)
     if facts.updates is Known.YES or (facts.upserts is Known.YES and sink.primary_key):
@@ -98,7 +98,7 @@ def takes_changes(sink: Table) -> Known:
 
 
 def changes(segment: StatelessSegment, pipeline: Pipeline, program: Program) -> Known:
-    """Whether rows that leave a stretch may be taken back or replaced."""
+    """Check if output rows of a segment may be retracted or updated."""
     match segment.origin:
         case Source():
             return _of_source(segment, program)

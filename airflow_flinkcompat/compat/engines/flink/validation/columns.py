@@ -94,7 +94,7 @@ def _type(column: Column) -> str:
 
 
 def _read_whole(sink: Sink) -> bool:
-    """Whether the columns of the query are known for sure."""
+    """Check if all columns of the query are known."""
     for node in sink.nodes:
         if (isinstance(node, Opaque) and node.reason) or (isinstance(node, Scan) and not node.table.declared):
             return False
@@ -102,7 +102,7 @@ def _read_whole(sink: Sink) -> bool:
 
 
 def _list(sink: Sink, table: Table, named: dict[str, Column], fixed: set[str]) -> Iterator[Fault]:
-    """What is wrong with the list of columns behind a sink's name."""
+    """Faults of the column list after a sink's name."""
     for name in dict.fromkeys(sink.columns):
         if name not in named and "." not in name:
             yield Fault(

@@ -72,7 +72,7 @@ REMEDY = (
     "add ON CONFLICT DO DEDUPLICATE (the latest row of a key stays), DO NOTHING (the first row stays) or DO ERROR (the "
     f"job fails) to the end of the INSERT, or set {REQUIRED} = false"
 )
-"""What a script does about it. DO NOTHING and DO ERROR ask for a watermark of every source."""
+"""Remedies in the script. DO NOTHING and DO ERROR need a watermark on every source."""
 
 
 _OTHER_VALUES = frozenset({"UPPER", "LOWER", "TRIM", "SUBSTRING", "SUBSTR", "CONCAT", "ABS", "MOD", "DATE_FORMAT"})

@@ -67,7 +67,7 @@ _JSON_RESULTS: Mapping[str, tuple[str, ...]] = {
     "JSON_VALUE": ("VARCHAR", "BOOLEAN", "INT", "DOUBLE"),
     "JSON_QUERY": ("VARCHAR", "ARRAY"),
 }
-"""What these functions return; any other type after RETURNING is refused when code is made of the call."""
+"""Return types of these functions; Flink's code generation refuses any other type after RETURNING."""
 
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -211,7 +211,7 @@ _LATE_CASTS: Mapping[str, str] = {
 
 
 def refused_call(function: str, types: Sequence[DataType], result: DataType) -> str:
-    """Why Flink refuses a call for its arguments."""
+    """Reason why Flink refuses a call for its arguments; "" if none is known."""
     if [type for type in types if not type.is_known]:
         return ""
     kinds = [_kind(type) for type in types]

@@ -139,5 +139,5 @@ def _faults(query: Query) -> Iterator[Fault]:
 
 
 def _other_options(hints: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a hint gives a table other options than it declares."""
+    """Check if a hint overrides options of a table."""
     return any(name.upper() == "OPTIONS" for name, _ in hints)

@@ -1,4 +1,4 @@
-"""Whether Flink takes the declaration of a table in use: watermark, keys, and what its format holds."""
+"""Validation of the declarations of used tables: watermark, keys, and the types of their formats."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def _held(table: Table, format: str, columns: tuple[Column, ...]) -> Iterator[Fa
 
 
 def _holds(format: str, type: DataType) -> bool:
-    """Whether Flink makes a format for a column of this type (every type was asked of a 2.3.0 planner)."""
+    """Check if Flink has a format for a column of this type (each type was checked with a 2.3.0 planner)."""
     match format:
         case "raw":
             return type.name not in _NO_RAW
