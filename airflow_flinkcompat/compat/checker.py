@@ -213,7 +213,7 @@ def _with_migration(
     accepted: Collection[Accept],
     history: WithHistory | None,
 ) -> Report:
-    """The report with the state that a rewritten savepoint would keep, if Flink refuses only the savepoint."""
+    """Add the state that a rewritten savepoint would keep, if Flink refuses only the savepoint."""
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
         return report
     told = (script_migration(change, accepted),) if explained is None else explained.migrations

@@ -37,7 +37,7 @@ SEEN_RULES = frozenset(
         "unread-metric-changed", "view-rewritten", "window-changed", "window-key-reordered",
     }
 )  # fmt: skip
-"""Rules about changes that a migration sees in plans or declarations, unlike functions, settings and unread parts."""
+"""Rules about changes that a migration sees, unlike those of functions, settings and unread parts."""
 MIGRATED_LINES = ("1.20", "2.3")
 """The lines of Flink on which state was migrated (``dev/measure/results/migrations``)."""
 SETTING_RULE = "setting-changed"

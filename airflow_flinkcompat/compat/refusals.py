@@ -112,7 +112,7 @@ def _without_offset(window: Window) -> Window:
 
 
 def notes(program: Program) -> tuple[str, ...]:
-    """Constructs that Flink accepts although they may not mean what they seem to, a line each with its place."""
+    """Constructs that Flink accepts although they may mislead, a line each with its place."""
     found = [f"{note.span}: {note.text}" for note in program.notes]
     for pipeline in program.pipelines:
         for node in pipeline.sink.nodes if pipeline.steps else ():

@@ -1,4 +1,4 @@
-"""The verdict on engine ``flink`` if Flink has planned both scripts: the worst effect of the jobs' diff.
+"""Verdict on engine ``flink`` if Flink planned both scripts: the worst effect of the jobs' diff.
 
 A rule's finding over differences that the exec graph shows takes the effect of the diff. Rules decide over parts that
 no graph shows (:class:`Shown`), and if the diff has no answer.

@@ -53,7 +53,7 @@ class Remedy(StrEnum):
 
 
 class Fate(StrEnum):
-    """Fate of one metric's stored value. ``same``: the metric is unchanged, and something else is in doubt."""
+    """Fate of one metric's stored value; ``same``: the metric is unchanged, something else is in doubt."""
 
     KEPT = "kept"
     FROM_ZERO = "starts from zero"
@@ -181,7 +181,7 @@ class RuleMatch:
 
 @dataclass(frozen=True)
 class Example:
-    """A change by which a reader recognises the rule: both sides as SQL over :data:`EXAMPLE_TABLES`, or Python.
+    """A change that illustrates the rule: both sides as SQL over :data:`EXAMPLE_TABLES`, or Python.
 
     ``versions`` are the engine versions of both sides, None for the default. ``outcomes`` are, by engine, the rule's
     answer if this change sharpens the rule's own verdict.

@@ -23,7 +23,7 @@ from airflow_flinkcompat.sql.nodes import Option, SetOption
 
 
 def _later(version: str, last: str) -> bool:
-    """True if a version is later than another one or absent; an absent one ends a range that nothing ended."""
+    """True if a version is later than another or absent: an absent one ends a range that nothing ended."""
     try:
         return not last or [*map(int, version.split("."))] > [*map(int, last.split("."))]
     except ValueError:

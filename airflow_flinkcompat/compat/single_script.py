@@ -39,18 +39,9 @@ UNDECLARED_FUNCTION = Rule(
 
 
 def lint(side: Side) -> tuple[Finding, ...]:
-    """Everything that one script shows without another one to compare it with.
+    """Findings in one script, worst first, then in its order, with places in ``after_span``.
 
-    Args:
-        side: The script, with the engine that runs it.
-
-    Returns:
-        The findings by the rules of a comparison, worst first, in the order of the script; each with its place in
-        ``after_span`` where it has one.
-
-    Raises:
-        ScriptError: The script holds no statement.
-        InputError: The script holds no query.
+    Raises ScriptError without a statement, InputError without a query.
     """
     side.require_query()
     found = dict.fromkeys((*_refused(side), *_unread(side), *_unresolved(side), *_undeclared(side), *_called(side)))

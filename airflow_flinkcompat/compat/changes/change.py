@@ -1,4 +1,4 @@
-"""A change, paired once: sinks, stateful operators and declarations of both sides, with every difference.
+"""The pairs of a change: sinks, stateful operators and declarations, with every difference.
 
 Nothing here judges. A difference is an inequality of one named part of a pair. The parts of a pair together hold
 everything in the plan, so a change without differences is no change.

@@ -54,7 +54,7 @@ def format_conditions(filters: Iterable[Any]) -> str:
 
 
 def format_order_by(keys: Iterable[tuple[Any, bool, bool | None]]) -> str:
-    """The ORDER BY of sort keys (expression, ascending, nulls first); the place of NULLs only if not default."""
+    """The ORDER BY of sort keys (expression, ascending, nulls first); default places of NULLs are omitted."""
     parts = []
     for key, ascending, nulls_first in keys:
         where = "" if nulls_first in (None, ascending) else f" NULLS {'FIRST' if nulls_first else 'LAST'}"

@@ -123,7 +123,7 @@ LEVELS: tuple[Sign, ...] = (
     _kinds,
     lambda output: output.sink,
 )
-"""Equality levels of queries, nearest first: identical operators, then the sink with ever less of the path."""
+"""Equality levels of queries: identical operators first, then the sink with less and less of the path."""
 
 
 STEPS = "Table API operations"
@@ -341,7 +341,7 @@ def has_rules(operator: Operator) -> bool:
 
 
 def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
-    """Both sides of a union, the new inputs in the order of the old ones: equal ones first, then by position.
+    """Both sides of a union, with the new inputs in the old order: equal ones first, then by position.
 
     The order itself becomes a part of both.
     """

@@ -1,4 +1,4 @@
-"""Boundaries that divide a program's windows between a backfill and a live job, with their consequences.
+"""Boundaries between the windows of a backfill and of a live job, with their consequences.
 
 The protocol is that of :mod:`~airflow_flinkcompat.compat.cutover.record`. A program without an aligned boundary gets
 the reason.
@@ -190,7 +190,7 @@ def _windowings(pipeline: Pipeline) -> tuple[AssignedWindow, ...]:
 
 
 def _reads(node: Node, moment: int) -> Iterable[tuple[Table, int]]:
-    """Every table below with the event time from which its rows are in a window that ends after ``moment``."""
+    """Tables below, with the event time from which rows are in a window that ends after ``moment``."""
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         moment = min(first_start(node.window, moment), moment)
     if isinstance(node, Scan):

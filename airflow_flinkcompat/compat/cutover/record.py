@@ -1,4 +1,4 @@
-"""The record of a hand-over from a backfill to the live job: the owner of each window, and the job's start.
+"""Record of a hand-over from a backfill to the live job: the owner of each window, the job's start.
 
 At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns ``window_end >
 B``. The live job reads from the start of its first window, less the delay of the watermark, so that it drops the late
@@ -136,7 +136,7 @@ class Cutover:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
     def check(self, job: JobSpec) -> None:
-        """Raise :class:`BoundaryError` if the record belongs to another script, settings, functions or catalog."""
+        """Raise :class:`BoundaryError` if the record is of another script, settings, functions or catalog."""
         if differing := [part for part, digest in job.part_digests().items() if digest != self.sha256[part]]:
             raise BoundaryError(
                 f"the hand-over at {self.boundary} was worked out for another {', '.join(differing)} than this "

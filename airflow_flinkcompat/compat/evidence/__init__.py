@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 RIGHT = "restored_right"
-"""The only outcome after which a change is safe, unlike ``restored_right_on_this_data`` and ``…_upsert_only``."""
+"""The only safe outcome, unlike ``restored_right_on_this_data`` and ``…_upsert_only``."""
 FILE = "restores.json"
 UPGRADES = "upgrades.json"
 Restores = Mapping[str, Mapping[str, str]]
@@ -49,11 +49,7 @@ class Upgrade:
 
 @cache
 def upgrades() -> Mapping[str, Mapping[str, Upgrade]]:
-    """Every restore of one line's savepoint on another line.
-
-    Returns:
-        By lines, such as ``1.20 to 2.3``, then by id.
-    """
+    """Restores of savepoints on another line, by lines (``1.20 to 2.3``), then by id."""
     table = json.loads(files(__package__).joinpath(UPGRADES).read_text(encoding="utf-8"))
     return {
         lines: {name: Upgrade(each["outcome"], frozenset(each["stored"])) for name, each in found.items()}
@@ -63,11 +59,7 @@ def upgrades() -> Mapping[str, Mapping[str, Upgrade]]:
 
 @cache
 def restores() -> Restores:
-    """Every restore that was run.
-
-    Returns:
-        The outcome by line of Flink, by id.
-    """
+    """Outcome of every restore that was run, by id and line of Flink."""
     return dict(json.loads(files(__package__).joinpath(FILE).read_text(encoding="utf-8")))
 
 

@@ -50,7 +50,7 @@ def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ..
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
-    """Fates of every stateful operator of either side; those of one sink together, nearest to the sink first."""
+    """Fates of every stateful operator of either side, by sink, nearest to the sink first."""
     return tuple(_operator_reports(change, fired))
 
 

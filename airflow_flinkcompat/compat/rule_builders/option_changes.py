@@ -1,4 +1,4 @@
-"""One changed option of a table: facts for every use of the table, and values that a connector refuses."""
+"""One changed option of a table: facts for every use of it, and values that a connector refuses."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def _file_system(path: str | None) -> tuple[str, str]:
 
 
 def _another_way(change: OptionChange) -> bool:
-    """True if the place is in another option: a pattern of topics, or one with a word more or less in front."""
+    """True if the place is in another option: a topic pattern, or a key with one word more or less."""
     key, value = change.key, change.before.get(change.key)
     if key in ("topic", "topic-pattern"):
         return bool({"topic", "topic-pattern"} & change.after.keys())

@@ -138,7 +138,7 @@ def keeps_state(operator: Operator) -> bool:
 
 
 def by_processing_time(operator: object) -> bool:
-    """True for a sort by processing time alone, which passes rows on and stores nothing (``so-proc-field-add``)."""
+    """True for a sort by processing time alone, which stores nothing (``so-proc-field-add``)."""
     if not isinstance(operator, OtherOperator) or operator.kind != OtherKind.TEMPORAL_SORT:
         return False
     detail = dict(operator.attributes)

@@ -67,7 +67,7 @@ def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
 
 
 def _asks_about_partitions(pair: PipelinePair) -> bool:
-    """True if a differing condition drops whole partitions of the operator below, so that it could move there.
+    """True if a differing condition drops whole partitions of the operator below, and might move there.
 
     Flink 2.3 leaves it above (EXPLAIN); no page states what VVR does.
     """
@@ -112,7 +112,10 @@ def _lookup(pair: PipelinePair) -> bool:
 
 
 def _over(pair: PipelinePair) -> bool:
-    """True if other columns of an OVER are computed below it, where more columns are stored without a computed call."""
+    """True if other columns of an OVER are computed below it.
+
+    More columns are stored there without a computed call.
+    """
     tops = sinks.tops(pair)
     same = pair.old.segment.filters == pair.new.segment.filters
     return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
@@ -201,7 +204,7 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
 
 
 def _chained(sort: Operator, pair: PipelinePair) -> bool:
-    """True if Flink certainly plans an operator between a source and a sort, so that the source keeps its id."""
+    """True if Flink certainly plans an operator between a source and a sort, which keeps the source's id."""
     (segment,), (row,) = sort.segments, sort.rows  # type: ignore[attr-defined]
     assert isinstance(segment.origin, Source)
     try:

@@ -199,7 +199,7 @@ def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair
 
 
 def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
-    """Verdict on places: positions of removed ones stay in force, and new ones are read from their beginning."""
+    """Verdict on places: positions of removed ones stay in force, new ones are read from their beginning."""
     listed = fact.listed
     assert listed is not None
     lists = fact.key if fact.key != listed.pattern else "topic"

@@ -69,7 +69,7 @@ def _metric_rule(
     over: Unwindowed = UNSEEN,
     yields_to: str = "",
 ) -> Rule:
-    """Build a rule that applies where :attr:`Fates.codes` names it; ``rows`` are its rows on two window pages."""
+    """Rule that applies if :attr:`Fates.codes` has its code; ``rows``: its rows on two window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
 
     def find(pair: OperatorPair) -> Iterable[RuleMatch]:

@@ -122,7 +122,7 @@ def _first(same: Mapping[Column, Column], column: Column) -> Column:
 
 
 def _decided(part: Expression, never_null: Set[str]) -> bool:
-    """True for a condition over constants, on NULL or a non-NULL value, on equal operands, or with TRUE or FALSE."""
+    """True for a condition over constants, on NULL or non-NULL values, equal operands, TRUE or FALSE."""
     if not isinstance(part, FunctionCall) or part.function not in _CONDITIONS:
         return False
     function, args = part.function, part.args

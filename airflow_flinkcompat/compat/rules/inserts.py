@@ -47,7 +47,7 @@ def _in_a_set(change: Change) -> bool:
 
 
 def _insert_on_flink(own: bool, change: Change) -> Verdict | None:
-    """Verdict on added and removed queries: own jobs affect no other one; in a set they are refused as measured."""
+    """Verdict on added and removed queries: own jobs affect no others, sets are refused as measured."""
     if own:
         return REPLACED if change.removed and change.added else OWN_JOB
     return None if _in_a_set(change) else SEVERAL_SETS

@@ -116,7 +116,7 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
 
 
 def _above_windows(pair: OperatorPair) -> Verdict:
-    """Verdict on a stateless lookup between the last stateful operator, an aggregation, and a stateless sink.
+    """Verdict on a stateless lookup between the last stateful operator, an aggregation, and its sink.
 
     Ids below depend on nothing above except the one operator that reads them in the same task.
     """

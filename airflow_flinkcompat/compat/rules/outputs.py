@@ -352,7 +352,7 @@ NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; what becomes 
 
 
 def moved_on_flink(pair: PipelinePair) -> Verdict:
-    """Verdict on moved operators: unmatched state is refused; an operator new to a stateless query begins empty."""
+    """Verdict on moved operators: unmatched state is refused; one new to a stateless query starts empty."""
     if found := coming_or_going(pair):
         return found
     if any(map(keeps_state, (*pair.removed, *(operators.old for operators in pair.operators)))):

@@ -172,7 +172,7 @@ VVR: Mapping[str, Verdict] = {
 
 
 def sink_table_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
-    """Verdict on a stateless sink's columns, key and options, and a filesystem sink's columns with the projection."""
+    """Verdict on a sink's columns, key and options; a filesystem's columns change with the projection."""
     if difference.part == "metadata" and not all(map(sinks.keeps_nothing, sinks.connectors(pair))):
         return METADATA
     if sinks.shares_its_job(pair) and _takes_other_types(pair) and not _surely_projected(pair):

@@ -65,7 +65,7 @@ class Use(Enum):
 
 
 def uses(change: Change, table: str, column: str) -> frozenset[Use]:
-    """Uses of a table's column on either side; one of the same name in another table of the query counts too."""
+    """Uses of a table's column on either side; columns of its name in the query's other tables count too."""
     return frozenset(
         use
         for pair in change.pipelines
@@ -344,7 +344,7 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
 
 
 def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
-    """Verdicts on the part for every query that reads the table: a stateless one is judged by its job's states."""
+    """Verdicts on the part for each query of the table; stateless queries are judged by their job's state."""
     found = _verdicts_of(change, table, difference)
     readers = [
         pair
@@ -439,7 +439,7 @@ ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "typ
 
 
 def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> Verdict:
-    """The page's row for an option: the snapshot's key and the changelog mode are compatible conditionally."""
+    """The page's row for an option; a snapshot's key and the changelog mode are conditionally compatible."""
     formats = (str(side.get(key)).lower() for side in (before, after) if key.endswith("format"))
     conditional = key.lower() in CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats))
     return PARTS["options conditional" if conditional else "options"]["vvr"]

@@ -213,14 +213,7 @@ def _find_program_refused(change: Change) -> Iterable[RuleMatch]:
 
 
 def of_declarations(side: Side) -> Iterator[Refusal]:
-    """Faults in declarations of tables and views that no query of the script is refused for.
-
-    Args:
-        side: A side of a change.
-
-    Yields:
-        A refusal for each fault.
-    """
+    """Refusals of declarations of tables and views that no query of the script is refused for."""
     found = dict.fromkeys(declaration_faults(side.program))
     if not found:
         return

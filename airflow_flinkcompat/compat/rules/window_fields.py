@@ -167,7 +167,7 @@ WINDOW_FIELD_MISMATCH = Rule(
 
 
 def only_window_fields(pair: PipelinePair) -> bool:
-    """True if only bare window fields came into or left the output, and the rest is unchanged except rank numbers."""
+    """True if only bare window fields were added to or removed from the output, rank numbers aside."""
     old, new = ([c for c in side.columns if not is_number(c)] for side in (pair.old, pair.new))
     return old != new and computed_columns(pair.old) == computed_columns(pair.new)
 

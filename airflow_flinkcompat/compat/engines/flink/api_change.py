@@ -1,8 +1,8 @@
-"""Engine ``flink``: how a restore ends where a query moves between SQL and the Table API, or within the Table API.
+"""Engine ``flink``: results of a restore across SQL and the Table API, or within the Table API.
 
-Measured on 2.3.0 with PyFlink. SQL leaves out the columns nobody reads before it reads them, the Table API does not:
-what is computed of a table then stays as an operator of its own below the window, unless a ``select`` in front leaves
-it out. SQL makes COUNT and $SUM0 of SUM and AVG over rows, the Table API does not.
+Measured on 2.3.0 with PyFlink. SQL leaves out unused columns before it reads a table, the Table API does not: a
+computed column then stays as an operator of its own below the window, unless a ``select`` in front leaves it out. SQL
+makes COUNT and $SUM0 of SUM and AVG over rows, the Table API does not.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
 
 
 def _marked(side: SingleOperatorQuery, functions: set[str], selected: bool | None) -> Verdict:
-    """Over a source with a watermark, above which SQL drops the columns that are not read in an operator of its own."""
+    """Verdict over a source with a watermark: SQL drops unread columns above it in an operator of its own."""
     if selected is False and functions <= WITHOUT_ONE_CHAIN:
         note = "SQL drops the other columns above the watermark"
         ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")

@@ -1,4 +1,4 @@
-"""Engine ``flink``: measured restores decide, and a safe outcome holds only where each of them was run and right."""
+"""Engine ``flink``: measured restores decide; safe only if each of them was run and correct."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
 
 
 def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Queries of one job are planned together; what comes or goes in one of them may reach the others (measured)."""
+    """Lower an outcome if a changed query may replan the others of its statement set (measured)."""
     if finding.outcome not in SAFE:
         return finding
     why = "other queries of its statement set may be planned otherwise with it"
@@ -142,7 +142,7 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
 
 
 def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """A sink with a parallelism of its own leaves the id of what stands in front of it to what comes in between."""
+    """Lower an outcome if a sink's own parallelism may change the id of the operator in front of it."""
     if finding.outcome not in SAFE:
         return finding
     why = "the sink has a parallelism of its own: what comes or goes in front may give others another id"
@@ -266,7 +266,7 @@ def _moved_by_output(output: Output) -> bool:
 
 
 class FlinkEngine:
-    """Open-source Flink: the whole job is restored or refused, so the worst finding decides, whatever its level."""
+    """Open-source Flink: a job is restored as a whole or refused, so the worst finding decides."""
 
     name = "flink"
     verdict_adjusters = (respelled_adjuster, consequence_adjuster, measured_line_adjuster)

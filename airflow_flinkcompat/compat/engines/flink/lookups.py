@@ -1,6 +1,6 @@
-"""Engine ``flink``: whether a lookup join is asynchronous. Such a one keeps the rows that wait for an answer as state.
+"""Engine ``flink``: asynchronous lookup joins, which keep the rows that wait for an answer as state.
 
-Its queue stands in the savepoint under the serializer of the row that comes in, also when it is empty (measured).
+The queue is in the savepoint under the serializer of the input row, also when it is empty (measured).
 """
 
 from __future__ import annotations

@@ -162,9 +162,9 @@ def window_keys(ranking: Ranking) -> Verdict:
 
 
 def rows_may_wait(ranking: Ranking) -> Verdict | None:
-    """The verdict where a window Top-N over an aggregation may hold rows in a savepoint; None where it holds none.
+    """Verdict if a window Top-N over an aggregation may hold rows in a savepoint; None if it holds none.
 
-    With one subtask each, a window's rows and the watermark that makes the ranking send them on come in one go.
+    At parallelism 1, a window's rows and the watermark that makes the ranking send them arrive together.
     """
     for rank, _ in ranking.sides:
         window = rank.window
@@ -214,7 +214,7 @@ def _counting(rank: RankOperator, program: Program) -> bool:
 
 
 def _all_stored(rank: RankOperator, program: Program) -> bool:
-    """Over a sum of a column nothing is known about: it may fall as well as rise, so no row can be left out."""
+    """True if no row is left out over a sum of an arbitrary column, which may rise or fall."""
     below = _aggregation(rank, program)
     if below is None or below.segment.filters or rank.segment.filters:
         return False

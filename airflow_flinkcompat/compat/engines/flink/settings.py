@@ -1,6 +1,6 @@
-"""Engine ``flink``: what a changed setting does to a restore, as a table of keys (measured on 2.3.0 and 1.20.3).
+"""Engine ``flink``: effects of changed settings on a restore, by key (measured on 2.3.0 and 1.20.3).
 
-The first row of a key whose condition holds speaks; where none does, nobody measured it.
+The first row of a key whose condition holds decides; without one, the change was not measured.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def _kinds(changed: Changed) -> frozenset[str]:
 
 
 def _only_windowed(changed: Changed) -> bool:
-    """Nothing but windowed aggregations keeps state; a legacy group window takes a time to live for its lateness."""
+    """True if only windowed aggregations keep state.
+
+    A legacy group window takes a time to live for its lateness.
+    """
     return _kinds(changed) == {"window aggregation"}
 
 
@@ -349,7 +352,7 @@ HARMLESS = inferred(
     Outcome.COMPATIBLE, "takes part in neither the plan nor what is stored, as these do not", ids=_NOT_STORED
 )
 _OF_THE_JOB = "execution."
-"""The prefix of keys that only Flink's classes declare; others come from the SQL client's former settings file."""
+"""Prefix of keys that only Flink's classes declare; others are of the SQL client's old settings file."""
 NO_OPTION = inferred(
     Outcome.COMPATIBLE,
     "no class of these lines of Flink declares the key, which is then read by nothing",
@@ -482,8 +485,11 @@ INFERRED: tuple[str, ...] = (
     "table.optimizer.state-compatibility.",
     "yarn.",
 )
-"""Beginnings of keys that say when and where snapshots are taken, how often a job is tried, where and by whom it is
-run, how a client shows rows, or that another engine alone reads."""
+"""Prefixes of keys without an effect on state, as inferred.
+
+They are about times and places of snapshots, retries, the place and user of a job, a client's display, or another
+engine alone.
+"""
 
 
 WHATEVER_THE_TABLES = (

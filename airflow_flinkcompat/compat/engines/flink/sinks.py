@@ -40,10 +40,10 @@ STATELESS_SINKS = tuple(
     for name, facts in known_connectors.catalogue().items()
     if facts.sink is not None and facts.sink.state is SinkState.NONE and facts.sink.updates is Known.YES
 )
-"""Sinks that keep nothing and take every result: what stands between the last operator and them is free to change."""
+"""Sinks without state that accept every result, so that operators in front of them may change."""
 
 SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
-"""Sinks with state that were restored right while only the projection in front of them changed (measured here)."""
+"""Sinks with state that were restored correctly under a changed projection (measured here)."""
 TAKES_UPSERTS = frozenset(
     name
     for name, facts in known_connectors.catalogue().items()
@@ -75,7 +75,7 @@ def written_elsewhere(old: Table, new: Table) -> bool:
 
 
 def begins_empty(pair: PipelinePair) -> bool:
-    """Return whether a sink that replaces rows by their key is at a place that has none of the former results.
+    """True if a sink that replaces rows by key is at another place, which has no former results.
 
     A job that resumes sends a key there only once it changes.
     """
@@ -125,7 +125,7 @@ def fronts(pair: PipelinePair) -> tuple[Front | None, Front | None]:
 
 
 def connectors(pair: PipelinePair) -> tuple[str | None, str | None]:
-    """The sink's connector before and after; None for the nameless sink of a bare SELECT or an undeclared table."""
+    """Connectors of the sink before and after; None for a bare SELECT or an undeclared table."""
     old, new = (None if front is None else front.connector for front in fronts(pair))
     return old, new
 
@@ -314,7 +314,7 @@ _IGNORED = "the watermark materializer ignores the rows that the upsert material
 
 
 def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
-    """Judge the materializer in front of a sink, whatever changed it: a clause, a setting or the line of Flink."""
+    """Judge the materializer in front of a sink after a changed clause, setting or line of Flink."""
     old, new = materializers(pair)
     if Materializer.NOT_KNOWN in (old, new):
         reason = "whether a materializer keeps rows in front of the sink cannot be derived from the script"

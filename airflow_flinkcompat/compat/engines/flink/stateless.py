@@ -58,7 +58,10 @@ SINK_PARTS: Mapping[str, tuple[str, ...]] = {
     "order": ("sk-stateless-direct-columns-renamed", "sk-stateless-direct-full-columns"),
     "computed": ("sk-stateless-kafka-metadata",),
 }
-"""Restores across which a part of the sink's declaration changed; metadata may need a Calc that casts or reorders."""
+"""Restores with a changed part of the sink's declaration.
+
+Metadata may need a Calc that casts or reorders.
+"""
 COLUMN_LIST = ("sk-stateless-print-full-columns", "sk-stateless-direct-full-columns", "sk-stateless-kafka-metadata")
 SOURCE_NAME = ("ks-group-table-renamed", "x-source-rename")
 LOOKUP = ("sk-stateless-lookup-key", "sk-stateless-lookup-column", "sk-stateless-lookup-inner")

@@ -1,4 +1,4 @@
-"""Engine ``flink``: queries of one operator over one table in SQL and the Table API, and their restores."""
+"""Engine ``flink``: restores of queries of one operator over one table, in SQL and the Table API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_PRUNED = (
 
 @dataclass(frozen=True)
 class SingleOperatorQuery:
-    """One side of a query such as were measured: one operator over one table, its columns taken as they stand."""
+    """One side of a measured kind of query: one operator over one table, with bare columns."""
 
     operator: AggregateOperator | OverOperator
     table: Table
@@ -274,7 +274,7 @@ def chains_differ(old: SingleOperatorQuery, new: SingleOperatorQuery) -> Verdict
 
 
 def merged(pair: PipelinePair) -> Verdict:
-    """The verdict for conditions in other places between the same operations: the planner makes one operator of them.
+    """Verdict on conditions moved between the same operations, which the planner merges into one operator.
 
     FILTER_MERGE joins conditions that follow each other, and a projection with a condition is one Calc.
     """

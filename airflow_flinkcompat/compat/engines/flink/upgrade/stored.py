@@ -59,7 +59,7 @@ JUDGED_APART = frozenset({REFUSED, OTHER_MATERIALIZER})
 _UNKNOWN = "not known: "
 _CLOCKS = {TimeAttribute.ROWTIME: "event time", TimeAttribute.PROCTIME: "processing time", None: "no time"}
 _NUMBERS = frozenset({"AVG", "COUNT", "SUM", "SUM0"})
-"""Functions that keep plain numbers, in every aggregation the same and whether rows are taken back or not."""
+"""Functions that keep plain numbers, the same in every aggregation, with or without retractions."""
 _ALIKE = {
     **dict.fromkeys(("MIN", "MAX"), "MIN or MAX"),
     **dict.fromkeys(("FIRST_VALUE", "LAST_VALUE"), "FIRST_VALUE or LAST_VALUE"),
@@ -87,15 +87,7 @@ _DEFAULTS = {"execution.runtime-mode": "streaming", "state.backend.type": "hashm
 
 
 def stored(old: Side, new: Side) -> frozenset[str]:
-    """Everything that another line of Flink reads of a job, and plans again.
-
-    Args:
-        old: The job that took the savepoint.
-        new: The job that is restored from it, the same or another one.
-
-    Returns:
-        Rows of the table of upgrades.
-    """
+    """Rows of the table of upgrades that another line of Flink reads of ``old``, and plans for ``new``."""
     before, after = _materializers(old), _materializers(new)
     differ = any(before.get(sink, planned) is not planned for sink, planned in after.items())
     sides = chain(_of_side(old, None), _of_side(new, new.flink_line))
@@ -103,25 +95,14 @@ def stored(old: Side, new: Side) -> frozenset[str]:
 
 
 def is_known(row: str) -> bool:
-    """Return whether a row is about something known, of which a restore may be evidence.
-
-    Args:
-        row: A row.
-
-    Returns:
-        False for what was not read, is not declared, or has no known type.
-    """
+    """True if a row is about a part that was read, is declared and has a known type."""
     return not row.startswith(_UNKNOWN)
 
 
 def connectors_of(side: Side) -> frozenset[str]:
-    """Return the connectors of a job that keep state, which their own jars read again.
+    """Rows of the job's connectors with state, which their own jars read again.
 
-    Args:
-        side: The job.
-
-    Returns:
-        A row for each; none for sources and sinks that keep nothing, nor for datagen, which Flink itself brings.
+    There is none for datagen, which is part of Flink.
     """
     found, program = set(), side.program
     for output in side.outputs[0].values():
@@ -352,7 +333,7 @@ def _rank(operator: RankOperator, batches: str, updates: bool) -> str:
 
 
 def _strategy(operator: RankOperator) -> str:
-    """The rows below as far as they decide whether one may only rise, which Flink plans with another operator."""
+    """Rows below a ranking, by whether they may only rise: Flink plans another operator then."""
     first = operator.order[0] if operator.order else None
     call = first[0].output if first is not None and isinstance(first[0], OperatorColumn) else None
     return "all rows" if isinstance(call, AggregateCall) and call.function in ("SUM", "AVG") else "updated rows"

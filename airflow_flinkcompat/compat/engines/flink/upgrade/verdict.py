@@ -1,4 +1,4 @@
-"""The verdict on a change of Flink's line: what a job stores, held against the restores from line to line."""
+"""Verdict on a change of Flink's line: the job's state compared with the restores between lines."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:
 
 
 def _restored_connectors() -> frozenset[str]:
-    """The connectors that read their own state on another line; their jar decides, between whichever lines."""
+    """Connectors that read their own state on another line; their jar decides, whatever the lines."""
     every = _restored_right(each for run in upgrades().values() for each in run.values())
     return frozenset(row for row in every if row.startswith(("source: ", "sink: ")))
 
@@ -121,7 +121,7 @@ def _failing(
 
 
 def _settled_otherwise(change: Change, lines: str) -> Iterator[Judged]:
-    """Sinks in front of which the new line plans another materializer; a changed clause is judged by its own rule."""
+    """Sinks in front of which the new line plans another materializer, without a change of the clause."""
     for pair in change.pipelines:
         if "sink hints" in pair.parts or lack_clause(pair)[1]:
             continue

@@ -40,17 +40,7 @@ _AS_THEIR_INPUTS = (OtherKind.UNION_ALL, OtherKind.LIMIT)
 
 
 def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) -> Iterator[Fault]:
-    """Faults that Flink finds in an INSERT whose results change.
-
-    Args:
-        output: The query, resolved.
-        pipeline: The INSERT.
-        program: What declares its tables.
-        sink: The table it writes into.
-
-    Yields:
-        At most one fault.
-    """
+    """Faults that Flink finds in an INSERT whose results change; at most one."""
     if dict(pipeline.settings).get("execution.runtime-mode", "").lower() in ("batch", "automatic"):
         return
     change, takes = changes(output.segment, pipeline, program), takes_changes(sink)

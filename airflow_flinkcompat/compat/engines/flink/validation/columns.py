@@ -43,14 +43,7 @@ from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, TimeAttribute
 
 
 def column_faults(sink: Sink) -> Iterator[Fault]:
-    """Faults that Flink finds in the columns of an INSERT.
-
-    Args:
-        sink: The INSERT; of one whose tables are not declared, or whose query was not read, nothing is said.
-
-    Yields:
-        The faults.
-    """
+    """Faults in the columns of an INSERT; none without declared tables or if its query was not read."""
     table = sink.table
     if table is None or not table.declared or not _read_whole(sink):
         return
@@ -84,7 +77,7 @@ def column_faults(sink: Sink) -> Iterator[Fault]:
 
 
 def written(table: Table) -> tuple[Column, ...]:
-    """The columns of a sink that an INSERT fills: not the computed ones, and no metadata that is only read."""
+    """Columns of a sink that an INSERT fills: no computed ones, and no metadata that is only read."""
     metadata = {name for name, _, virtual in table.metadata if not virtual}
     return tuple(column for column in table.columns if column.name in table.physical or column.name in metadata)
 
@@ -130,19 +123,12 @@ _EQUALITIES = ("=", "IS NOT DISTINCT FROM")
 
 
 def temporal_join_faults(root: Node) -> Iterator[Fault]:
-    """Find what Flink refuses of the joins FOR SYSTEM_TIME AS OF of a query.
-
-    Args:
-        root: The query.
-
-    Yields:
-        The faults.
-    """
+    """Faults that Flink finds in a query's joins FOR SYSTEM_TIME AS OF."""
     yield from _below(root, ())
 
 
 def _below(node: Node, above: Sequence[Expression]) -> Iterator[Fault]:
-    """Find the faults of a node and what is below it; the conditions of WHERE above it are over its columns."""
+    """Faults of a node and its inputs; the conditions of WHERE above it are over its columns."""
     match node:
         case Filter():
             yield from _below(node.input, (*above, *conjuncts(node.condition)))
@@ -182,7 +168,7 @@ def _is_stored(key: Expression) -> bool:
 
 
 def _key(part: Expression, width: int) -> Expression | None:
-    """The side of an equality that is computed of the right input alone, where the other one is of the left input."""
+    """Side of an equality computed from the right input alone, if the other is from the left alone."""
     if not isinstance(part, FunctionCall) or part.function not in _EQUALITIES:
         return None
     sides = [_sides(arg, width) for arg in part.args]
@@ -201,13 +187,9 @@ _DECLARE = "declare WATERMARK FOR it, or take a column that has one"
 
 
 def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
-    """Faults that Flink finds in the windows and the row order of a query.
+    """Faults in the windows and the row order of a query; none for the Table API, which has its own.
 
-    Args:
-        pipeline: The INSERT. Of operations of the Table API nothing is said: those are refused in words of their own.
-
-    Yields:
-        The faults. In batch mode any column with a time will do, and rows are ordered by whatever there is.
+    In batch mode any column with a time will do, and rows are ordered by any column.
     """
     if pipeline.steps:
         return
@@ -272,7 +254,7 @@ def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool
 
 
 def view_time_faults(root: Node) -> Iterator[Fault]:
-    """Find the windows of a view that are on no time; whether it is a time attribute is asked when a query reads it."""
+    """Windows of a view that are on no time; time attributes are checked when a query reads the view."""
     for node in walk_nodes(root):
         if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
             yield from _window(node.input, node.time, mode="")

@@ -115,17 +115,9 @@ def strategy(output: Output) -> str | None:
 def conflict_faults(
     output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None
 ) -> Iterator[Fault]:
-    """Find out whether a line of Flink refuses an INSERT for its ON CONFLICT clause, or for the lack of one.
+    """Faults of an INSERT's ON CONFLICT clause, or of its lack, on a line of Flink (``major.minor``).
 
-    Args:
-        output: The query, resolved.
-        pipeline: The INSERT.
-        program: The script, which declares the tables.
-        sink: The table that is written.
-        line: The line of Flink, ``major.minor``; None where it is not known.
-
-    Yields:
-        Faults, uncertain where the upsert key cannot be derived.
+    Faults are uncertain if the upsert key cannot be derived.
     """
     if strategy(output) is not None:
         yield from _clause_faults(output, pipeline, program, sink, line)
@@ -301,7 +293,7 @@ def _output(value: object) -> object:
 
 
 def _may_keep(value: object, keys: frozenset[_Key]) -> bool:
-    """Return whether the planner may see a key in a computed value: a cast keeps it, and a condition may be decided."""
+    """True if the planner may see a key in a computed value: a cast keeps it, a condition may be constant."""
     if not isinstance(value, FunctionCall) or value.function in _OTHER_VALUES:
         return False
     return any(_output(leaf) in key for leaf in leaves(value) for key in keys)
@@ -349,7 +341,7 @@ def _passed(columns: Iterable[Expression]) -> _Key:
 
 
 def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    """A key of one side holds where it has the columns that rows are sent by, and the other side is unique by its own.
+    """A side's key holds with the columns by which rows are sent, if the other side's own key is unique.
 
     So does a key of each side together. Outer joins put NULL in the place of a side.
     """
@@ -380,9 +372,9 @@ def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key],
 
 
 def _of_aggregation(operator: AggregateOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    """The grouping keys, or a smaller key of the input where rows are unique already and nothing is aggregated.
+    """The grouping keys, or a smaller key of an input with unique rows and without aggregates.
 
-    It removes an aggregation that computes nothing of one row: SUM, MIN and MAX without a filter (2.3.0).
+    The planner removes an aggregation that computes nothing of one row: SUM, MIN and MAX without a filter (2.3.0).
     """
     if operator.kind is AggregateKind.WINDOW:
         return frozenset(), True

@@ -1,4 +1,4 @@
-"""Argument types that Flink's validator refuses in calls and casts, as a Flink 2.3.0 planner answered for each."""
+"""Argument types that Flink's validator refuses in calls and casts, from answers of its 2.3.0 planner."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ _MIXED: Mapping[str, str] = {
     **dict.fromkeys(("CASE", "IF", "IN", "ARRAY"), "wz"),
     **dict.fromkeys(("COALESCE", "IFNULL", "GREATEST", "LEAST"), _MOMENTS),
 }
-"""Functions whose values have one common type, and the kinds beside the numbers that have one together."""
+"""Functions whose values have one common type, and the kinds next to numbers that share one."""
 
 
 _TAKE_NULL = frozenset({
@@ -244,7 +244,7 @@ def refused_call(function: str, types: Sequence[DataType], result: DataType) -> 
 
 
 def is_refused_late(function: str, types: Sequence[DataType], result: DataType) -> bool:
-    """Return whether Flink refuses a call where a query is planned, and takes it in a view that no query reads."""
+    """True if Flink refuses a call when a query is planned, but accepts it in an unused view."""
     kinds = [_kind(type) for type in types]
     if function in ("CAST", "TRY_CAST"):
         return _kind(result) in _LATE_CASTS.get(kinds[0], "")
@@ -361,15 +361,7 @@ _BUILT_IN = "builtin"
 
 
 def call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """Faults that Flink finds in the conditions and expressions of a query.
-
-    Args:
-        root: The query.
-        declared: Functions that the script declares, in capitals; they may hide one of Flink's.
-
-    Yields:
-        The faults.
-    """
+    """Faults in a query's conditions and expressions; ``declared`` functions, in capitals, hide Flink's."""
     for node in walk_nodes(root):
         yield from _rows(node)
         calls = _aggregates(node)

@@ -35,16 +35,9 @@ _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "RO
 
 
 def faults_of_table(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
-    """Faults that Flink finds in a table's declaration.
+    """Faults that Flink finds in a table's declaration; ``functions`` of the script are in capitals.
 
-    Args:
-        table: The table.
-        functions: Those that the script declares, in capitals.
-        line: The line of Flink that plans the statement.
-        sink: Whether it is written, not read.
-
-    Yields:
-        The faults.
+    ``line`` is the line of Flink that plans the statement; ``sink``: the table is written, not read.
     """
     if table.declared:
         yield from declaration_faults(table, functions)
