@@ -36,14 +36,7 @@ class Guard:
         return f"c{self.time} >= {timestamp(self.until, kind)}"
 
     def check(self, frame: DataFrame) -> None:
-        """Look whether the history has passed the moment; reading stops at the first row that has.
-
-        Args:
-            frame: What ``rows`` are in Spark.
-
-        Raises:
-            BackfillError: The history ends before.
-        """
+        """Raise :class:`BackfillError` if the history ends before the moment; stop reading at a later row."""
         from pyspark.sql import functions as F
 
         if not frame.where(self._passed).select(F.lit(1)).isEmpty():

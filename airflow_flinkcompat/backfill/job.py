@@ -1,4 +1,4 @@
-"""The Spark application: ``spark-submit job.py --request FILE.json`` or ``python -m airflow_flinkcompat.backfill.job``.
+"""The Spark application: ``spark-submit job.py --request FILE.json``, or ``python -m`` this module.
 
 The request is a file, so that no value of it appears on a command line. Prints progress and the reconciliation, then
 one line of JSON with the result. ``--result FILE`` receives the result too, or ``{"error": …}``. Exit status 0 done, 1

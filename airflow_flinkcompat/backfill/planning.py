@@ -35,16 +35,16 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class BackfillPlan:
-    """The plan of a backfill: :func:`~airflow_flinkcompat.backfill.explain` describes it, ``run_backfill`` runs it.
+    """A backfill's plan: :func:`~airflow_flinkcompat.backfill.explain` shows it, ``run_backfill`` runs it.
 
     Attributes:
-        request: The one asked for, with its bounds on the windows' clock.
+        request: The request, with its bounds on the windows' clock.
         program: The plan of its script.
         bounds: The whole range.
-        work: What computes and publishes it.
-        chunks: Its parts in order, each with its range; none where all is done at once.
-        hand_over: What the live job has to know; None without a boundary.
-        guards: What must hold of the history where there is a boundary.
+        work: Steps that compute and publish it.
+        chunks: Its parts in order, each with its range; none if all is done at once.
+        hand_over: Record for the live job; None without a boundary.
+        guards: Conditions on the history at a boundary.
     """
 
     request: BackfillRequest
@@ -186,7 +186,7 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
 
 
 def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
-    """The pieces of a range, in order, each about ``length`` long: a window belongs to the piece in which it ends.
+    """Pieces of a range, in order, about ``length`` long; a window belongs to the piece in which it ends.
 
     They begin where no window is cut: at a multiple of the slide of HOP, of the size of TUMBLE and CUMULATE. Raises
     :class:`BackfillError` if there is no such piece.

@@ -206,7 +206,7 @@ class BackfillRequest:
 
 
 def _after(first: datetime, second: datetime) -> bool:
-    """True if the first is the second or later; False if only one has a zone and the windows' clock decides."""
+    """True if the first is the second or later; False if only one has a zone: the windows' clock decides."""
     return (first.tzinfo is None) == (second.tzinfo is None) and first >= second
 
 

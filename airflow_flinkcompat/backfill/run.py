@@ -46,7 +46,7 @@ def plan_backfill(request: BackfillRequest) -> Work:
 
 
 def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lambda line: None) -> BackfillResult:
-    """Recompute the script's pipelines over history with Spark and publish the windows wholly inside the range.
+    """Recompute the script's pipelines over history with Spark, and publish windows inside the range.
 
     A place named for a sink then holds exactly this run's rows; a declared place gets files named by the range, which a
     later run over the same range replaces. If anything fails before the first sink is published, every place is

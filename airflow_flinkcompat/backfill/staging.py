@@ -1,4 +1,4 @@
-"""Rows of a plan, staged next to their sinks: all at once, or chunk by chunk, each kept until all are done."""
+"""Rows of a plan, staged next to their sinks: at once, or by chunks, each kept until all are done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows by table and place; per sink, in order, its rows and its windows (None if its columns do not show them)."""
+    """Rows by table and place; per sink, in order, its rows and windows (None without window columns)."""
 
     read: tuple[SourceRows, ...] = ()
     rows: tuple[int, ...] = ()

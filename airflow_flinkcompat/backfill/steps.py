@@ -58,7 +58,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Assign:
-    """Puts each row into its windows: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
+    """Assignment of rows to windows: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
 
     A row appears once per window. ``time`` is the position of the event time. Rows without one are counted and dropped;
     windows outside of ``window_range`` are dropped uncounted. ``zone`` is the local time zone in which windows over a

@@ -13,7 +13,7 @@ _GLOB = re.compile(r"[*?\[\]{}]")
 
 
 def normalised(uri: str, what: str) -> str:
-    """The place in Spark's form: absolute, with a scheme. Raises :class:`BackfillError` for a pattern or nothing."""
+    """A place in Spark's form, absolute with a scheme; raises :class:`BackfillError` for a pattern or ""."""
     if not uri.strip():
         raise BackfillError(f"{what}: the place is empty; write a path or a URI")
     if found := placeholders(uri):

@@ -1,4 +1,4 @@
-"""Compilation of a program's plan into the steps of its backfill; inexact parts are refused before Spark starts."""
+"""Compilation of a program's plan into backfill steps; inexact parts are refused before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window Top-N: ROW_NUMBER over the rows of one window under a filter that keeps a constant range of ranks.
+"""Window Top-N: ROW_NUMBER in a window, with a filter that keeps a constant range of ranks.
 
 Any other ranking keeps state across windows and is refused.
 """

@@ -1,4 +1,4 @@
-"""Row-count windows as steps: TUMBLE and HOP of the Table API, measured in rows of their key by arrival.
+"""Row-count windows as steps: TUMBLE and HOP of the Table API over rows of a key by arrival.
 
 Measured with Flink 2.3 as a streaming job: window k of a key, from 0 on, holds its rows k · slide + 1 to k · slide +
 size, whatever their times are. It is emitted when it is full; one that never fills up is never written.
@@ -23,7 +23,7 @@ def counts_rows(node: GroupWindowAggregate) -> bool:
 
 
 def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step:
-    """The aggregates of every full window. Raises :class:`Untranslatable` if the rows of a window are unknown."""
+    """Aggregates of every full window; raises :class:`Untranslatable` if a window's rows are unknown."""
     check_sets(node)
     arrival.check_kept(context.settings, node)
     size, slide = _lengths(context, node)

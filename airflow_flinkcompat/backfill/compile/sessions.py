@@ -207,7 +207,7 @@ def _reads_window(filter: Filter, below: Node) -> bool:
 
 
 def _check_ranked(node: Over) -> None:
-    """Check a Top-N over sessions: Flink separates windows only by their ends, which sessions may share (measured)."""
+    """Check a Top-N over sessions: Flink separates them by their ends only, which may be equal (measured)."""
     sessions = [
         below
         for below in walk_nodes(node.input)

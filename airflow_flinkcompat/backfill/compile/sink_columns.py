@@ -1,4 +1,4 @@
-"""Values of a sink's columns: INSERT's column list, implicit casts and NOT NULL, as Flink applies them."""
+"""Values of a sink's columns: INSERT's column list, implicit casts and NOT NULL, as in Flink."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def named_columns(sink: Sink) -> list[str]:
 
 
 def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
-    """The constants of a PARTITION clause. Raises :class:`BackfillError` for one that is no text or number."""
+    """Constants of a PARTITION clause; raises :class:`BackfillError` for one that is no text or number."""
     found: dict[str, Literal] = {}
     kinds = {column.name: column.type for column in columns}
     table = sink.table
@@ -106,7 +106,7 @@ def _value(source: Expression, column: Column, table: Table) -> str:
 
 
 def _implicit(source: DataType, target: DataType) -> bool:
-    """True if an INSERT converts implicitly: the same type family, a wider number, a date to a timestamp, or NULL."""
+    """True if an INSERT converts implicitly: one type family, a wider number, DATE to TIMESTAMP, or NULL."""
     if source.name == "NULL" or {source.name, target.name} <= set(CHARACTERS):
         return True
     if source.name in _NUMBERS and target.name in _NUMBERS:

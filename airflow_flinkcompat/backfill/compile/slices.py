@@ -1,4 +1,4 @@
-"""Slices: pieces that are wholly inside or outside of every window, aggregated first and combined into windows.
+"""Slices: pieces inside or outside of every window, aggregated first and combined into windows.
 
 Decomposable calls (spark_sql/translations.py, PARTS) are computed once per key and slice instead of once per key and
 window, which is less work if a slice has many rows of a key. Sums of DOUBLE are then added up in another order, as they
@@ -32,7 +32,7 @@ _ADDED = 3  # window_start, window_end, window_time
 
 
 def slices_of(node: Aggregate) -> Slices | None:
-    """Plan an aggregation over windowed rows by slices; None if that is impossible or windows are their own.
+    """Plan an aggregation over windowed rows by slices; None if impossible or if windows are slices.
 
     Filters and projections between window and aggregation are computed on the rows of a slice, so none may read the
     window's fields; as a key they may appear unchanged.

@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.windows import refusal
 
 
 def windowed_rows(context: CompileContext, node: WindowAssign, needed: frozenset[int]) -> Assign | AssignSessions:
-    """The rows of a windowing function. Raises :class:`Untranslatable` for a window that is not cut exactly."""
+    """Rows of a windowing function; raises :class:`Untranslatable` for a window without exact bounds."""
     return _assign(context, node, node.window, node.time, node.time_attribute, needed)
 
 
@@ -47,7 +47,7 @@ def _assign(
     attribute: TimeAttribute | None,
     needed: frozenset[int],
 ) -> Assign | AssignSessions:
-    """The input's rows in their windows. Raises :class:`Untranslatable` for a window that is not cut exactly."""
+    """Input rows in their windows; raises :class:`Untranslatable` for a window without exact bounds."""
     below = node.input
     _check(context, node, window, time, attribute)
     assert isinstance(time, InputRef)

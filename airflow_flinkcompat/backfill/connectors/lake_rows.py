@@ -1,4 +1,4 @@
-"""Rows of Delta Lake and Iceberg tables in Spark: read as the declared columns, written as the stored ones."""
+"""Rows of Delta Lake and Iceberg tables in Spark: read as declared, written as stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def declared_columns(
 
 
 def check_keys(staged: DataFrame, rows: PublishedRows) -> None:
-    """Raise :class:`BackfillError` if several rows have one primary key: Flink's upsert would leave the last."""
+    """Raise :class:`BackfillError` if rows share a primary key, of which Flink's upsert keeps the last."""
     key = rows.table.primary_key
     if key and (twice := staged.groupBy(*map(identifier, key)).count().where("count > 1").take(1)):
         values = ", ".join(map(str, twice[0][: len(key)]))

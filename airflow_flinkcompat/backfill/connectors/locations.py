@@ -26,7 +26,7 @@ class TableLocations:
     tables: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
     orders: Mapping[str, str] = field(default_factory=dict)
-    """The columns, ``a,b``, of the arrival order, by table name as the user wrote it; "" is every other table."""
+    """Columns, ``a,b``, of the arrival order, by table name as written; "" stands for every other table."""
 
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
         """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""

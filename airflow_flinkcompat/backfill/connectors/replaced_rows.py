@@ -58,7 +58,7 @@ def order_column(rows: PublishedRows) -> str | None:
 
 
 def replaced_rows_with_keys(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """Comparisons of :func:`replaced_rows` for a table that does not search for other rows of a primary key.
+    """Comparisons of :func:`replaced_rows` for a table that does not look up a primary key's other rows.
 
     Raises :class:`BackfillError` if a row outside of the range may have the key of one inside.
     """

@@ -1,4 +1,4 @@
-"""Snapshot of a source that others write to during a run: fixed at the first look, for all sinks and chunks."""
+"""Snapshot of a source that others write to: fixed at the first look, for all sinks and chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native partials: DuckDB inside Spark's tasks aggregates files into slices; Spark combines and publishes.
+"""Native partials: DuckDB in Spark's tasks aggregates files into slices; Spark combines and publishes.
 
 Each task receives whole files and returns the result of Spark's own first aggregation (:mod:`slices`), a fraction of
 the rows, at a fraction of the work. Only exactly equal values are computed this way: plain columns of types that both

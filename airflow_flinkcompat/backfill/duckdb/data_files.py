@@ -174,7 +174,7 @@ def text(value: str) -> str:
 
 
 def floored(micros: str, length: int, offset: int = 0) -> str:
-    """The last multiple of a length, counted from the offset; DuckDB's remainder has the sign of the dividend."""
+    """Last multiple of a length since the offset; DuckDB's remainder has the sign of the dividend."""
     return f"{micros} - ((({micros} - {offset}) % {length}) + {length}) % {length}"
 
 
@@ -196,7 +196,7 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """Csv files with these ``columns`` in order, which DuckDB splits and reads as Spark does: every field is plain.
+    """Plain csv files with these ``columns`` in order, which DuckDB splits and reads as Spark does.
 
     A field that the two might read differently is an error, after which Spark reads all: spaces around a number, seven
     digits of a second's fraction, a line with a field too many.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DENSE = 4.0
-"""Rows per key and slice from which native partials pay off: with fewer they are nearly as many as the rows."""
+"""Rows per key and slice from which native partials pay off; with fewer, partials are nearly as many."""
 ROWS = 1_000_000
 """Rows in all files from which native partials pay for starting Python next to the tasks."""
 SAMPLE = 20_000

@@ -1,4 +1,4 @@
-"""Partials of an aggregation in DuckDB's SQL, if certainly equal to Spark's, and their computation in tasks."""
+"""Partials of an aggregation in DuckDB's SQL, if certainly equal to Spark's, computed in tasks."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _TIME, SLICE, _END = "micros", "slice", "window_end"
 
 
 def in_windows(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """Each row once per window, with the window's columns; ``nulls`` counts rows without a time, unless it is None."""
+    """Each row once per window, with the window's columns; ``nulls``, if any, counts rows without a time."""
     windows = step.windows
     if not step.zone and windows.slide == windows.size:
         rows = _asked(rows, step, nulls).withColumn(_END, F.expr(_window(step, windows.size)))

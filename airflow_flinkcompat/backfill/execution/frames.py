@@ -1,4 +1,4 @@
-"""Steps as Spark DataFrames: only built-in functions; code of ours runs on executors in an accelerator only."""
+"""Steps as Spark DataFrames of built-in functions; only an accelerator runs other code on executors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Execution:
         by_slices: bool | None = None,
         accelerator: Accelerator[Any] | None = None,
     ) -> None:
-        """``progress`` gets a line for every choice; ``by_slices`` forces one of them, None decides by a sample.
+        """``progress`` gets a line per choice; ``by_slices`` forces one of them, None decides by a sample.
 
         ``accelerator`` may compute the partial aggregates of some aggregations.
         """
@@ -253,7 +253,7 @@ class Execution:
         return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
     def _windows(self, step: Group) -> Assign | None:
-        """The windows of an aggregation that slices may compute, unless other readers need the rows in windows."""
+        """Windows of an aggregation that slices may compute, unless other readers need the windowed rows."""
         below = step.input
         while isinstance(below, Select | Where) and below not in self._shared:
             below = below.input
@@ -273,7 +273,7 @@ class Execution:
         return pays
 
     def _accelerated(self, step: Group) -> DataFrame | None:
-        """The partials of an accelerator, counted like rows that Spark reads; None leaves them to Spark's operators.
+        """Partials of an accelerator, counted like rows that Spark reads; None leaves them to Spark.
 
         They are computed and kept here, so that a failure costs nothing else.
         """

@@ -18,7 +18,7 @@ _LEAST = f"{-(2**63) + 1}L"
 
 
 def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> DataFrame:
-    """The rows in their sessions; ``seen`` counts those without an event time (``nulls``), which are dropped."""
+    """Rows in their sessions; ``seen`` counts (``nulls``) and drops those without an event time."""
     rows = _touching(rows, step, seen)
     session = Window.partitionBy(*_keys(step), _SESSION)
     first, last = _bounds(step)

@@ -28,7 +28,7 @@ _LAYOUT = {
 
 @dataclass(frozen=True)
 class ColumnarFormat:
-    """A format with types of its own. ``utc``: its times are in UTC; ``int64``: written as 64-bit microseconds."""
+    """A format with own types; ``utc``: times are in UTC, ``int64``: written as 64-bit microseconds."""
 
     name: str
     utc: bool = True
@@ -50,7 +50,7 @@ class ColumnarFormat:
         return text
 
     def write(self, column: Column, value: str) -> str:
-        """Spark SQL that makes Spark write as Flink does: INT96 from TIMESTAMP_LTZ, 64-bit microseconds from _NTZ."""
+        """Spark SQL that writes as Flink does: INT96 for TIMESTAMP_LTZ, 64-bit microseconds for _NTZ."""
         if column.type.name not in TIMESTAMPS:
             return value
         return f"CAST({value} AS {'TIMESTAMP_NTZ' if self.int64 else 'TIMESTAMP_LTZ'})"

@@ -24,7 +24,7 @@ _DECIMAL = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Options of the csv format. ``quote`` is "" if quoting is off, ``null_literal`` None if no text means NULL."""
+    """Options of the csv format; ``quote`` "": quoting is off, ``null_literal`` None: no text means NULL."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -168,7 +168,7 @@ def _raise(what: str, text: str, why: str) -> str:
 
 
 def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[str]]:
-    """(test, value) pairs for texts that Flink accepts, and tests for texts that it reads differently (month 13)."""
+    """(test, value) pairs for texts that Flink accepts; tests for texts it reads differently (month 13)."""
     if kind.name in INTEGERS:
         good = [(f"try_cast({{t}} AS {kind.name}) IS NOT NULL", f"try_cast({{t}} AS {kind.name})")]
         # A json number with a fraction is cut off, a json text with one refused: both look alike here.
@@ -253,7 +253,7 @@ def _csv_field(format: CsvFormat, kind: DataType, column: str, record: bool) -> 
 
 
 def _csv_quoted(format: CsvFormat, text: str) -> str:
-    """Quote as Flink's writer does: a text longer than 24, with a backslash, or a character up to the delimiter."""
+    """Quote as Flink's writer does: over 24 characters, a backslash, or a character up to the delimiter."""
     last = max(ord(format.delimiter), ord(format.quote), ord("\n"))
     length = f"(char_length({text}) + regexp_count({text}, '[\\\\x{{10000}}-\\\\x{{10FFFF}}]'))"
     unsafe = f"{text} RLIKE '[\\\\x00-\\\\x{{{last:x}}}\\\\\\\\]'"
@@ -279,7 +279,7 @@ def _plain_decimal(kind: DataType, column: str) -> str:
 
 
 def _short_decimal(kind: DataType, column: str) -> str:
-    """A decimal as Flink writes it: without closing zeros, scientific for a shortened integer or below 0.000001."""
+    """A decimal as Flink writes it: no trailing zeros, scientific for short integers or below 0.000001."""
     text = f"CAST({column} AS STRING)"
     if kind.parameters[1] == 0:
         short = text

@@ -78,9 +78,9 @@ def json(
 def messages(
     rows: DataFrame, binary: str, table: str, format: Format, fields: tuple[str, ...], prefix: str = "f"
 ) -> DataFrame:
-    """Fields ``f0`` … (or another prefix) of the texts in a binary column, with all other columns, as from files.
+    """Fields ``f0`` … (or another prefix) of texts in a binary column, with other columns, as from files.
 
-    NULL and ignored parse errors drop out; a json array gives a row for every element.
+    NULL and ignored parse errors drop out; each element of a json array becomes a row.
     """
     text = f"{'try_validate_utf8' if format.ignore_parse_errors else 'validate_utf8'}(CAST({binary} AS STRING))"
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")

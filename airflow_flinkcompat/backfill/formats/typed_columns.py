@@ -22,7 +22,7 @@ MICROSECONDS = 6
 
 
 def column_type(kind: DataType) -> str:
-    """The column type of these tables for a Flink type, in Spark's spelling (``timestamp_ntz``, ``bigint`` …)."""
+    """Column type of these tables for a Flink type, spelled as in Spark (``timestamp_ntz``, ``bigint``)."""
     text = (spark_type(kind) or "").lower().replace(" ", "")
     return {"timestamp_ltz": "timestamp"}.get(text, text)
 
@@ -33,7 +33,7 @@ def cast_type(stored: str) -> str:
 
 
 def checked_value(column: Column, field: str, table: Table, what: str) -> str:
-    """Spark SQL of a column's value. Raises :class:`Untranslatable` for a type without an exact equivalent.
+    """Spark SQL of a column's value; raises :class:`Untranslatable` for a type without an equivalent.
 
     A time finer than declared is an error while Spark runs, and so is a NULL that is not allowed.
     """

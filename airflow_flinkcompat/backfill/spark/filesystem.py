@@ -37,7 +37,7 @@ class FileSystem:
         )
 
     def files(self, place: str, depth: int) -> list[tuple[str, int]]:
-        """(name, bytes) of the files ``depth`` visible folders down, by name; a name begins with those folders."""
+        """(name, bytes) of files ``depth`` visible folders down, by name, which begins with those folders."""
         found = []
         for name, folder, size in self.entries(place):
             if folder and depth and not name.startswith((".", "_")):

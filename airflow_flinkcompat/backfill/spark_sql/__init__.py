@@ -1,1 +1,1 @@
-"""Flink's arithmetic in Spark SQL: expressions, local time, regular expressions, the bounds of windows."""
+"""Flink's arithmetic in Spark SQL: expressions, local time, regular expressions, window bounds."""

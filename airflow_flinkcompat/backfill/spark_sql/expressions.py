@@ -113,7 +113,7 @@ def read_by(keys: Sequence[Expression], calls: Iterable[AggregateCall]) -> froze
 
 
 def scalar(expression: Expression) -> str:
-    """The Spark SQL text of a scalar expression. Raises :class:`Untranslatable` with the place in the script."""
+    """Spark SQL of a scalar expression; raises :class:`Untranslatable` with its place in the script."""
     return _scalar(typed(expression))
 
 
@@ -268,7 +268,7 @@ EXACT_SUM = 28
 
 
 def _without_overflow(call: AggregateCall, text: str, part: Part) -> str:
-    """A sum that fails if an intermediate value may leave its type: Spark makes it NULL, Flink starts again.
+    """A sum that fails if an intermediate value may overflow: Spark makes it NULL, Flink starts again.
 
     Values are added without their signs, so that the order of rows has no effect, and with a digit in reserve for later
     merges.

@@ -24,7 +24,7 @@ class RegexRefused(ValueError):
 
 @dataclass(frozen=True)
 class Regex:
-    """Facts about a pattern: the number of its groups, those in every match, and whether it may match nothing."""
+    """Facts about a pattern: the number of its groups, those in every match, and empty matches."""
 
     groups: int
     certain: frozenset[int]

@@ -71,7 +71,7 @@ def _no_nan(what: str) -> str:
 
 
 def ordered(number: str) -> str:
-    """A FLOAT or DOUBLE in Spark SQL for ordering: NaN is an error, because Flink's comparisons do not order it."""
+    """A FLOAT or DOUBLE for ordering: NaN is an error, because Flink's comparisons do not order it."""
     return f"IF(isnan({number}), {_no_nan('has no place in an order')}, {number})"
 
 
@@ -118,7 +118,7 @@ _FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY", "DAYOFWEEK": "DOW"} 
 
 
 def _after_1970(template: str, argument: str) -> str:
-    """Parts of times before 1970: Flink rounds them towards 1970, even to negative hours, so they are refused."""
+    """Refuse times before 1970, whose parts Flink rounds towards 1970, even to negative hours."""
     message = f"{ERROR}before 1970 Flink computes parts of a time in a way of its own"
     return f"IF({argument} < TIMESTAMP_NTZ '1970-01-01 00:00:00', raise_error('{message}'), {template})"
 
@@ -173,7 +173,7 @@ _ADDED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
 def _ceil(unit: str) -> str:
-    """The next whole unit; Flink considers milliseconds only, and days only for months and years (measured)."""
+    """The next whole unit; Flink considers milliseconds only, for months and years days only (measured)."""
     smallest = "DAY" if unit in ("YEAR", "MONTH") else "MILLISECOND"
     time = f"CAST(date_trunc('{smallest}', {{0}}) AS TIMESTAMP_NTZ)"
     text = f"IF({_floor(unit)} = {time}, {_floor(unit)}, {_floor(unit)} + INTERVAL '1' {unit})"

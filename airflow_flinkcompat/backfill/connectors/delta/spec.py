@@ -60,7 +60,7 @@ class DeltaSink(LakeSink):
 
 
 def _declared_path(table: Table) -> str:
-    """The path that a delta table declares. Raises :class:`Untranslatable` for an option that changes the rows read."""
+    """Path of a delta table; raises :class:`Untranslatable` for an option that changes the rows read."""
     for option, given in table.options:
         if option not in ("connector", "table-path", *_NEUTRAL) and (option, given) != ("mode", "batch"):
             raise Untranslatable(

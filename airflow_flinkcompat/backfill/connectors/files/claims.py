@@ -1,4 +1,4 @@
-"""Claims on a folder: a staging folder next to it, named after its owner, that its owner keeps writing to.
+"""Claims on a folder by a staging folder next to it, which its owner names and keeps writing to.
 
 Of two runs that would change the same files at least one sees the other's staging folder, since each makes its own
 before it looks. A killed run is recognised by its process, which is gone, or, from another machine, by its silence. Its

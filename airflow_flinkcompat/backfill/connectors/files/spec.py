@@ -1,4 +1,4 @@
-"""The filesystem connector: tables as folders of csv, json, parquet or orc files, partitioned or plain."""
+"""The filesystem connector: folders of csv, json, parquet or orc files, partitioned or plain."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class FileSource:
 
 @dataclass(frozen=True)
 class FileSink:
-    """A sink written as files into a folder, see :mod:`~airflow_flinkcompat.backfill.connectors.files.write`."""
+    """A sink of files in a folder, see :mod:`~airflow_flinkcompat.backfill.connectors.files.write`."""
 
     place: str
     format: Format | ColumnarFormat

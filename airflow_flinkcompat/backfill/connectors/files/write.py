@@ -1,4 +1,4 @@
-"""Files put in place: staged next to the folder, moved in once all are written, else removed without a trace.
+"""Publication of files: staged next to the folder, moved in once all are written, else removed.
 
 In a folder of its own (``exclusive``) a run then has these rows and nothing else. Otherwise its files, named by the
 range, replace those of an earlier run over the same range, next to any other files. Names of files begin with the
@@ -207,7 +207,7 @@ class FilePublication:
         return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
 
     def _put(self, label: str, count: int) -> None:
-        """Set the old files aside and move the ``count`` new ones in, resuming an earlier attempt at any point.
+        """Set old files aside and move in the ``count`` new ones, resuming an earlier attempt at any point.
 
         As long as all new files are hidden the others are old; later there are no old ones left.
         """

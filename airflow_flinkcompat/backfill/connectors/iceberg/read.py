@@ -1,4 +1,4 @@
-"""Iceberg tables at run time: catalog, schema, the snapshot of a run, and its rows. Secrets are filled in here."""
+"""Iceberg tables at run time: catalog, schema, a run's snapshot and its rows, with secrets filled in."""
 
 from __future__ import annotations
 

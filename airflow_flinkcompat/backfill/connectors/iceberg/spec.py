@@ -1,4 +1,4 @@
-"""The iceberg connector: tables of a hadoop, hive or rest catalog, read at the snapshot of the run's start."""
+"""The iceberg connector: tables of a hadoop, hive or rest catalog, read as of the run's start."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class IcebergTable:
 
     @classmethod
     def given(cls, name: str, what: str) -> IcebergTable:
-        """``catalog.database.table`` of a place ``iceberg:…``. Raises :class:`BackfillError` for anything else."""
+        """Parse ``catalog.database.table`` of a place ``iceberg:…``; raises :class:`BackfillError` otherwise."""
         parts = name.split(".")
         if len(parts) < 3 or not all(part.strip() for part in parts):
             raise BackfillError(f"{what}: iceberg:{name} is no Iceberg table; write iceberg:CATALOG.DATABASE.TABLE")

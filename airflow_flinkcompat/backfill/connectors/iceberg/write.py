@@ -25,7 +25,7 @@ def publication(session: SparkSession, sink: IcebergSink, rows: PublishedRows, b
 
 
 class IcebergPublication:
-    """Rows staged on a branch of their own, whose files become the table's in one commit; see :class:`Publication`.
+    """Rows staged on a branch, whose files become the table's in one commit; see :class:`Publication`.
 
     A branch that a killed run leaves expires with the table's own expiry of snapshots, after a week.
     """

@@ -45,7 +45,7 @@ class Connection:
             statement.close()
 
     def columns(self, name: str) -> dict[str, str]:
-        """PostgreSQL's type of every column by its quoted name. Raises :class:`BackfillError` without such a table."""
+        """PostgreSQL's type of each column by quoted name; raises :class:`BackfillError` without the table."""
         table = qualified(self.database.table)
         rows = self.run(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
@@ -74,7 +74,7 @@ class Connection:
 
 @contextmanager
 def connected(session: SparkSession, database: Database) -> Iterator[Connection]:
-    """A connection for the duration of the block. Raises :class:`BackfillError` if PostgreSQL does not answer."""
+    """A connection during the block; raises :class:`BackfillError` if PostgreSQL does not answer."""
     connection = connect(session, database)
     try:
         yield connection

@@ -95,7 +95,7 @@ def _received(kind: DataType) -> str | None:
 
 
 def _value(table: str, column: Column, field: str) -> str:
-    """The value of a field. ``infinity``, years before Christ and fractions finer than declared are errors."""
+    """Value of a field; ``infinity``, years before Christ and fractions finer than declared are errors."""
     kind = column.type
     if kind.name not in CLOCKS:
         return field

@@ -151,7 +151,7 @@ class JdbcSink:
 
 
 def identifier(name: str) -> str:
-    """A quoted name as PostgreSQL receives it from Flink: folded to lower case unless it is quoted already."""
+    """A quoted name as PostgreSQL receives it from Flink: in lower case, unless it is quoted already."""
     if len(name) > 2 and name[0] == name[-1] == '"' and '"' not in name[1:-1]:
         return name
     if not _PLAIN.fullmatch(name):
@@ -167,12 +167,12 @@ def qualified(table: str) -> str:
 
 
 def is_read_as(kind: DataType, declared: str) -> bool:
-    """True if PostgreSQL's type (as ``format_type`` writes it) is read with the values that Flink sees in ``kind``."""
+    """True if PostgreSQL's type (see ``format_type``) is read with the values that Flink sees in ``kind``."""
     return base_type(declared) in _EXACT.get(kind.name, ())
 
 
 def is_written_as(kind: DataType, declared: str) -> bool:
-    """True if values of ``kind`` are stored in a column of PostgreSQL's type as Flink's connector stores them."""
+    """True if a column of PostgreSQL's type stores values of ``kind`` as Flink's connector stores them."""
     return base_type(declared) in _WRITTEN.get(kind.name, ())
 
 

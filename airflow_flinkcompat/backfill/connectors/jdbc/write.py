@@ -1,4 +1,4 @@
-"""Rows published to PostgreSQL: staged in a table next to the sink, then put in place by one transaction.
+"""Publication to PostgreSQL: rows staged in a table next to the sink, put in place in a transaction.
 
 That transaction deletes the rows of the published windows and adds the staged ones. With a primary key a staged row
 also replaces the row of its key, unless that one is of a later window. The staging table is dropped by the same
@@ -181,7 +181,7 @@ class JdbcPublication:
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")
 
     def _check_keys(self, keys: list[str]) -> None:
-        """Check that rows with one key have an order: Flink keeps the one that it writes last, of the latest window.
+        """Check that rows with one key have an order: Flink keeps the last one, of the latest window.
 
         Raises :class:`BackfillError` if two are of one window, because their order is unknowable.
         """

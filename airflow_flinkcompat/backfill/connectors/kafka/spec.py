@@ -49,10 +49,10 @@ _METADATA = {
 
 @dataclass(frozen=True)
 class Position:
-    """A position in every partition: ``mode`` is earliest, latest, timestamp (``millis``) or specific (``offsets``).
+    """A position in every partition: earliest, latest, timestamp (``millis``) or specific (``offsets``).
 
-    Mode ``read`` is the end of what a job has read: by ``offsets`` too, and nothing of a partition that is missing
-    there or below 0. Mode ``behind`` is the start of the rows that a job with these ``offsets`` has not read.
+    Mode ``read`` is the end of the rows that a job has read: by ``offsets`` too, and no row of a partition that is
+    missing there or below 0. Mode ``behind`` is the start of the rows that a job with these ``offsets`` has not read.
     """
 
     mode: str

@@ -1,4 +1,4 @@
-"""Upserts into a Kafka topic: one record per changed key, and a tombstone for keys that the range has lost.
+"""Upserts into a Kafka topic: a record per changed key, a tombstone per key that the range has lost.
 
 A run publishes the difference between its rows and those of the topic in the range, key by key. A repeated run writes
 nothing new, and a run after a killed one ends at its own rows, whatever that one left. Each key changes at once, the

@@ -31,7 +31,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
-"""Cases measured on the Table API as well: its over windows, under the name of the SQL case, and its keys."""
+"""Cases measured on the Table API as well: its over windows (named as in SQL), and its keys."""
 NEWLY_ASKED = frozenset({"sm-clause-dropped"})
 """Cases about a requirement that only the newer version has, so that older versions cannot show them."""
 _UID_GENERATION = "table.exec.uid.generation"
@@ -130,7 +130,7 @@ def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> 
 
 
 def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Lower a safe verdict to unknown if the sink's columns may decide the key order (seen in plans of 2.3.0)."""
+    """Lower a safe verdict to unknown if the sink's columns may decide the key order (plans of 2.3.0)."""
     if finding.outcome not in SAFE:
         return finding
     why = "the order of the keys in state may follow the columns that are put out"

@@ -58,7 +58,7 @@ def keeps_nothing(operator: Operator, output: Output, program: Program) -> bool:
 
 
 def from_windows(operator: object) -> TypeGuard[JoinOperator]:
-    """Check if an operator is a lookup join over the results of a windowed aggregation, which are append-only."""
+    """Check if an operator is a lookup join over a windowed aggregation, which only appends."""
     if not isinstance(operator, JoinOperator) or not is_lookup(operator):
         return False
     below = operator.segments[0].origin
