@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Get Deployment
-         * @description One deployment: the running version, its history, redeploys with their steps, and the lineage of savepoints.
+         * @description A deployment: the running version, its history, redeploys with steps, and savepoint lineage.
          */
         get: operations["get_deployment_api_v1_deployments__ledger___name__get"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Get Change
-         * @description The change of an entry: both versions, the report, the decision. Any entry of the version identifies it.
+         * @description The change of an entry: both versions, the report, the decision; any entry of a version has it.
          */
         get: operations["get_change_api_v1_deployments__ledger___name__changes__number__get"];
         put?: never;
@@ -318,7 +318,7 @@ export interface components {
         };
         /**
          * EntrySummary
-         * @description An entry of a ledger as a list shows it, without its texts; fields that its kind lacks are null or empty.
+         * @description A ledger entry for a list, without its texts; fields that its kind lacks are null or empty.
          */
         EntrySummary: {
             /** Approved By */
@@ -636,7 +636,9 @@ export interface components {
         };
         /**
          * Redeploy
-         * @description The steps that replaced one job by another, or tried to, including a claim that another run took over.
+         * @description The steps of a complete or failed replacement of one job by another.
+         *
+         *     They include a claim that another run took over.
          */
         Redeploy: {
             /** Approved By */
@@ -772,7 +774,7 @@ export interface components {
         };
         /**
          * TaskOfRun
-         * @description The task of a DAG run that wrote an entry; Airflow's own page of the run is ``/dags/{dag_id}/runs/{run_id}``.
+         * @description The task of a DAG run that wrote an entry; Airflow's page: ``/dags/{dag_id}/runs/{run_id}``.
          */
         TaskOfRun: {
             /** Dag Id */

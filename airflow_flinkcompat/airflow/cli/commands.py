@@ -1,4 +1,4 @@
-"""Commands of ``airflow flinkcompat``: those of ``flinkcompat ledger``, with the settings of a connection."""
+"""Commands of ``airflow flinkcompat``: those of ``flinkcompat ledger`` with a connection's settings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,7 @@ _OF_CONNECTION = ("root", "config", "gateway", "jobmanager", "target")
 
 
 def run_command(name: str, args: Namespace) -> NoReturn:
-    """Run a command of the ledger, and exit as ``flinkcompat ledger`` does: 0, or 2 with a clear message.
-
-    Args:
-        name: The command, as both command lines call it.
-        args: What Airflow's command line read.
-    """
+    """Run a command of the ledger, and exit as ``flinkcompat ledger`` does: 0, or 2 with a clear message."""
 
     def call(args: Namespace) -> Any:
         command = ledger_command.commands[name]

@@ -1,4 +1,4 @@
-"""Definition of ``airflow flinkcompat --help``: the commands of ``flinkcompat ledger``, repeated so that none loads.
+"""Definition of ``airflow flinkcompat --help``: the commands of ``flinkcompat ledger``, unloaded.
 
 A connection replaces the addresses of ledger, Gateway and JobManager.
 """

@@ -1,4 +1,4 @@
-"""The Airflow connection ``flink``: one target, by default a SQL Gateway and its JobManager, and its ledger."""
+"""The Airflow connection ``flink``: a target (default: SQL Gateway and JobManager) and its ledger."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FlinkHook(BaseHook):
 
     @property
     def gateway_url(self) -> str:
-        """``http://host:port`` of the SQL Gateway. Raises AirflowFailException when the connection has no host."""
+        """``http://host:port`` of the SQL Gateway; raises AirflowFailException if the connection has no host."""
         return self._url(_GATEWAY_PORT, self.connection.port)
 
     @property
@@ -297,7 +297,10 @@ class FlinkHook(BaseHook):
             return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:
-        """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""
+        """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``.
+
+        Raises AirflowFailException without any of them.
+        """
         if found := uri or self._ledger_of_connection() or os.environ.get(LEDGER_VARIABLE):
             return str(found)
         raise AirflowFailException(
@@ -372,7 +375,7 @@ def mask_in_logs(value: str) -> None:
 
 
 def connection_lookup(get_connection: Callable[[str], Connection]) -> Lookup:
-    """Resolve ``${conn.<id>.<attribute>}`` from Airflow's connections; secret values are masked in logs from then on.
+    """Resolve ``${conn.<id>.<attribute>}`` from Airflow's connections; their secrets are masked in logs.
 
     The returned function raises AirflowFailException, naming the placeholder, if there is no such value.
     """

@@ -1,4 +1,4 @@
-"""The Airflow connection ``alibaba_realtime_compute``: a namespace of Realtime Compute, and its ledger."""
+"""The Airflow connection ``alibaba_realtime_compute``: a namespace of Realtime Compute, with a ledger."""
 
 from __future__ import annotations
 

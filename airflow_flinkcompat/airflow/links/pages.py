@@ -26,16 +26,7 @@ def path_of_airflow() -> str:
 
 
 def change_page(ledger_id: str, deployment: str, number: int) -> str:
-    """Path of a change's page for a browser that is signed in to Airflow.
-
-    Args:
-        ledger_id: What names the ledger.
-        deployment: The deployment.
-        number: An entry about the proposed version.
-
-    Returns:
-        A path.
-    """
+    """Path of a change's page for a browser that is signed in to Airflow; ``number``: an entry about it."""
     place = urlencode({"ledger": ledger_id, "deployment": deployment, "change": number})
     return f"{path_of_airflow()}/plugin/{PAGE_ROUTE}?{place}"
 

@@ -1,7 +1,7 @@
-"""Answers to a question about a change: who gave them, who may, and whether they decide; free of Airflow.
+"""Answers to a question about a change: their authors, who may answer, and if they decide.
 
-Airflow stores one answer of a task. A question that needs two is asked again by the same task, which passes the former
-answers on.
+This module is free of Airflow, which stores one answer of a task. A question that needs two is asked again by the same
+task, which passes the former answers on.
 """
 
 from __future__ import annotations

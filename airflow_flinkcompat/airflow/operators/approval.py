@@ -51,7 +51,7 @@ NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
-    """Shows the report of the check and lets a person choose: resume, migrate, restart without state, or reject.
+    """Shows the report of the check, and lets a person resume, migrate, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when, and the reason from the form) and pushed to XCom (key
     ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. No answer never

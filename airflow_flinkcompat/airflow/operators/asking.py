@@ -1,7 +1,8 @@
-"""A question that is asked again: for a second approver, someone other than the author, or an escalation.
+"""A question that is asked again: for a second approver, a reviewer, or an escalation.
 
-Airflow stores one answer of a task, and the question's text and users. Everybody who may ever answer is therefore named
-to Airflow at once. An answer that does not count (yet) is refused here, and the question is open again.
+A reviewer is someone other than the author. Airflow stores one answer of a task, and the question's text and users.
+Everybody who may ever answer is therefore named to Airflow at once. An answer that does not count (yet) is refused
+here, and the question is open again.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _COUNTS = (
 
 
 class FlinkBackfillOperator(ScriptOperator):
-    """Runs the proposed script over bounded history, submitted by the apache-spark provider's SparkSubmitOperator.
+    """Runs the proposed script over bounded history with the apache-spark provider's SparkSubmitOperator.
 
     Publishes exactly the windows that are wholly inside [``from_``, ``to``). Everything that can be decided without
     Spark is decided before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
@@ -137,7 +137,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self._lineage: RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Request and result of the backfill. Raises AirflowException, with Spark's reason, when the job fails."""
+        """Request and result of the backfill; raises AirflowException, with Spark's reason, if the job fails."""
         from airflow_flinkcompat.backfill import explain, plan
 
         if self.sent_before:

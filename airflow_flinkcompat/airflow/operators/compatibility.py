@@ -63,7 +63,7 @@ _NO_OWNER = "airflow"
 
 
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
-    """Checks the effect of a proposed script on the state of the deployed one, and follows the verdict's branch.
+    """Checks the effect of a script on the state of the deployed one, and follows the verdict's branch.
 
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
     ``return_value``) with a pointer to the full report (key ``report``), which the ledger stores as JSON and Markdown.
@@ -517,7 +517,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
-        """Reason why a migration rests on plans alone; empty if a savepoint of the deployed job agrees with them.
+        """Reason why a migration rests on plans alone; "" if a savepoint of the deployed job agrees with them.
 
         Raises DeployError if the target does not answer.
         """
@@ -596,7 +596,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.info("Full report: %s", pointer)
 
     def _require_deployable(self, side: Side) -> None:
-        """Raise InputError or ScriptRefused, with every place and remedy, for a script that cannot be deployed."""
+        """Raise InputError or ScriptRefused, with places and remedies, for a script that cannot be deployed."""
         from airflow_flinkcompat.compat.deployable import obstacles
         from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
         from airflow_flinkcompat.model import InputError

@@ -42,12 +42,12 @@ _RETURNED = (
 
 
 class FlinkSqlDeployOperator(ScriptOperator):
-    """Stops the running job with a savepoint and starts the checked script, from that savepoint or without state.
+    """Stops the running job with a savepoint, and starts the checked script from it or without state.
 
     It acts on what was checked: the script, settings, functions and catalog must match the hashes in the check's
     summary, and the ledger's head and the running job must be the old side of that check. Placeholders
     (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
-    refused. A start counts only when the job has proved that it runs from the given state.
+    refused. A start counts only when the job has proved that it runs from the requested state.
 
     If the new job does not start, the former script is started again from the savepoint and verified, and the task
     fails with both reasons. A retry after a kill finds out what was done and resumes from there.
@@ -157,7 +157,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._step = "nothing was touched yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The ledger entry of the deployment (without the script), or of the plan. Raises AirflowFailException."""
+        """The ledger entry of the deployment (without the script), or of the plan.
+
+        Raises AirflowFailException if the deployment fails.
+        """
         return self._plan(context) if self.plan_only else self._go_on(context, None)
 
     def _plan(self, context: Context) -> dict[str, Any]:
@@ -426,7 +429,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.log_lines(message)
 
     def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
-        """Approver and reason from the approval of this run; None without one, or with another kind of approval.
+        """Approver and reason from this run's approval; None without one, or with another kind of approval.
 
         Raises AirflowFailException if nobody approved this version, or the decision is not a resume.
         """

@@ -335,7 +335,7 @@ class _Tasks:
         return self.scripted(self.one.changed, **({} if asks else {"require_cluster": False}))
 
     def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """Arguments of a task about the script: shared ones, then ``more``, then those of the task's own table."""
+        """Arguments of a task about the script: shared ones, then ``more``, then the task's own table."""
         one = self.one
         names = ("script", "settings", "functions", "catalog", "variables")
         return self._shared({**{name: getattr(one, name) for name in names}, **more, **table})

@@ -36,7 +36,7 @@ _STATE = "rehearsal"
 
 
 class FlinkRestoreRehearsalOperator(ScriptOperator):
-    """Restores the proposed script from a savepoint of the running job, next to it, and reports Flink's reaction.
+    """Restores the proposed script from a savepoint next to the running job, and reports Flink's reaction.
 
     The job of the ledger's head is asked for a savepoint and nothing else. From it the deployed script is restored as a
     control, then the proposed one, both with stand-in sinks and private consumer groups. Both are ended and the
@@ -94,7 +94,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         self.check_task_id = check_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The finding as data (schema ``flinkcompat-rehearsal/1``). Raises AirflowFailException if in ``fail_on``."""
+        """The finding as data (``flinkcompat-rehearsal/1``); raises AirflowFailException if in ``fail_on``."""
         from airflow_flinkcompat.deploy.restore_test import Rehearsal
 
         with readable_errors():

@@ -1,4 +1,4 @@
-"""Result of a check for later tasks: a small summary in XCom, and a pointer to the report in the ledger."""
+"""Result of a check for later tasks: a small summary in XCom, with a pointer to the ledger's report."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ _MOST_FINDINGS = 20
 
 @dataclass(frozen=True)
 class Summary:
-    """One verdict. ``old_sha256`` None: nothing was deployed. ``report`` is the result of ``Ledger.store_report``.
+    """Summary of one verdict.
 
-    ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
-    of the chosen branch (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
-    ``migration``: how much of the state a migration keeps (whole, partial, none); None: unknown. ``accepted``: its
-    requested exceptions. ``history``: the tables of known history, with the places of their rows. ``from_zero``: the
-    metrics that start from zero if a partly fitting job is resumed. ``policy``: the branch of the policy alone.
-    ``origin``: the origin of the version, by the keys of the ledger's ``Origin``. ``waivers``: those that apply to
-    findings of this change. ``checked_entry``: the ledger entry of the check; 0: unknown. ``ground``: who read the
-    scripts, "" if Flink's planner was not asked.
+    ``old_sha256``: None if nothing was deployed. ``report`` is the result of ``Ledger.store_report``. ``engine`` and
+    ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key of the chosen
+    branch (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20. ``migration``: how much
+    of the state a migration keeps (whole, partial, none); None: unknown. ``accepted``: its requested exceptions.
+    ``history``: the tables of known history, with the places of their rows. ``from_zero``: the metrics that start from
+    zero if a partly fitting job is resumed. ``policy``: the branch of the policy alone. ``origin``: the origin of the
+    version, by the keys of the ledger's ``Origin``. ``waivers``: those that apply to findings of this change.
+    ``checked_entry``: the ledger entry of the check; 0: unknown. ``ground``: who read the scripts, "" if Flink's
+    planner was not asked.
     """
 
     deployment: str
@@ -79,7 +80,7 @@ def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
 
 
 def push(context: Context, summary: Summary) -> None:
-    """Push a summary by explicit keys before branching: a task that skips others never pushes its return value."""
+    """Push a summary before branching: a task that skips others never pushes its return value."""
     ti = context["ti"]
     ti.xcom_push(key=SUMMARY, value=summary.to_dict())
     ti.xcom_push(key=REPORT, value=summary.report)

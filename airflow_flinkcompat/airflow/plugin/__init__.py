@@ -1,1 +1,1 @@
-"""The Flink pages in Airflow's UI: a JSON API over the ledgers, and the bundle that shows it. Nothing here writes."""
+"""The Flink pages in Airflow's UI: a read-only JSON API over the ledgers, and a bundle that shows it."""

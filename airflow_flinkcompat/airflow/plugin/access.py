@@ -34,12 +34,7 @@ def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
 
 
 class Rights:
-    """Rights of one user, evaluated once per request.
-
-    Args:
-        user: Who asks.
-        auth_manager: Airflow's auth manager.
-    """
+    """Rights of one user by Airflow's auth manager, evaluated once per request."""
 
     def __init__(self, user: BaseUser, auth_manager: BaseAuthManager[BaseUser]) -> None:
         self._user = user

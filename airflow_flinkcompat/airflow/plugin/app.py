@@ -78,7 +78,7 @@ router = APIRouter(dependencies=[Depends(get_user)])
 
 
 def _answer(request: Request, answer: BaseModel) -> Response:
-    """The answer, or 304 if the browser has it: entries never change, so it is valid until another entry exists."""
+    """The answer, or 304 if the browser has it: it is valid until another entry exists."""
     content = answer.model_dump_json().encode()
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
@@ -110,14 +110,14 @@ def list_deployments(
 
 @router.get("/api/v1/deployments/{ledger}/{name}", responses=_OF_ONE, response_model=models.DeploymentPage)
 def get_deployment(request: Request, ledger: str, name: str, rights: RightsDep) -> Response:
-    """One deployment: the running version, its history, redeploys with their steps, and the lineage of savepoints."""
+    """A deployment: the running version, its history, redeploys with steps, and savepoint lineage."""
     found, entries = _entries(ledger, name, rights)
     return _answer(request, views.deployment_page(found, name, entries, rights))
 
 
 @router.get("/api/v1/deployments/{ledger}/{name}/changes/{number}", responses=_OF_ONE, response_model=models.ChangePage)
 def get_change(request: Request, ledger: str, name: str, number: int, rights: RightsDep) -> Response:
-    """The change of an entry: both versions, the report, the decision. Any entry of the version identifies it."""
+    """The change of an entry: both versions, the report, the decision; any entry of a version has it."""
     found, entries = _entries(ledger, name, rights)
     if any(each.number == number and not rights.reads_entry(each) for each in entries):
         raise HTTPException(403, f"Forbidden: entry {number} of {name} is {views.HIDDEN}")

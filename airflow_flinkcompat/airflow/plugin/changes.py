@@ -147,7 +147,7 @@ class _Advice:
 
 
 def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None) -> _Advice:
-    """Consequences of a report with the facts of its check; none for a report that this release cannot read."""
+    """Consequences of a report with the facts of its check; none if this release cannot read it."""
     from airflow_flinkcompat.compat import Report, ReportContext
     from airflow_flinkcompat.compat.reports.advice import if_resumed, possible_answers, steps
 

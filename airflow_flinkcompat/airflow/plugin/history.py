@@ -1,4 +1,4 @@
-"""History of a deployment from its entries: redeploys with their steps, and savepoints with their successors."""
+"""History of a deployment: redeploys with their steps, and savepoints with their successors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """One savepoint: ``stopped`` left it while ``left_by`` was in force, and ``starts`` are the heads started from it.
+    """A savepoint: ``stopped`` left it while ``left_by`` was in force, the heads ``starts`` began from it.
 
     ``migrated`` is the place of its rewritten form; ``disposed``: it was deleted.
     """

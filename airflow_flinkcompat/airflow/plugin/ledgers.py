@@ -1,4 +1,4 @@
-"""Ledgers of the pages: those that connections of the deployment types name, and those of the settings.
+"""Ledgers of the pages: those of connections of the deployment types, and those of the settings.
 
 Airflow can list only the connections of its metadata database. Those of environment variables and secrets backends must
 be listed in ``[flinkcompat] connections``. ``[flinkcompat] ledgers`` names ledgers that DAGs use directly, and the

@@ -1,4 +1,4 @@
-"""Answers of the plugin's API. The keys of entries are those of ``flinkcompat ledger show --format json``.
+"""Answers of the plugin's API; entries have the keys of ``flinkcompat ledger show --format json``.
 
 All texts are plain text with every secret masked; nothing is HTML, so the reader must escape them. Times are ISO 8601
 in UTC. Values that depend on the time of day, such as the age of a savepoint, are left to the reader.
@@ -16,7 +16,7 @@ class _Answer(BaseModel):
 
 
 class TaskOfRun(_Answer):
-    """The task of a DAG run that wrote an entry; Airflow's own page of the run is ``/dags/{dag_id}/runs/{run_id}``."""
+    """The task of a DAG run that wrote an entry; Airflow's page: ``/dags/{dag_id}/runs/{run_id}``."""
 
     dag_id: str
     run_id: str
@@ -24,7 +24,7 @@ class TaskOfRun(_Answer):
 
 
 class EntrySummary(_Answer):
-    """An entry of a ledger as a list shows it, without its texts; fields that its kind lacks are null or empty."""
+    """A ledger entry for a list, without its texts; fields that its kind lacks are null or empty."""
 
     number: int = Field(description="Its place in the ledger, from 1.")
     kind: str = Field(description="As docs/ledger.md lists them: deployed, checked, stopping, approved, …")
@@ -169,7 +169,10 @@ class RedeployStep(_Answer):
 
 
 class Redeploy(_Answer):
-    """The steps that replaced one job by another, or tried to, including a claim that another run took over."""
+    """The steps of a complete or failed replacement of one job by another.
+
+    They include a claim that another run took over.
+    """
 
     first: int
     last: int

@@ -16,7 +16,7 @@ from airflow_flinkcompat.airflow.links.pages import PAGE_ROUTE, path_of_airflow
 PREFIX = "/flinkcompat"
 """Path at which Airflow mounts the application."""
 BUNDLE = "main.umd.js"
-"""The file of the React bundle. It sets a component on ``globalThis`` under the name of each of the apps below."""
+"""File of the React bundle, which sets a component on ``globalThis`` by the name of each app below."""
 
 
 def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
 
 
 class FlinkcompatPlugin(AirflowPlugin):
-    """The pages of Flink deployments: an application under ``/flinkcompat``, and a bundle in four places of the UI."""
+    """The pages of Flink deployments: the application ``/flinkcompat``, and a bundle in four UI places."""
 
     name = "flinkcompat"
 

@@ -1,4 +1,4 @@
-"""Subject of a DAG run: the task that wrote an entry, by ``run_name``, and the deployments of its tasks."""
+"""Subject of a DAG run: the task that wrote an entry, by ``run_name``, and its tasks' deployments."""
 
 from __future__ import annotations
 

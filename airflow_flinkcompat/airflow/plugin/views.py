@@ -93,7 +93,7 @@ def _text(given: str | None) -> str | None:
 
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
-    """An entry with all its fields, except for the texts of its version; an unreadable one keeps its place."""
+    """An entry with all fields, except for its version's texts; an unreadable one keeps its place."""
     if not rights.reads_entry(entry):
         entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
     if isinstance(entry, OtherEntry):

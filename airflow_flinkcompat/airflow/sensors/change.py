@@ -32,12 +32,12 @@ WAITING_FOR = "waiting_for"
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
-    """Waits until the proposed script, settings, functions or catalog differ from the deployed ones in the ledger.
+    """Waits until the proposed script, settings, functions or catalog differ from the deployed ones.
 
-    A version that was rejected, failed to deploy or cannot be read is not offered again. It is offered again once it
-    was approved after that, or, if planned (``plan_only``), once its plan was carried out. While the sensor waits in
-    the triggerer only the script's files are hashed; the ledger is read when they change, and every ``recheck``
-    seconds.
+    The ledger names the deployed ones. A version that was rejected, failed to deploy or cannot be read is not offered
+    again. It is offered again once it was approved after that, or, if planned (``plan_only``), once its plan was
+    carried out. While the sensor waits in the triggerer only the script's files are hashed; the ledger is read when
+    they change, and every ``recheck`` seconds.
 
     A problem that somebody must fix (a missing or unreadable script, an unknown connection, no named ledger, a ledger
     or cluster that does not answer) fails no run: the sensor reports it once in its log and in the XCom

@@ -1,4 +1,4 @@
-"""Shared parts of every task about one deployment: arguments, ledger, and texts that never show a secret."""
+"""Shared parts of tasks about a deployment: arguments, ledger, and texts that never show a secret."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class DeploymentOperator(BaseOperator):
         self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
 
     def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
-        """Data with which a trigger writes into the ledger; empty if its address holds a secret, which stays here."""
+        """Data for a trigger that writes into the ledger; empty if the ledger's address holds a secret."""
         ledger = self.rendered("ledger")
         if ledger != masked(ledger):
             return {}

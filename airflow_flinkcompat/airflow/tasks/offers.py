@@ -17,7 +17,7 @@ _TURNED_DOWN = ("rejected", "failed", "unchanged")
 
 @dataclass(frozen=True)
 class Offer:
-    """The decision about a proposed version and its reason. ``problem``: somebody must fix something first.
+    """Decision about a proposed version, with its reason; ``problem``: somebody must fix something first.
 
     ``plan``: the plan of this version whose job causes the offer: it is to be recorded once it exists.
     """

@@ -42,7 +42,10 @@ def level(name: str, value: float, deployment: str) -> None:
 def span(
     name: str, attributes: Mapping[str, Any], waits: tuple[type[BaseException], ...] = ()
 ) -> Iterator[Callable[..., None]]:
-    """A span ``flinkcompat.<name>`` below that of the task. Of an error it holds the type: a text may hold a secret."""
+    """A span ``flinkcompat.<name>`` below the task's; it holds only the type of an error, not its text.
+
+    The text may hold a secret.
+    """
     try:
         from opentelemetry import trace
     except ImportError:  # an Airflow without traces

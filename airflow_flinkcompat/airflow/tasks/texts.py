@@ -28,7 +28,7 @@ def read_template(path: Path) -> bytes:
 
 
 def decoded(content: bytes, path: Path) -> str:
-    """The text of a file with a final line break, so that it never looks like a path. Raises AirflowFailException."""
+    """Text of a file, with a final line break so that it is no path; raises AirflowFailException."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

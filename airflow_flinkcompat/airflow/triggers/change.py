@@ -34,13 +34,13 @@ def fingerprint_of(paths: Sequence[str]) -> str | None:
 
 
 class FileChangeTrigger(BaseTrigger):
-    """Fires once the files' content differs from ``baseline`` and has settled, or after ``recheck_seconds``.
+    """Fires once the files' content differs from ``baseline`` and has settled, or after a time.
 
-    The baseline is the version that the sensor judged, so an edit between its look and this trigger's start is not
-    missed. It also fires once one of ``absent``, files that could not be read, becomes readable. The event is
-    ``{"changed": bool, "since": …, "reason": …, "problems": …}``. The last three are the sensor's and passed through:
-    the start of its wait (seconds since the epoch), its last report, and the number of consecutive looks that ended in
-    a problem.
+    The time is ``recheck_seconds``. The baseline is the version that the sensor judged, so an edit between its look and
+    this trigger's start is not missed. It also fires once one of ``absent``, files that could not be read, becomes
+    readable. The event is ``{"changed": bool, "since": …, "reason": …, "problems": …}``. The last three are the
+    sensor's and passed through: the start of its wait (seconds since the epoch), its last report, and the number of
+    consecutive looks that ended in a problem.
     """
 
     def __init__(

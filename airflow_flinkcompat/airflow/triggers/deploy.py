@@ -157,12 +157,12 @@ class FlinkJobTrigger(BaseTrigger):
             await self.killed()
 
     def _is_deferred(self) -> bool:
-        """True if the task waits as before: Airflow 3.3 reports a trigger taken over by another triggerer as a kill.
+        """True if the task still waits: Airflow 3.3 reports the takeover of a trigger as a kill.
 
-        That happens to a triggerer that was too busy to be heard. False if Airflow does not report it. Airflow tells a
-        trigger the state of its task only, neither its try nor its trigger's id. A task that was cleared and waits
-        again within this moment is therefore taken for one that waits as before, and the kill is not reported. There is
-        nothing to report then, because its new try has taken over the very stop or job of this wait.
+        Another triggerer takes over from one that was too busy to be heard. False if Airflow does not report it. A
+        trigger can read the state of its task only, neither its try nor its trigger's id. A task that was cleared and
+        waits again within this moment is therefore taken for one that waits as before, and the kill is not reported.
+        There is nothing to report then, because its new try has taken over the very stop or job of this wait.
         """
         with contextlib.suppress(Exception):
             from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance

@@ -14,7 +14,7 @@ _FIRST, _LAST = 5.0, 60.0
 
 
 class SqlGatewayTrigger(BaseTrigger):
-    """Fires once the target answers, whatever its answer, or ``until`` (seconds since the epoch) has passed.
+    """Fires once the target answers in any way, or ``until`` (seconds since the epoch) has passed.
 
     The event is ``{"until": …, "silent": bool}``; ``silent``: it did not answer here either, at least once.
     """

@@ -19,12 +19,12 @@ _CLEANING_SECONDS = 15.0
 
 
 def is_told_of_kills() -> bool:
-    """True if this Airflow (3.3 and later) tells a trigger that a person ended, cleared or marked its task."""
+    """True if Airflow (3.3 and later) notifies a trigger when a person ends, clears or marks its task."""
     return hasattr(BaseTrigger, "on_kill")
 
 
 class FlinkRehearsalTrigger(FlinkJobTrigger):
-    """Fires once the job of a rehearsal is up, has settled or failed, or a savepoint is written; judges nothing.
+    """Fires once a rehearsal's job is up, settled or failed, or its savepoint is written; judges nothing.
 
     ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, the jobs of the
     rehearsal are ended here; not when a triggerer stops or restarts. If Airflow does not report this

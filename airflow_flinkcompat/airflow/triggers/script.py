@@ -1,7 +1,7 @@
-"""Watching a deployment's script for Airflow's assets: an event when a run is worthwhile, and no waiting run.
+"""Watch on a deployment's script for Airflow's assets: an event when a run is worthwhile.
 
-It does in the triggerer what the sensor does in a task of a run. A triggerer has no context of a task: a script whose
-text needs one (a template) is compared with the last one by its files' content only.
+No run waits. It does in the triggerer what the sensor does in a task of a run. A triggerer has no context of a task: a
+script whose text needs one (a template) is compared with the last one by its files' content only.
 """
 
 from __future__ import annotations
