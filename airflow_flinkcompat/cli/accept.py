@@ -15,25 +15,19 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    engine_option,
-    engine_version_option,
-    parse_settings,
+    job_options,
     require_engine,
-    set_option,
 )
-from airflow_flinkcompat.cli.check import judged, side_of
+from airflow_flinkcompat.cli.check import judged
 from airflow_flinkcompat.cli.diff import against_option, named_extras
-from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
-    catalog_option,
-    config_option,
+    Given,
     judging,
     named_deployment,
     project_for,
     require_project,
-    with_named_catalog,
 )
-from airflow_flinkcompat.cli.scripts import path_of, read_pair
+from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of
 from airflow_flinkcompat.compat import Finding, Report, Reports
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
@@ -44,8 +38,8 @@ from airflow_flinkcompat.compat.waivers import (
     may_restore_wrongly,
     utc_day,
 )
-from airflow_flinkcompat.model import InputError, OutOfReachError, PlannerMode, Waiver
-from airflow_flinkcompat.project import FILE_NAME, JobOptions, ProjectFile, unknown_key
+from airflow_flinkcompat.model import InputError, OutOfReachError, Waiver
+from airflow_flinkcompat.project import FILE_NAME, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
 from airflow_flinkcompat.secrets import mask_secrets
@@ -79,12 +73,17 @@ class _Change:
 )
 @click.option("--remove", is_flag=True, help="Take the waivers of RULE out again.")
 @against_option
-@engine_option
-@engine_version_option
-@set_option(about="Of OLD NEW: ")
-@catalog_option(about="Of OLD NEW: ")
-@asking_options
-@config_option
+@job_options(
+    "engine",
+    "engine_version",
+    "settings",
+    "catalog",
+    "planner",
+    "jars",
+    "config",
+    settings="Of OLD NEW: a setting in force on both sides.",
+    catalog="Of OLD NEW: DDL of tables that the scripts do not declare; several files count as one, in this order.",
+)
 def accept_command(
     what: tuple[str, ...],
     rule: str,
@@ -95,13 +94,7 @@ def accept_command(
     even_silently_wrong: bool,
     remove: bool,
     against: str | None,
-    engine: str | None,
-    engine_version: str | None,
-    settings: tuple[str, ...],
-    catalogs: tuple[str, ...],
-    ask_planner: PlannerMode | None,
-    jars: tuple[Path, ...],
-    config: str | None,
+    given: Given,
 ) -> None:
     """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
 
@@ -121,24 +114,16 @@ def accept_command(
             f"{rule} is not waived: stop the job, then write under [stopped] of {FILE_NAME}: "
             'NAME = "when, by whom, with which savepoint"'
         )
-    if len(what) == 1 and (settings or catalogs):
+    if len(what) == 1 and (given.options.settings or given.options.catalog_sources):
         raise InputError("--set and --catalog belong to two scripts: of a deployment the project file says them")
     if len(what) == 2 and against is not None:
         raise InputError("--against belongs to a deployment: with two scripts, OLD is the side compared with")
     if remove:
-        script, deployment = _place(what, config)
+        script, deployment = _place(what, given.config)
         _remove(script, deployment, rule, subject)
         return
     reason, day = _said(reason, until)
-    given = JobOptions(
-        parse_settings(settings), engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars
-    )
-    given = with_named_catalog(given, catalogs)
-    change = (
-        _of_deployment(what[0], config, given, against)
-        if len(what) == 1
-        else _of_scripts(what[0], what[1], config, given)
-    )
+    change = _of_deployment(what[0], given, against) if len(what) == 1 else _of_scripts(what[0], what[1], given)
     found = _selected(change, rule, subject)
     dangerous = [finding for _, finding in found if may_restore_wrongly(finding)]
     if dangerous and not even_silently_wrong:
@@ -247,16 +232,16 @@ def _read(place: Path) -> str:
         return ""
 
 
-def _of_deployment(name: str, config: str | None, given: JobOptions, against: str | None) -> _Change:
+def _of_deployment(name: str, given: Given, against: str | None) -> _Change:
     with named_extras("accept"):
         from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
         from airflow_flinkcompat.fleet.values import Status
 
-    project: ProjectFile = require_project(config)
+    project, options = require_project(given.config), given.options
     deployment = named_deployment(project, name)
-    require_engine(given.engine or deployment.options.engine, engine_version=given.engine_version)
-    request = Request(project, root_of(project.folder), "unknown", given, (name,))
+    require_engine(options.engine or deployment.options.engine, engine_version=options.engine_version)
+    request = Request(project, root_of(project.folder), "unknown", options, (name,))
     with named_extras("accept"), baselines_for(project, against) as baselines:
         (review,) = diff_fleet(request, baselines).deployments
     if review.faults:
@@ -267,12 +252,12 @@ def _of_deployment(name: str, config: str | None, given: JobOptions, against: st
     return _Change(review.reports, review.change, project.folder / deployment.script, name, name)
 
 
-def _of_scripts(old: str, new: str, config: str | None, given: JobOptions) -> _Change:
+def _of_scripts(old: str, new: str, given: Given) -> _Change:
     script = _script_file(new)
-    by = judging(project_for(config, script), script, None, given, None)
+    by = judging(project_for(given.config, script), script, given)
     require_engine(by.options.engine, engine_version=by.options.engine_version)
     named = read_pair(old, new)
-    sides = tuple(side_of(each, by.options, {}) for each in named)
+    sides = tuple(side_of(each, by.options) for each in named)
     before, after = sides
     report = judged((before, after), (named[0].source, named[1].source), by.options)
     reports = report.each if isinstance(report, Reports) else (report,)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import click
 
+from airflow_flinkcompat.cli.project import Given, with_named_catalog
 from airflow_flinkcompat.model import (
     ENGINES,
     FUNCTION_KINDS,
@@ -25,50 +28,63 @@ from airflow_flinkcompat.model import (
     missing_packages,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME
+from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions
+from airflow_flinkcompat.project.job_options import ENGINE_VARIABLE, declarations
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import DeployError
 
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
-ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(tuple(ENGINES)),
-    envvar=ENGINE_VARIABLE,
-    show_envvar=True,
-    help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
-)
-"""The engine whose rules judge; None if neither the option nor the environment names one."""
-engine_version_option = click.option("--engine-version", help="Version of the engine, for instance 2.3.")
-function_option = click.option(
-    "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
-)
-old_set_option = click.option(
-    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
-)
-fail_on_option = click.option(
-    "--fail-on",
-    type=click.Choice(tuple(FAIL_ON)),
-    help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
-)
+Decorated = Callable[..., Any]
 master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
 
 
-def set_option(where: str = "on both sides", about: str = "") -> Option:
-    """The option for settings, which are in force there."""
-    words = f"{about}{'a' if about else 'A'} setting in force {where}."
-    return click.option("--set", "settings", multiple=True, metavar="K=V", help=words)
+def job_options(*names: str, where: str = "before the script's own", **words: str) -> Callable[[Decorated], Decorated]:
+    """The options of a job, which the command takes as one argument ``given``.
+
+    ``names`` are fields of ``JobOptions`` and ``Given``. ``where`` is where a setting is in force, and ``words`` are
+    other help of an option.
+    """
+
+    def decorate(command: Decorated) -> Decorated:
+        @wraps(command)
+        def called(*arguments: Any, **others: Any) -> Any:
+            found = {name: _READERS.get(name, _as_it_is)(others.pop(name)) for name in names}
+            files = found.pop("catalog", ())
+            of_job = JobOptions(**{name: found.pop(name) for name in names if name in _OF_JOB and name in found})
+            return command(*arguments, given=Given(with_named_catalog(of_job, files), **found), **others)
+
+        made: Decorated = called
+        for name in reversed(names):
+            made = job_option(name, words.get(name) or _DECLARED[name].help.format(where=where))(made)
+        return made
+
+    return decorate
 
 
-def format_option(*names: str) -> Option:
+def job_option(name: str, words: str = "") -> Callable[[Decorated], Decorated]:
+    """One declared option, as the argument of its name."""
+    option = _DECLARED[name]
+    kind = click.Choice(option.choices) if option.choices else _JAR if name == "jars" else None
+    return click.option(
+        option.flag,
+        name,
+        metavar=option.metavar,
+        type=kind,
+        multiple=option.is_repeatable,
+        envvar=option.variable or None,
+        show_envvar=bool(option.variable),
+        help=words or option.help,
+    )
+
+
+def format_option(*names: str) -> Callable[[Decorated], Decorated]:
     """The option that names the format of what is printed."""
     kind = click.Choice(names)
     return click.option("--format", "style", type=kind, default="text", show_default=True, help="What is printed.")
 
 
-def output_option(example: str) -> Option:
+def output_option(example: str) -> Callable[[Decorated], Decorated]:
     """The option for files in further formats."""
     words = f"Also write this format to a file, as {example}; again for another one."
     return click.option("--output", "outputs", multiple=True, metavar="FORMAT=FILE", help=words)
@@ -138,12 +154,10 @@ def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY
     return settings
 
 
-def parse_variables(pairs: Iterable[str], paths: Iterable[str]) -> dict[str, str]:
-    """``--var NAME=VALUE`` as a mapping. Raises :class:`InputError`: one is none, or no path is that of a program."""
-    found = parse_settings(pairs, "variable", "NAME=VALUE")
+def require_program(option: str, found: Mapping[str, str], *paths: str) -> None:
+    """Raises :class:`InputError` if values are named that belong to programs, and no path is that of a program."""
     if found and not any(path.endswith(PROGRAM_SUFFIXES) for path in paths):
-        raise InputError("--var belongs to programs: no file ends in .py or .table")
-    return found
+        raise InputError(f"{option} belongs to programs: no file ends in .py or .table")
 
 
 def parse_function(text: str) -> FunctionDeclaration:
@@ -158,6 +172,30 @@ def parse_function(text: str) -> FunctionDeclaration:
         f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(FUNCTION_KINDS)} "
         f"and LANGUAGE one of {', '.join(FUNCTION_LANGUAGES)}"
     )
+
+
+def _require_jars(jars: tuple[Path, ...]) -> tuple[Path, ...]:
+    for jar in jars:
+        if not is_zipfile(jar):
+            raise InputError(f"--jar {jar}: this file is no jar")
+    return jars
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_JAR = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "settings": parse_settings,
+    "old_settings": parse_settings,
+    "functions": lambda texts: tuple(map(parse_function, texts)),
+    "variables": lambda pairs: parse_settings(pairs, "variable", "NAME=VALUE"),
+    "jars": _require_jars,
+}
+"""Readers of values that are no plain texts, by the names of their options."""
+_OF_JOB = declarations(JobOptions)
+_DECLARED = {**_OF_JOB, **declarations(Given)}
 
 
 def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachError:

@@ -14,30 +14,21 @@ import click
 
 from airflow_flinkcompat.cli.arguments import (
     bare_install,
-    engine_option,
-    fail_on_option,
     format_option,
-    function_option,
+    job_options,
     output_option,
-    parse_function,
     parse_outputs,
-    parse_settings,
     require_engine,
-    set_option,
 )
-from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
-    catalog_option,
-    config_option,
+    Given,
     judging,
-    laid_over,
     ledger_roots,
     project_for,
     with_catalogs,
-    with_named_catalog,
 )
-from airflow_flinkcompat.model import InputError, JobSpec, PlannerMode
+from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
@@ -59,7 +50,7 @@ class _Asked:
     ledger: str | None
     project: ProjectFile | None
     root: Path
-    given: JobOptions
+    given: Given
     old_version: str | None
     new_version: str | None
 
@@ -79,46 +70,41 @@ class _Asked:
     flag_value="",
     help=f"Take what is deployed, by this ledger; without URI by {LEDGER_VARIABLE} or the project file.",
 )
-@engine_option
-@click.option("--engine-version", help="The version that would run the jobs, for instance 2.3.")
-@click.option(
-    "--old-engine-version", help="The version that runs them now (default: what the ledger or the project file says)."
-)
 @click.option(
     "--change-table",
     "changed",
     metavar="FILE",
     help="DDL of tables and views as they would be, for every job that has them.",
 )
-@set_option("in all jobs")
-@function_option
-@catalog_option()
-@config_option
+@job_options(
+    "engine",
+    "engine_version",
+    "old_engine_version",
+    "settings",
+    "functions",
+    "catalog",
+    "config",
+    "fail_on",
+    "planner",
+    "jars",
+    where="in all jobs",
+    engine_version="The version that would run the jobs, for instance 2.3.",
+    old_engine_version="The version that runs them now (default: what the ledger or the project file says).",
+)
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="How many processes judge.")
 @click.option(
     "--spark", "master", metavar="MASTER", help="Have Spark's workers judge, as local[4] or spark://host:7077."
 )
-@fail_on_option
-@asking_options
 @format_option(*FORMAT_NAMES)
 @output_option("html=audit.html")
 def audit_command(
     paths: tuple[Path, ...],
     revisions: str | None,
     ledger: str | None,
-    engine: str | None,
-    engine_version: str | None,
-    old_engine_version: str | None,
     changed: str | None,
-    settings: tuple[str, ...],
-    functions: tuple[str, ...],
-    catalogs: tuple[str, ...],
-    config: str | None,
     processes: int,
     master: str | None,
-    fail_on: str | None,
-    ask_planner: PlannerMode | None,
-    jars: tuple[Path, ...],
+    given: Given,
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
@@ -148,33 +134,26 @@ def audit_command(
         from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
         from airflow_flinkcompat.fleet.audit.values import AuditSubject, AuditSummary
 
-    require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
+    engine, versions = given.options.engine, (given.options.engine_version, given.old_engine_version)
+    require_engine(engine, engine_version=versions[0], old_engine_version=versions[1])
     if engine is not None:
-        for option, version in (("--engine-version", engine_version), ("--old-engine-version", old_engine_version)):
+        for option, version in zip(("--engine-version", "--old-engine-version"), versions, strict=True):
             JobSpec("", engine=engine, engine_version=version, source=option)
-    project = with_catalogs(project_for(config, paths[0] if paths else Path()))
+    project = with_catalogs(project_for(given.config, paths[0] if paths else Path()))
     asked = _Asked(
         paths,
         revisions,
         ledger,
         project,
         repository_of(Path()) or Path().resolve(),
-        with_named_catalog(
-            JobOptions(
-                parse_settings(settings),
-                tuple(map(parse_function, functions)),
-                engine=engine,
-                planner=ask_planner,
-                jars=jars,
-            ),
-            catalogs,
-        ),
-        old_engine_version,
-        engine_version,
+        # The version is one of the audit's own question, and counts for no script by itself.
+        replace(given, options=replace(given.options, engine_version=None)),
+        given.old_engine_version,
+        given.options.engine_version,
     )
     tables = read_changed_tables(changed) if changed else ()
     _require_question(asked, tables)
-    gate = fail_on or (project.fail_on if project else None) or DEFAULT_GATE
+    gate = given.fail_on or (project.fail_on if project else None) or DEFAULT_GATE
     with _extras():
         jobs = _jobs(asked)
     subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
@@ -200,7 +179,7 @@ def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> No
     """Raises InputError: sources contradict each other, or nothing would change, so that everything would pass."""
     if asked.ledger is not None and (asked.paths or asked.revisions):
         raise InputError("--ledger takes what is deployed: leave out --git and every PATH")
-    given = asked.given
+    given = asked.given.options
     if asked.ledger is not None and (given.settings or given.functions or given.catalog):
         raise InputError(
             "--set, --function and --catalog: the ledger says what each job is deployed with; leave them out"
@@ -226,7 +205,7 @@ def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
     """The assumed change, in words."""
     parts = []
     if asked.new_version or asked.old_version:
-        label = ENGINE_FACTS[asked.given.engine or ""].label
+        label = ENGINE_FACTS[asked.given.options.engine or ""].label
         versions = [asked.old_version or "", asked.new_version or asked.old_version or ""]
         parts.append(f"{label} {' to '.join(each for each in dict.fromkeys(versions) if each)}")
     if tables:
@@ -237,14 +216,15 @@ def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
 def _jobs(asked: _Asked) -> Jobs:
     from airflow_flinkcompat.fleet.audit import sources
 
-    versions = sources.Versions(asked.given.engine, asked.old_version, asked.new_version)
+    versions = sources.Versions(asked.given.options.engine, asked.old_version, asked.new_version)
     project = asked.project
 
     def options_of(path: Path) -> JobOptions:
-        return judging(project, path, None, asked.given, None).options
+        return judging(project, path, asked.given).options
 
     if asked.ledger is not None:
-        asking = asked.given if project is None else laid_over(asked.given, project.common)[0]
+        given = asked.given.options
+        asking = given if project is None else given.over(project.common)[0]
         return sources.jobs_of_ledgers(_roots(asked), versions, asking)
     if asked.revisions is not None:
         repository = repository_of(Path())
@@ -263,7 +243,7 @@ def _jobs(asked: _Asked) -> Jobs:
         )
     if not project.names:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
-    return sources.jobs_of_project(project, asked.root, lambda of_file: laid_over(asked.given, of_file)[0], versions)
+    return sources.jobs_of_project(project, asked.root, lambda of_file: asked.given.options.over(of_file)[0], versions)
 
 
 def _roots(asked: _Asked) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,22 @@ import click
 
 from airflow_flinkcompat.cli.arguments import (
     format_option,
+    job_options,
     master_option,
     parse_settings,
-    parse_variables,
+    require_program,
     require_spark,
-    set_option,
 )
 from airflow_flinkcompat.cli.backfill_table import over_backfill_table, taken
 from airflow_flinkcompat.cli.project import (
-    catalog_option,
-    config_option,
-    deployment_option,
+    Given,
     judging,
     named_deployment,
     project_for,
-    with_named_catalog,
 )
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
-from airflow_flinkcompat.project import DEFAULT_GATE, JobOptions
+from airflow_flinkcompat.project import DEFAULT_GATE
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_text
 
@@ -47,11 +45,7 @@ from airflow_flinkcompat.sql import read_text
     metavar="[TABLE=]COLUMN[,COLUMN]",
     help="Columns that say in which order rows arrived, for row counts and OVER.",
 )
-@set_option("before the script's own")
-@catalog_option("the script does")
-@click.option(
-    "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
-)
+@job_options("settings", "catalog", "variables", "config", "deployment")
 @master_option
 @click.option(
     "--late",
@@ -69,8 +63,6 @@ from airflow_flinkcompat.sql import read_text
 @click.option("--allow-incomplete", is_flag=True, help="Run before the source, now quiet, has passed the boundary.")
 @click.option("--hand-over", metavar="FILE", help="With --boundary: write what the deployment has to know.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, computed and written; start nothing.")
-@config_option
-@deployment_option
 @format_option("text", "json")
 def backfill_command(
     script: str,
@@ -79,9 +71,6 @@ def backfill_command(
     tables: tuple[str, ...],
     sinks: tuple[str, ...],
     orders: tuple[str, ...],
-    settings: tuple[str, ...],
-    catalogs: tuple[str, ...],
-    variables: tuple[str, ...],
     master: str | None,
     late: str | None,
     native: str | None,
@@ -91,8 +80,7 @@ def backfill_command(
     allow_incomplete: bool,
     hand_over: str | None,
     dry_run: bool,
-    config: str | None,
-    deployment: str | None,
+    given: Given,
     style: str,
 ) -> None:
     """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to).
@@ -121,14 +109,10 @@ def backfill_command(
 
     try:
         text = read_text(script, program=True)
-        given = JobOptions(
-            parse_settings(settings),
-            variables=parse_variables(variables, (script,)),
-        )
-        given = with_named_catalog(given, catalogs)
+        require_program("--var", given.options.variables, script)
         place = Path(script)
-        project = project_for(config, place)
-        by = judging(project, place, deployment, given, DEFAULT_GATE)
+        project = project_for(given.config, place)
+        by = judging(project, place, replace(given, fail_on=DEFAULT_GATE))
         by.tell()
         options = by.options
         asked: dict[str, Any] = {

@@ -14,21 +14,19 @@ from typing import IO, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    engine_option,
-    engine_version_option,
     fails_gate,
+    job_options,
     parse_function,
     require_engine,
 )
 from airflow_flinkcompat.cli.check import judged, with_waivers
-from airflow_flinkcompat.cli.planner import asking_options
-from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for, with_catalogs
+from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for, with_catalogs
 from airflow_flinkcompat.cli.scripts import waivers_beside
 from airflow_flinkcompat.compat import Report, Reports, Side
 from airflow_flinkcompat.compat.deployable import bad_input, obstacles
-from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, PlannerMode, Waiver
+from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, Waiver
 from airflow_flinkcompat.planner.judgement import without_notice
-from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
 from airflow_flinkcompat.project.waivers import read_waivers
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -38,24 +36,19 @@ _NOTICE = "notice"
 
 @click.command("batch")
 @click.argument("pairs", metavar="PAIRS.jsonl|-")
-@engine_option
-@engine_version_option
-@click.option(
-    "--fail-on",
-    type=click.Choice(tuple(FAIL_ON)),
-    help="Exit with 1 for this and worse (default: that of the project file, else never, and "
+@job_options(
+    "engine",
+    "engine_version",
+    "fail_on",
+    "planner",
+    "jars",
+    "config",
+    fail_on="Exit with 1 for this and worse (default: that of the project file, else never, and "
     f"{DEFAULT_GATE} where no engine is named).",
 )
-@asking_options
-@config_option
 def batch_command(
     pairs: str,
-    engine: str | None,
-    engine_version: str | None,
-    fail_on: str | None,
-    ask_planner: PlannerMode | None,
-    jars: tuple[Path, ...],
-    config: str | None,
+    given: Given,
 ) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
@@ -72,12 +65,11 @@ def batch_command(
     The exit code is that of the worst answer: 1 where one fails the gate of --fail-on, 2 where one is an error and
     there is a gate.
     """
-    project = project_for(config, Path())
-    given = JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars)
-    common = judging(project, None, None, given, fail_on)
-    require_engine(common.options.engine, engine_version=engine_version)
+    project = project_for(given.config, Path())
+    common = judging(project, None, given)
+    require_engine(common.options.engine, engine_version=given.options.engine_version)
     common.tell()
-    fail_on = fail_on or (project.fail_on if project else None)
+    fail_on = given.fail_on or (project.fail_on if project else None)
     engine, project = common.options.engine, with_catalogs(project)
     try:
         stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else open(pairs, "rb")  # noqa: SIM115, PTH123
@@ -104,7 +96,7 @@ def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | Non
     return int(fails_gate(Outcome(answer.get("gate_outcome", answer["outcome"])), gate))
 
 
-def batch(lines: Iterable[bytes], given: JobOptions, project: ProjectFile | None) -> Iterator[dict[str, Any]]:
+def batch(lines: Iterable[bytes], given: Given, project: ProjectFile | None) -> Iterator[dict[str, Any]]:
     """One answer for every line that is not blank, as it comes."""
     for number, raw in enumerate(lines, start=1):
         if not raw.strip():
@@ -136,22 +128,22 @@ def _told(report: Report | Reports, waived: bool) -> dict[str, Any]:
     return {"outcome": report.outcome.value, **planned, **gate, "findings": shown["findings"]}
 
 
-def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile | None) -> dict[str, Any]:
+def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None) -> dict[str, Any]:
     """The answer to one line: its verdict, the literal secrets of its new side, and what is over of its waivers.
 
     Raises ValueError naming what is wrong with the line, errors of syntax included.
     """
-    named = pair.get("engine", given.engine)
-    if named is not None or "engine" in pair:
+    asked = replace(given.options, functions=_functions(pair.get("functions")))
+    named = pair.get("engine", asked.engine)
+    if "engine" in pair:
         if not isinstance(named, str) or named not in ENGINES:
             raise InputError(f"engine {named!r} is not one of {', '.join(ENGINES)}")
-        usual = given.engine or (project.common.engine if project else None)
-        given = replace(given, engine=named, engine_version=given.engine_version if named == usual else None)
+        usual = asked.engine or (project.common.engine if project else None)
+        asked = replace(asked, engine=named, engine_version=asked.engine_version if named == usual else None)
     deployment = _text(pair, "deployment", "the name of one of the project file")
     if deployment is not None and project is None:
         raise InputError(f'"deployment" names one of a {FILE_NAME}, and there is none: add --config FILE')
-    given = replace(given, functions=_functions(pair.get("functions")))
-    options = judging(project, None, deployment, given, None).options
+    options = judging(project, None, Given(asked, deployment=deployment)).options
     waivers = _waivers(pair, project, deployment)
 
     def side(name: str) -> Side:

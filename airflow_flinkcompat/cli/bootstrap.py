@@ -11,18 +11,15 @@ import click
 
 from airflow_flinkcompat.cli.arguments import (
     bare_install,
-    engine_version_option,
     format_option,
+    job_options,
     master_option,
     parse_settings,
     require_spark,
-    set_option,
 )
-from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
+from airflow_flinkcompat.cli.project import Given, judging_flink
 from airflow_flinkcompat.cli.savepoints import (
-    catalog_options,
     history_of,
-    job_options,
     require_one_job,
     require_predicted,
     require_sql,
@@ -31,10 +28,9 @@ from airflow_flinkcompat.cli.savepoints import (
     tell,
     write_savepoint,
 )
-from airflow_flinkcompat.cli.scripts import path_of, read_named, require_text
+from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
 from airflow_flinkcompat.cli.templates import place_of, template_of
-from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -69,13 +65,9 @@ if TYPE_CHECKING:
     help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, and write nothing.")
-@engine_version_option
-@set_option("before the script's own")
-@catalog_options
+@job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment")
 @planner_options
 @master_option
-@config_option
-@deployment_option
 @format_option("text", "json")
 def bootstrap_command(
     script: str,
@@ -85,14 +77,9 @@ def bootstrap_command(
     sample: int,
     template: str | None,
     dry_run: bool,
-    engine_version: str | None,
-    settings: tuple[str, ...],
-    functions: tuple[str, ...],
-    catalogs: tuple[str, ...],
+    given: Given,
     planner: Planner,
     master: str | None,
-    config: str | None,
-    deployment: str | None,
     style: str,
 ) -> None:
     """Write a savepoint from which script NEW, which has never run, begins as though it always had.
@@ -112,11 +99,8 @@ def bootstrap_command(
     if not dry_run:
         require_spark("bootstrap", planner.extra)
     tables, ends = history_of(history), _ends(until, planner.extra)
-    given = job_options(settings, functions, catalogs, engine_version, planner)
-    path = path_of(script)
-    by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
-    named = read_named(script)
-    side = Side(require_text(named), by.settings, by.functions, by.catalog, "flink", by.engine_version, named.source)
+    by = judging_flink("bootstrap", path_of(script), given)
+    side = required_side(read_named(script), by)
     planner = planner.compiling(by)
     plans = compiled_plans("bootstrap", side, side, planner, None, "spark")
     require_one_job("bootstrap writes", plans)

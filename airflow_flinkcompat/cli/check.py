@@ -6,35 +6,25 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 
 import click
 
 from airflow_flinkcompat.cli.arguments import (
     coloured,
-    engine_option,
-    engine_version_option,
-    fail_on_option,
     fails_gate,
     format_option,
-    function_option,
-    old_set_option,
-    parse_function,
+    job_options,
     parse_settings,
-    parse_variables,
     require_engine,
-    set_option,
+    require_program,
 )
 from airflow_flinkcompat.cli.project import (
-    catalog_option,
-    config_option,
-    deployment_option,
+    Given,
     judging,
     project_for,
-    with_named_catalog,
 )
-from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair, waivers_beside
+from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of, waivers_beside
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, deployed_job, planner_options
 from airflow_flinkcompat.compat import (
     Report,
@@ -52,7 +42,7 @@ from airflow_flinkcompat.compat.deployable import ObstacleKind, bad_input, obsta
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.single_script import added_report, removed_report
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
-from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver, language_of
+from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone
 from airflow_flinkcompat.project import JobOptions
@@ -62,15 +52,21 @@ from airflow_flinkcompat.sql import read_script
 @click.command("check")
 @click.argument("old")
 @click.argument("new", required=False, default="", metavar="NEW")
-@engine_option
-@engine_version_option
-@click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
-@set_option()
-@old_set_option
-@function_option
-@catalog_option()
-@click.option(
-    "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
+@job_options(
+    "engine",
+    "engine_version",
+    "old_engine_version",
+    "settings",
+    "old_settings",
+    "functions",
+    "catalog",
+    "variables",
+    "fail_on",
+    "planner",
+    "jars",
+    "config",
+    "deployment",
+    where="on both sides",
 )
 @click.option(
     "--file", "others", multiple=True, metavar="PATH=FILE", help="The text a program finds under a path, on both sides."
@@ -79,7 +75,6 @@ from airflow_flinkcompat.sql import read_script
 @click.option(
     "--verbose", is_flag=True, help="Show each operator, every command and the basis of each finding (format text)."
 )
-@fail_on_option
 @click.option(
     "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
 )
@@ -90,29 +85,17 @@ from airflow_flinkcompat.sql import read_script
 @click.option(
     "--savepoint", metavar="URI", help="Savepoint of the deployed job; its state is restored, not what OLD plans."
 )
-@config_option
-@deployment_option
 def check_command(
     old: str,
     new: str,
-    engine: str | None,
-    engine_version: str | None,
-    old_engine_version: str | None,
-    settings: tuple[str, ...],
-    old_settings: tuple[str, ...],
-    functions: tuple[str, ...],
-    catalogs: tuple[str, ...],
-    variables: tuple[str, ...],
     others: tuple[str, ...],
     style: str,
     verbose: bool,
-    fail_on: str | None,
+    given: Given,
     allow_secrets: bool,
     explain_plan: bool,
     planner: Planner,
     savepoint: str | None,
-    config: str | None,
-    deployment: str | None,
 ) -> None:
     """Check the change from script OLD to script NEW.
 
@@ -143,37 +126,27 @@ def check_command(
     if not new:
         told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
         raise click.UsageError(f"Missing argument 'NEW'; {told}")
-    said = JobOptions(
-        parse_settings(settings),
-        tuple(parse_function(text) for text in functions),
-        variables=parse_variables(variables, (old, new)),
-        engine=engine,
-        engine_version=engine_version,
-        planner=planner.mode,
-        jars=planner.jars,
-    )
+    require_program("--var", given.options.variables, old, new)
     place = path_of(new) or path_of(old)
-    by = judging(project_for(config, place), place, deployment, with_named_catalog(said, catalogs), fail_on)
-    job, engine, engine_version = by.options, by.options.engine, by.options.engine_version
+    by = judging(project_for(given.config, place), place, given)
+    job, engine = by.options, by.options.engine
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
-    require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
+    require_engine(engine, engine_version=job.engine_version, old_engine_version=given.old_engine_version)
     elsewhere_planned = explain_plan and bool(planner.target or planner.gateway)
     _require_use(planner, savepoint, explain_plan, elsewhere_planned, job)
     if explain_plan:
         job = replace(job, planner="always")
-    elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
+    files = parse_settings(others, "file", "PATH=FILE")
+    require_program("--file", files, old, new)
+    elsewhere = {name: read_script(path).text for name, path in files.items()}
     programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
     deployed, proposed = read_pair(old, new)
-    before_options = replace(
-        job,
-        settings={**job.settings, **parse_settings(old_settings)},
-        engine_version=old_engine_version or engine_version,
-    )
-    before, after = side_of(deployed, before_options, elsewhere), side_of(proposed, job, elsewhere)
+    before = side_of(deployed, given.old_side(job), elsewhere)
+    after = side_of(proposed, job, elsewhere)
     exposed = _require_readable(before, after, engine)
     report: Report | Reports
     if elsewhere_planned and before is not None and after is not None:
@@ -209,24 +182,6 @@ def _require_use(
         raise InputError(
             "--target, --jobmanager and --savepoint are for Flink's planner: add --engine flink --planner auto"
         )
-
-
-def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str]) -> Side | None:
-    """A script that was named, as one side of a change."""
-    if script.text is None:
-        return None
-    engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
-    side = Side(
-        text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
-        catalog_sources=options.catalog_sources, filled_elsewhere=options.filled_elsewhere,
-    )  # fmt: skip
-    if not path.endswith(PROGRAM_SUFFIXES):
-        return side
-    from airflow_flinkcompat.frontends.pyflink.reader import local_texts
-
-    given, others = options.variables, elsewhere if path.endswith(".py") else None
-    files = local_texts(path, text, given, others)
-    return replace(side, language=language_of(path), variables=given, files=files)
 
 
 def judged(

@@ -13,27 +13,23 @@ import click
 from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import (
+    Decorated,
     bare_install,
     coloured,
-    engine_option,
-    engine_version_option,
-    fail_on_option,
     format_option,
+    job_options,
     output_option,
     parse_outputs,
     require_engine,
 )
-from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
-    catalog_option,
-    config_option,
+    Given,
     judging,
     project_for,
     require_project,
-    with_named_catalog,
 )
-from airflow_flinkcompat.model import InputError, PlannerMode
-from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.sql import ScriptError
 
@@ -43,19 +39,19 @@ if TYPE_CHECKING:
 FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab")
 
 
-def _reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose the engine, the gate, and format and place of the output."""
-    for decorate in (
-        output_option("sarif=out.sarif"),
-        format_option(*FORMAT_NAMES),
-        fail_on_option,
-        engine_version_option,
-        asking_options,
-        engine_option,
-        config_option,
-    ):
-        command = decorate(command)
-    return command
+def _reporting(*more: str) -> Callable[[Decorated], Decorated]:
+    """Options that choose the engine, the gate, and format and place of the output."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for each in (
+            output_option("sarif=out.sarif"),
+            format_option(*FORMAT_NAMES),
+            job_options("config", "engine", "planner", "jars", "engine_version", "fail_on", *more),
+        ):
+            command = each(command)
+        return command
+
+    return decorate
 
 
 def against_option(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,7 +67,7 @@ def against_option(command: Callable[..., None]) -> Callable[..., None]:
 @click.command("diff")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @against_option
-@_reporting
+@_reporting()
 def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
     """Compare deployments with the working tree: all of the project file, or those NAMED.
 
@@ -92,7 +88,7 @@ def diff_command(names: tuple[str, ...], against: str | None, **options: Any) ->
 @click.command("plan")
 @click.argument("name")
 @against_option
-@_reporting
+@_reporting()
 def plan_command(name: str, against: str | None, **options: Any) -> None:
     """Show the branch of the gate in Airflow for the deployment NAME, with its diff and next steps."""
     _diff("plan", (name,), against, **options)
@@ -100,19 +96,12 @@ def plan_command(name: str, against: str | None, **options: Any) -> None:
 
 @click.command("lint")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@_reporting
-@catalog_option()
+@_reporting("catalog")
 @click.option("--allow-secrets", is_flag=True, help="Pass scripts that hold literal secrets, which are notes then.")
 def lint_command(
     files: tuple[str, ...],
-    catalogs: tuple[str, ...],
     allow_secrets: bool,
-    config: str | None,
-    engine: str | None,
-    engine_version: str | None,
-    ask_planner: PlannerMode | None,
-    jars: tuple[Path, ...],
-    fail_on: str | None,
+    given: Given,
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
@@ -127,9 +116,7 @@ def lint_command(
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = parse_outputs(outputs, FORMAT_NAMES)
-    said = JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars)
-    given = with_named_catalog(said, catalogs)
-    project = project_for(config, Path(files[0]) if files else Path())
+    project = project_for(given.config, Path(files[0]) if files else Path())
     if not files and project is None:
         raise InputError(
             f"there is no {FILE_NAME} here or in a folder above: name a FILE, or begin with flinkcompat init"
@@ -139,9 +126,9 @@ def lint_command(
         _require_deployments(project)
         scripts = [project.folder / each.script for each in project.deployments]
     root = root_of(project.folder if project else Path())
-    gate, read = fail_on or DEFAULT_GATE, list[LoneScript]()
+    gate, read = given.fail_on or DEFAULT_GATE, list[LoneScript]()
     for script in dict.fromkeys(scripts):
-        by = judging(project, script, None, given, fail_on)
+        by = judging(project, script, given)
         require_engine(by.options.engine, engine_version=by.options.engine_version)
         gate, name = by.fail_on, name_from(script, root)
         missing = LoneScript(name, ScriptError(f"{name}: cannot be read: there is no such file"))
@@ -160,12 +147,7 @@ def _diff(
     command: str,
     names: tuple[str, ...],
     against: str | None,
-    config: str | None,
-    engine: str | None,
-    engine_version: str | None,
-    ask_planner: PlannerMode | None,
-    jars: tuple[Path, ...],
-    fail_on: str | None,
+    given: Given,
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
@@ -175,27 +157,28 @@ def _diff(
 
     targets = parse_outputs(outputs, FORMAT_NAMES)
     context = click.get_current_context()
-    is_written = context.get_parameter_source("ask_planner") is ParameterSource.COMMANDLINE  # accept has it elsewhere
+    is_written = context.get_parameter_source("planner") is ParameterSource.COMMANDLINE  # accept has it elsewhere
+    options = given.options
     written = [
-        ("--config", config),
+        ("--config", given.config),
         ("--against", against),
-        ("--engine", engine),
-        ("--engine-version", engine_version),
-        ("--planner", ask_planner if is_written else None),
-        *(("--jar", str(jar)) for jar in jars),
+        ("--engine", options.engine),
+        ("--engine-version", options.engine_version),
+        ("--planner", options.planner if is_written else None),
+        *(("--jar", str(jar)) for jar in options.jars),
     ]
-    project = require_project(config)
+    project = require_project(given.config)
     _require_deployments(project)
-    if engine_version is not None and engine is None:
+    if options.engine_version is not None and options.engine is None:
         engines = {each.options.engine for each in project.deployments}
-        engine = engines.pop() if len(engines) == 1 else None
-    require_engine(engine, engine_version=engine_version)
+        options = replace(options, engine=engines.pop() if len(engines) == 1 else None)
+    require_engine(options.engine, engine_version=options.engine_version)
     root = root_of(project.folder)
     request = Request(
         project,
         root,
-        fail_on or project.fail_on or DEFAULT_GATE,
-        JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars),
+        given.fail_on or project.fail_on or DEFAULT_GATE,
+        options,
         names,
         command,
         options=tuple(word for option, value in written if value is not None for word in (option, value)),

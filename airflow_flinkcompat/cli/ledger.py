@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,21 +18,17 @@ from airflow_flinkcompat.cli.arguments import (
     bare_install,
     cli_error,
     format_option,
-    function_option,
-    parse_function,
-    parse_settings,
-    parse_variables,
-    set_option,
+    job_option,
+    job_options,
+    require_program,
 )
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
-    catalog_option,
-    config_option,
+    Given,
     judging,
     ledger_roots,
     named_deployment,
     project_for,
-    with_named_catalog,
 )
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
@@ -39,7 +36,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import InputError, OutOfReachError, language_of
-from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_text
 
@@ -71,7 +68,7 @@ def _place(command: Callable[..., None]) -> Callable[..., None]:
             show_envvar=True,
             help="Folder or object-store address of the ledgers (default: that of the project file).",
         ),
-        config_option,
+        job_option("config"),
     ):
         command = decorate(command)
     return command
@@ -226,16 +223,17 @@ def diff_command(
     metavar="FILE",
     help="The script, or the program (.py, .table), that it runs (default: that of the project file).",
 )
-@click.option(
-    "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
+@job_options(
+    "variables",
+    "settings",
+    "functions",
+    "catalog",
+    "engine_version",
+    engine_version="Flink's version; the cluster's has to be this one.",
 )
-@set_option("before the script's own")
-@function_option
-@catalog_option("the script does")
 @click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
 @click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that is reached by one.")
 @target_option("jobmanager")
-@click.option("--engine-version", metavar="V", help="Flink's version; the cluster's has to be this one.")
 @click.option(
     "--former-ended", is_flag=True, help="Say that the job of the ledger, or the one being started, has ended."
 )
@@ -248,14 +246,10 @@ def adopt_command(
     style: str,
     job_id: str,
     script: str | None,
-    variables: tuple[str, ...],
-    settings: tuple[str, ...],
-    functions: tuple[str, ...],
-    catalogs: tuple[str, ...],
     jobmanager: str,
     gateway: str | None,
     target: str,
-    engine_version: str | None,
+    given: Given,
     former_ended: bool,
 ) -> None:
     """Take over a job that already runs as DEPLOYMENT: record the script that you say it runs.
@@ -272,15 +266,9 @@ def adopt_command(
 
         project = project_for(config, Path())
         script = script or _script_of(project, deployment)
-        given = JobOptions(
-            parse_settings(settings),
-            tuple(parse_function(text) for text in functions),
-            variables=parse_variables(variables, (script,)),
-            engine_version=engine_version,
-        )
-        given = with_named_catalog(given, catalogs)
+        require_program("--var", given.options.variables, script)
         known = deployment if project and deployment in project.names else None
-        by = judging(project, Path(script), known, given, DEFAULT_GATE)
+        by = judging(project, Path(script), replace(given, deployment=known, fail_on=DEFAULT_GATE))
         by.tell()
         options, text = by.options, read_text(script, program=True)
         side = Side(

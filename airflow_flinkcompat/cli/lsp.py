@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, engine_option
+from airflow_flinkcompat.cli.arguments import bare_install, job_options
 from airflow_flinkcompat.cli.diff import against_option
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.cli.project import Given
 
 
 @click.command("lsp")
 @against_option
-@engine_option
-def lsp_command(against: str | None, engine: str | None) -> None:
+@job_options("engine")
+def lsp_command(against: str | None, given: Given) -> None:
     """A language server on standard input and output: the verdict on a script while one types.
 
     An editor starts it; docs/editors.md says how. Each script is compared with what is deployed as flinkcompat diff
@@ -25,4 +25,4 @@ def lsp_command(against: str | None, engine: str | None) -> None:
     except ImportError as error:
         raise bare_install("lsp", error, "lsp") from None
     require_against(against)
-    serve(Projects(JobOptions(engine=engine), against))
+    serve(Projects(given.options, against))

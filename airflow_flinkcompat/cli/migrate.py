@@ -16,19 +16,14 @@ from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import (
     bare_install,
-    engine_version_option,
     format_option,
-    master_option,
-    old_set_option,
-    parse_settings,
-    require_spark,
-    set_option,
-)
-from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
-from airflow_flinkcompat.cli.savepoints import (
-    catalog_options,
-    history_of,
     job_options,
+    master_option,
+    require_spark,
+)
+from airflow_flinkcompat.cli.project import Given, judging_flink
+from airflow_flinkcompat.cli.savepoints import (
+    history_of,
     require_one_job,
     require_predicted,
     require_sql,
@@ -37,7 +32,12 @@ from airflow_flinkcompat.cli.savepoints import (
     tell,
     write_savepoint,
 )
-from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
+from airflow_flinkcompat.cli.scripts import (
+    path_of,
+    read_named,
+    require_one_stdin,
+    required_side,
+)
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, final_savepoint, planner_options
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Report, Side, check
@@ -118,18 +118,25 @@ _NOT_COMPARED = (
 @click.option(
     "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source only got another name."
 )
-@engine_version_option
-@click.option("--old-engine-version", help="Version that took the savepoint (default: the same).")
-@set_option()
-@old_set_option
-@catalog_options
+@job_options(
+    "engine_version",
+    "old_engine_version",
+    "settings",
+    "old_settings",
+    "functions",
+    "catalog",
+    "planner",
+    "jars",
+    "config",
+    "deployment",
+    where="on both sides",
+    old_engine_version="Version that took the savepoint (default: the same).",
+)
 @planner_options
 @click.option(
     "--spark/--no-spark", "spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
 )
 @master_option
-@config_option
-@deployment_option
 @format_option("text", "json")
 def migrate_command(
     old: str,
@@ -147,17 +154,10 @@ def migrate_command(
     accepted: tuple[str, ...],
     restarted: tuple[str, ...],
     renamed: tuple[str, ...],
-    engine_version: str | None,
-    old_engine_version: str | None,
-    settings: tuple[str, ...],
-    old_settings: tuple[str, ...],
-    functions: tuple[str, ...],
-    catalogs: tuple[str, ...],
+    given: Given,
     planner: Planner,
     spark: bool | None,
     master: str | None,
-    config: str | None,
-    deployment: str | None,
     style: str,
 ) -> None:
     """Rewrite a savepoint of script OLD into one that script NEW goes on from, on open-source Flink.
@@ -202,17 +202,9 @@ def migrate_command(
     elif not (dry_run or prepare):
         _require_places(savepoint, to)
     require_sql("migrate", old, new)
-    given = job_options(settings, functions, catalogs, engine_version, planner)
     require_one_stdin(old, new)
-    script = path_of(new) or path_of(old)
-    by = judging_flink("migrate", project_for(config, script), script, deployment, given).options
-
-    def side(script: NamedScript, own: Mapping[str, str], version: str | None) -> Side:
-        text, shared = require_text(script), {**by.settings, **own}
-        return Side(text, shared, by.functions, by.catalog, "flink", version, script.source)
-
-    before = side(read_named(old), parse_settings(old_settings), old_engine_version or by.engine_version)
-    after = side(read_named(new), {}, by.engine_version)
+    by = judging_flink("migrate", path_of(new) or path_of(old), given)
+    before, after = required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
     planner = planner.compiling(by)
     plans = compiled_plans("migrate", before, after, planner, savepoint, *(("spark",) if known else ()))
     require_one_job("migrate rewrites", plans)

@@ -1,52 +1,12 @@
-"""``flinkcompat planner``: Flink's own planner on this machine, and the options by which commands ask it."""
+"""``flinkcompat planner``: install and show Flink's own planner on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-from zipfile import is_zipfile
-
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, cli_error
-from airflow_flinkcompat.cli.project import config_option, require_project
-from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE, InputError
+from airflow_flinkcompat.cli.arguments import bare_install, cli_error, job_option
+from airflow_flinkcompat.cli.project import require_project
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-
-_planner_option = click.option(
-    "--planner",
-    "ask_planner",
-    type=click.Choice(PLANNER_MODES),
-    envvar=PLANNER_VARIABLE,
-    show_envvar=True,
-    help="Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version "
-    "(default: that of the project file, else auto).",
-)
-
-
-def _jars(_context: click.Context, _option: click.Parameter, jars: tuple[Path, ...]) -> tuple[Path, ...]:
-    for jar in jars:
-        if not is_zipfile(jar):
-            raise InputError(f"--jar {jar}: this file is no jar")
-    return jars
-
-
-_jar_option = click.option(
-    "--jar",
-    "jars",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
-    callback=_jars,
-    help="Jar of a connector, format or function for the Flink on this machine; may be repeated (default: those of the "
-    "project file).",
-)
-
-
-def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a command that may ask Flink's planner: ``ask_planner`` and ``jars``."""
-    return _planner_option(_jar_option(command))
 
 
 @click.group("planner")
@@ -56,7 +16,7 @@ def planner_command() -> None:
 
 @planner_command.command("install")
 @click.argument("lines", metavar="[LINE]...", nargs=-1)
-@config_option
+@job_option("config")
 def install_command(lines: tuple[str, ...], config: str | None) -> None:
     """Fetch the planner of a line of Flink, for instance 2.3; it needs Java 17 or 21.
 

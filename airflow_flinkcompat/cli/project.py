@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -14,6 +14,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.isolation import set_network
 from airflow_flinkcompat.project import (
     DEFAULT_GATE,
+    FAIL_ON,
     FILE_NAME,
     JobOptions,
     ProjectDeployment,
@@ -22,19 +23,65 @@ from airflow_flinkcompat.project import (
     load_project,
     unknown_key,
 )
-from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
+from airflow_flinkcompat.project.job_options import option
 from airflow_flinkcompat.sql import ScriptError, read_script
 
-Decorated = Callable[..., None]
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
-config_option = click.option(
-    "--config",
-    metavar="FILE",
-    help=f"The project file (default: {FILE_NAME} of this folder or of one above it; {os.devnull}: none).",
-)
-deployment_option = click.option(
-    "--deployment", metavar="NAME", help="Judge as this deployment of the project file (default: by script)."
-)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Options of a job as the command line names them, before the project file adds to them.
+
+    Attributes:
+        options: Options of the script, or of both scripts.
+        old_settings: Settings of the old side, over those of both.
+        old_engine_version: Engine version of the old side; None: the same as the new side's.
+        fail_on: The gate; None: that of the project file.
+        config: The project file; None: it is searched.
+        deployment: The deployment that the script is judged as; None: the one whose script it is.
+    """
+
+    options: JobOptions = field(default_factory=JobOptions)
+    old_settings: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=option(
+            help="A setting in force on the old side instead.", flag="--old-set", metavar="K=V", is_repeatable=True
+        ),
+    )
+    old_engine_version: str | None = field(
+        default=None,
+        metadata=option(help="Version the deployed job runs on (default: the same).", flag="--old-engine-version"),
+    )
+    fail_on: str | None = field(
+        default=None,
+        metadata=option(
+            help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
+            flag="--fail-on",
+            choices=tuple(FAIL_ON),
+        ),
+    )
+    config: str | None = field(
+        default=None,
+        metadata=option(
+            help=f"The project file (default: {FILE_NAME} of this folder or of one above it; {os.devnull}: none).",
+            flag="--config",
+            metavar="FILE",
+        ),
+    )
+    deployment: str | None = field(
+        default=None,
+        metadata=option(
+            help="Judge as this deployment of the project file (default: by script).",
+            flag="--deployment",
+            metavar="NAME",
+        ),
+    )
+
+    def old_side(self, options: JobOptions) -> JobOptions:
+        """The options of the old side, where these are those of the new one."""
+        version = self.old_engine_version or options.engine_version
+        return replace(options, settings={**options.settings, **self.old_settings}, engine_version=version)
 
 
 def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
@@ -87,34 +134,30 @@ class Judging:
             click.echo(f"flinkcompat: {self.words}", err=True)
 
 
-def judging(
-    project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
-) -> Judging:
+def judging(project: ProjectFile | None, place: Path | None, given: Given) -> Judging:
     """Options for judging a script."""
     if project is None:
-        if deployment is not None:
+        if given.deployment is not None:
             raise InputError(f"--deployment names one of a {FILE_NAME}, and there is none: add --config FILE")
-        return Judging(given, fail_on or DEFAULT_GATE)
-    judged_as = _deployment_of(project, place, deployment)
+        return Judging(given.options, given.fail_on or DEFAULT_GATE)
+    judged_as = _deployment_of(project, place, given.deployment)
     of_file = judged_as.options if judged_as else project.common
     if place is None or not place.name.endswith(PROGRAM_SUFFIXES):
         of_file = replace(of_file, variables={})
-    options, taken = laid_over(given, of_file)
-    if not given.catalog:
+    options, taken = given.options.over(of_file)
+    if not given.options.catalog:
         options = with_catalog_read(options, project.folder)
-    gate = fail_on or project.fail_on or DEFAULT_GATE
-    if fail_on is None and project.fail_on is not None:
+    gate = given.fail_on or project.fail_on or DEFAULT_GATE
+    if given.fail_on is None and project.fail_on is not None:
         taken = (*taken, f"fail_on {gate}")
     which = "" if judged_as is None else f", deployment {judged_as.name}"
     words = f"By {os.path.relpath(project.path)}{which}: {'; '.join(taken)}." if taken else ""
     return Judging(options, gate, words, judged_as.name if judged_as else "")
 
 
-def judging_flink(
-    command: str, project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions
-) -> Judging:
+def judging_flink(command: str, place: Path | None, given: Given) -> JobOptions:
     """Options for judging a script, for a command for open-source Flink only that has no gate."""
-    by = judging(project, place, deployment, given, DEFAULT_GATE)
+    by = judging(project_for(given.config, place), place, replace(given, fail_on=DEFAULT_GATE))
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
         raise InputError(
@@ -122,7 +165,7 @@ def judging_flink(
             f"that is wrong, correct it there, or leave the file out: --config {os.devnull}"
         )
     by.tell()
-    return replace(by, options=replace(by.options, engine=engine))
+    return replace(by.options, engine=engine)
 
 
 def ledger_roots(project: ProjectFile | None) -> tuple[str, ...]:
@@ -182,46 +225,3 @@ def with_named_catalog(options: JobOptions, files: Sequence[str]) -> JobOptions:
     """Options with the DDL of the files that ``--catalog`` names. Raises ScriptError: one cannot be read."""
     ddl, sources = join_ddl((path, read_script(path).text) for path in files)
     return replace(options, catalog=ddl, catalog_sources=sources)
-
-
-def catalog_option(whose: str = "the scripts do", about: str = "") -> Callable[[Decorated], Decorated]:
-    """The option that names the files of the catalog."""
-    words = f"{about}DDL of tables that {whose} not declare; several files count as one, in this order."
-    return click.option("--catalog", "catalogs", multiple=True, metavar="FILE", help=words)
-
-
-def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple[str, ...]]:
-    """Lay the options of the command line over those of the file.
-
-    Settings and variables are merged by key, functions by name. The file's version belongs to the file's engine, and is
-    ignored for another one.
-    """
-    engine = given.engine or of_file.engine
-    version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)
-    of_both = {each.name.lower(): each for each in (*of_file.functions, *given.functions)}
-    merged = JobOptions(
-        {**of_file.settings, **given.settings},
-        tuple(of_both.values()),
-        given.catalog or of_file.catalog,
-        {**of_file.variables, **given.variables},
-        engine,
-        version,
-        given.catalog_sources if given.catalog else of_file.catalog_sources,
-        of_file.filled_elsewhere,
-        () if given.catalog else of_file.catalog_files,
-        given.planner or of_file.planner,
-        given.jars or of_file.jars,
-    )
-    new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
-    taken = {
-        "engine": engine if given.engine is None else None,
-        "version": version if given.engine_version is None else None,
-        "settings": ", ".join(sorted(of_file.settings.keys() - given.settings.keys())),
-        "functions": ", ".join(sorted(new_functions)),
-        "catalog": None if given.catalog else ", ".join(of_file.catalog_files) or ("DDL" if of_file.catalog else None),
-        "variables": ", ".join(sorted(of_file.variables.keys() - given.variables.keys())),
-        FILLED_ELSEWHERE: "true" if of_file.filled_elsewhere else None,
-        "planner": of_file.planner if given.planner is None else None,
-        "jars": None if given.jars else ", ".join(each.name for each in of_file.jars),
-    }
-    return merged, tuple(f"{what} {value}" for what, value in taken.items() if value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
@@ -14,15 +14,16 @@ from airflow_flinkcompat.cli.arguments import (
     bare_install,
     cli_error,
     format_option,
-    old_set_option,
-    parse_settings,
-    set_option,
+    job_options,
 )
-from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
-from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
+from airflow_flinkcompat.cli.project import Given, judging_flink
+from airflow_flinkcompat.cli.scripts import (
+    path_of,
+    read_named,
+    require_one_stdin,
+    required_side,
+)
 from airflow_flinkcompat.cli.targets import location, target_option
-from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -33,15 +34,12 @@ from airflow_flinkcompat.secrets import mask_secrets
 @target_option("sql-gateway")
 @click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
 @click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
-@set_option()
-@old_set_option
+@job_options("settings", "old_settings", "config", "deployment", where="on both sides")
 @click.option("--savepoint-directory", metavar="URI", help="Where savepoints go (default: the cluster's own place).")
 @click.option(
     "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds each job is watched."
 )
 @click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds to come up.")
-@config_option
-@deployment_option
 @format_option("text", "json")
 def rehearse_command(
     old: str,
@@ -50,13 +48,10 @@ def rehearse_command(
     target: str,
     gateway: str | None,
     jobmanager: str | None,
-    settings: tuple[str, ...],
-    old_settings: tuple[str, ...],
+    given: Given,
     savepoint_directory: str | None,
     settle: float,
     timeout: float,
-    config: str | None,
-    deployment: str | None,
     style: str,
 ) -> None:
     """Restore script NEW from a savepoint of the running job, whose script is OLD, beside it and with stand-in sinks.
@@ -74,15 +69,8 @@ def rehearse_command(
     except ImportError as error:
         raise bare_install("rehearse", error, "deploy") from None
     require_one_stdin(old, new)
-    place = path_of(new) or path_of(old)
-    given = JobOptions(parse_settings(settings))
-    by = judging_flink("rehearse", project_for(config, place), place, deployment, given).options
-
-    def side(script: NamedScript, own: Mapping[str, str]) -> Side:
-        text, shared = require_text(script), {**by.settings, **own}
-        return Side(text, shared, by.functions, by.catalog, "flink", by.engine_version, script.source)
-
-    sides = side(read_named(old), parse_settings(old_settings)), side(read_named(new), {})
+    by = judging_flink("rehearse", path_of(new) or path_of(old), given)
+    sides = required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
     options = RehearsalOptions(savepoint_directory, Timeouts(settle=settle, start=timeout))
     try:
         where = location(target, gateway, jobmanager)

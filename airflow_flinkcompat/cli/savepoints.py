@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import function_option, parse_function, parse_settings
-from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
-from airflow_flinkcompat.cli.targets import Planner
 from airflow_flinkcompat.exec_graph.migration import SAMPLED_KEYS, Migration
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
-from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.migration import StateComputer
     from airflow_flinkcompat.migration.workers import Workers
-
-Decorated = Callable[..., Any]
-
-
-def catalog_options(command: Decorated) -> Decorated:
-    """Options that declare what a script does not."""
-    return function_option(catalog_option()(command))
-
 
 sample_option = click.option(
     "--sample",
@@ -39,24 +27,6 @@ sample_option = click.option(
     help="Before the savepoint is published, compute N keys of each aggregation and join once more, in plain Python "
     "from rows read again, and hold them against what was written; 0: none.",
 )
-
-
-def job_options(
-    settings: Iterable[str],
-    functions: Iterable[str],
-    catalogs: Sequence[str],
-    engine_version: str | None,
-    planner: Planner,
-) -> JobOptions:
-    """Options of a command for planning a script. Raises InputError and ScriptError."""
-    given = JobOptions(
-        parse_settings(settings),
-        tuple(parse_function(text) for text in functions),
-        engine_version=engine_version,
-        planner=planner.mode,
-        jars=planner.jars,
-    )
-    return with_named_catalog(given, catalogs)
 
 
 def history_of(texts: Iterable[str]) -> Mapping[str, str]:

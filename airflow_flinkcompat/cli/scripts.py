@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airflow_flinkcompat.model import InputError, Waiver, language_of
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Waiver, language_of
+from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.project.revisions import run_git, words_of
 from airflow_flinkcompat.project.waivers import WAIVERS_SUFFIX, read_waivers
 from airflow_flinkcompat.sql import decode_script, read_text
@@ -91,11 +94,30 @@ def path_of(name: str) -> Path | None:
     return None if name in (STDIN, NOTHING) else _path(name)
 
 
-def require_text(script: NamedScript) -> str:
-    """The text of a script that has to be there."""
-    if script.text is None:
+def required_side(script: NamedScript, options: JobOptions) -> Side:
+    """A script that has to be there, as one side of a change."""
+    side = side_of(script, options)
+    if side is None:
         raise InputError(f"{script.name}: cannot be read: there is no such file")
-    return script.text
+    return side
+
+
+def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str] | None = None) -> Side | None:
+    """A script that was named, as one side of a change."""
+    if script.text is None:
+        return None
+    engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
+    side = Side(
+        text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
+        catalog_sources=options.catalog_sources, filled_elsewhere=options.filled_elsewhere,
+    )  # fmt: skip
+    if not path.endswith(PROGRAM_SUFFIXES):
+        return side
+    from airflow_flinkcompat.frontends.pyflink.reader import local_texts
+
+    given, others = options.variables, elsewhere if path.endswith(".py") else None
+    files = local_texts(path, text, given, others)
+    return replace(side, language=language_of(path), variables=given, files=files)
 
 
 def _require_known_reason(absent: NamedScript, other: NamedScript) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
-from airflow_flinkcompat.cli.planner import asking_options
+from airflow_flinkcompat.cli.project import Given
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import Extra, InputError, PlannerMode
@@ -96,34 +96,33 @@ def _compiles_plans(target: str) -> bool:
 
 
 def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that name a planner; the command takes them as the one argument ``planner``."""
+    """The options that name a planner, as one argument ``planner``; ``job_options`` gives its mode and jars."""
 
     @wraps(command)
     def called(
         *arguments: Any,
+        given: Given,
         target: str | None,
         gateway: str | None,
         jobmanager: str | None,
         plan_dir: str | None,
-        jars: tuple[Path, ...],
-        ask_planner: PlannerMode | None,
         **others: Any,
     ) -> Any:
-        planner = Planner(target, gateway, jobmanager, plan_dir, jars, ask_planner)
+        jars = given.options.jars
+        planner = Planner(target, gateway, jobmanager, plan_dir, jars, given.options.planner)
         if jars and not planner.is_local:
             elsewhere = "--target" if target else "--gateway"
             raise InputError(
                 f"--jar is for a Flink that is started on this machine: leave it out, and put the jar into the lib "
                 f"folder of the Flink that {elsewhere} names; or leave {elsewhere} out"
             )
-        return command(*arguments, planner=planner, **others)
+        return command(*arguments, given=given, planner=planner, **others)
 
     options = (
         target_option(None, show_default="a SQL Gateway alone"),
         click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: Flink's planner here)."),
         click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
         click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
-        asking_options,
     )
     return reduce(lambda made, option: option(made), reversed(options), called)
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
         read_tables,
         unknown_key,
     )
+    from airflow_flinkcompat.project.job_options import JobOptions
     from airflow_flinkcompat.project.settings import (
         DEFAULT_GATE,
         FAIL_ON,
-        JobOptions,
         ProjectDeployment,
         ProjectFile,
         load_project,
@@ -38,7 +38,8 @@ _HOMES = {
         "read_tables",
         "unknown_key",
     ),
-    ".settings": ("DEFAULT_GATE", "FAIL_ON", "JobOptions", "ProjectFile", "ProjectDeployment", "load_project"),
+    ".job_options": ("JobOptions",),
+    ".settings": ("DEFAULT_GATE", "FAIL_ON", "ProjectFile", "ProjectDeployment", "load_project"),
 }
 
 __all__ = [

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project.job_options import FILLED_ELSEWHERE
 from airflow_flinkcompat.project.positions import TomlPositions
 
 FILE_NAME = "flinkcompat.toml"
@@ -36,7 +37,6 @@ _OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
 """Keys at the top of the file that apply to all deployments."""
 _TABLES = ("defaults", "deployments", "stopped")
-FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
 NETWORK = "planner_network"
 _TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, NETWORK, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")

@@ -28,13 +28,13 @@ from airflow_flinkcompat.model import (
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project.file import (
     DEPLOYMENT_KEYS,
-    FILLED_ELSEWHERE,
     NETWORK,
     ProjectTables,
     flat_options,
     read_tables,
     unknown_key,
 )
+from airflow_flinkcompat.project.job_options import FILLED_ELSEWHERE, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
 
 FAIL_ON: Mapping[str, Outcome | None] = {
@@ -54,37 +54,6 @@ _OF_TARGET = "auto"
 _READ_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class JobOptions:
-    """Options of judging any script.
-
-    Attributes:
-        settings: What is in force before the script's own SETs.
-        functions: Declarations of functions that the script only uses.
-        catalog: DDL.
-        variables: What only the environment of a program knows.
-        engine: Whose state semantics apply; None: nobody said.
-        engine_version: Its version; None: the one that is judged by default.
-        catalog_sources: The files that DDL was read from, as messages call them, each with the number of its lines.
-        filled_elsewhere: Whether what deploys the job fills in placeholders of another tool, as ``${NAME}``.
-        catalog_files: The files of the catalog from the project's folder, in order, as long as they are not read.
-        planner: When Flink's own planner is asked; None: nobody said.
-        jars: Jars of connectors, formats and functions, for that planner.
-    """
-
-    settings: Mapping[str, str] = field(default_factory=dict)
-    functions: tuple[FunctionDeclaration, ...] = ()
-    catalog: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    engine: str | None = None
-    engine_version: str | None = None
-    catalog_sources: tuple[tuple[str, int], ...] = ()
-    filled_elsewhere: bool = False
-    catalog_files: tuple[str, ...] = ()
-    planner: PlannerMode | None = None
-    jars: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 from time import process_time
 
 from airflow_flinkcompat.cli.batch import batch
+from airflow_flinkcompat.cli.project import Given
 from airflow_flinkcompat.compat import check
 from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.sql import parse_script
@@ -87,7 +88,7 @@ def batch_rate(cases: list[Case], seconds: float) -> float:
     lines = [json.dumps({"id": c.id, "old": c.old_script, "new": c.new_script}).encode() for c in cases]
     done, started = 0, process_time()
     while (spent := process_time() - started) < seconds:
-        done += sum("outcome" in answer for answer in batch(lines, JobOptions(engine="vvr"), None))
+        done += sum("outcome" in answer for answer in batch(lines, Given(JobOptions(engine="vvr")), None))
     return done / spent
 
 
