@@ -185,7 +185,7 @@ class PreparedFolder:
                 continue
             Execution(self.session).frame(with_sources(group, settled)).write.parquet(f"{self._place}/{digest}")
             self._parts[digest] = PreparedPart(reads, watermark)
-            say(f"prepared {', '.join(sorted(read.source.place for read in reads_of(group)))}")
+            say(f"prepared rows of {', '.join(sorted(read.source.place for read in reads_of(group)))}")
 
     def write_part(self, digest: str, part: PreparedPart, content: bytes) -> None:
         """Write Python's results."""

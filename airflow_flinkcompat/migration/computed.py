@@ -170,9 +170,9 @@ class Differences:
     def __str__(self) -> str:
         """Counts and examples of the differences."""
         counted = (
-            (self.unknown, "which have no row in history"),
-            (self.added, "which the savepoint does not hold"),
-            (self.other, "for which history has another value"),
+            (self.unknown, "missing in history"),
+            (self.added, "missing in the savepoint"),
+            (self.other, "with another value in history"),
         )
         told = ", ".join(f"{count} {words}" for count, words in counted if count)
         return f"{told} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
@@ -180,9 +180,9 @@ class Differences:
     def to_error(self, operator: str) -> HistoryDiffers:
         """The differences as an error."""
         return HistoryDiffers(
-            f"{operator}: history is not what the job has read. Of keys or windows: {self}. Rows are missing in it, or "
-            "are there more than once, or are not those below the positions of the savepoint: name the right history, "
-            f"or accept {Accept.HISTORY}"
+            f"{operator}: history differs from what the job has read. Keys or windows: {self}. Rows are missing in "
+            "history, occur more than once, or are not those below the positions of the savepoint: pass the "
+            f"right history, or accept {Accept.HISTORY}"
         )
 
 
@@ -262,7 +262,7 @@ class EntryJoin:
             of = self._states[state]
             if of is not None and of.old is not None:
                 if not self._open_alone:  # else a window that was sent before
-                    self._differs("added", state, key, "is in history alone")
+                    self._differs("added", state, key, "is in history only")
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]
@@ -359,9 +359,7 @@ class _RowJoin:
     def _shown(self, place: int, one: Field, other: Field) -> str:
         read = self._readers[place]
         words = self._fields[place].words
-        return (
-            f"{words} is {read(one)!r} and by history {read(other)!r}" if read else f"{words} is another one by history"
-        )
+        return f"{words} is {read(one)!r}, but {read(other)!r} in history" if read else f"{words} differs in history"
 
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
         """Check if both are the same sum, added in different order."""

@@ -101,7 +101,7 @@ def _begun_alike(state: StateRewrite) -> NamedState:
 def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
     """Function that merges two values of a state."""
     if state.value.form != "row":
-        raise NotMigratable(f"what the state {state.name} holds of several keys cannot be merged")
+        raise NotMigratable(f"values of several keys cannot be merged in the state {state.name}")
     merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
 
     def merged(one: bytes, other: bytes) -> bytes:
@@ -182,7 +182,7 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | No
     rows = row and each_row(row, new)
     before, after = old.time_to_live, new.time_to_live
     if new.kind is KeyedStateKind.LIST and before != after:
-        raise NotMigratable(f"a time to live that comes to or leaves the list {new.name} was not measured")
+        raise NotMigratable(f"a state TTL that is added to or removed from the list {new.name} was not measured")
     flag = _FLAG if new.kind is KeyedStateKind.MAP else 0
     if before == after:
         skip = flag + (_STAMP if before else 0)
@@ -232,7 +232,7 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
         return 1, row, matched
     begin = _VOID + _LENGTH
     if int.from_bytes(rest[_VOID:begin], "big") != len(rest) - begin:
-        raise SavepointUnreadable(f"a key of the map {state.name} holds something besides its row")
+        raise SavepointUnreadable(f"a key of the map {state.name} has bytes after its row")
     return int.from_bytes(content[:_LENGTH], "big"), rest[begin:], content[_LENGTH:]
 
 
@@ -252,7 +252,7 @@ def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
     begin = content_begin(state)
     end = begin + _LENGTH
     if one[end:] != other[end:]:
-        raise NotMigratable(f"rows that become equal in {state.name} were not matched with equally many rows")
+        raise NotMigratable(f"rows that become equal in {state.name} have different match counts")
     count = int.from_bytes(one[begin:end], "big") + int.from_bytes(other[begin:end], "big")
     return max(one[:begin], other[:begin]) + write_int(count) + one[end:]
 
@@ -264,7 +264,7 @@ def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
 
     def of_one(value: bytes) -> bytes:
         if int.from_bytes(value[:_LENGTH], "big") != len(value) - _LENGTH:
-            raise SavepointUnreadable("a value of the form row holds something besides its row")
+            raise SavepointUnreadable("a value of the form row has bytes after its row")
         row = change(value[_LENGTH:])
         return _SIZE.pack(len(row)) + row
 

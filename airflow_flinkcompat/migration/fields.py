@@ -63,7 +63,7 @@ def begin(field: StateField) -> Field:
             return EMPTY_VIEW
         case Begins.NO_SPREAD:
             return NO_SPREAD
-    raise NotMigratable(f"what {field.words} begins with was not measured")
+    raise NotMigratable(f"the initial value of {field.words} was not measured")
 
 
 def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | None:

@@ -120,5 +120,5 @@ def _unscaled(field: Field) -> int:
 
 def _decimal(number: int, field: StateField) -> Field:
     if abs(number) >= _LONGEST_DECIMAL:
-        raise NotMigratable(f"{field.words} of several keys is greater than its type takes")
+        raise NotMigratable(f"the merged {field.words} of several keys exceeds its type")
     return decimal_field(number)

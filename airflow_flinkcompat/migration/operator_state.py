@@ -15,7 +15,9 @@ def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple
     lists, held = dict[str, ListState](), dict[str, list[bytes]]()
     for each, own in stored:
         if header_of(each, own) != header:
-            raise NotMigratable("its subtasks store their lists in several forms, and it has to have fewer of them now")
+            raise NotMigratable(
+                "its subtasks store their lists in different formats, which cannot be merged into fewer subtasks"
+            )
         for state, found in elements(each, own):
             former = held.setdefault(state.name, [])
             if lists.setdefault(state.name, state).mode != BROADCAST or not former:

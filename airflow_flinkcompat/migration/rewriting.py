@@ -215,7 +215,7 @@ def rewritten_group(
     except (struct.error, IndexError):
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
-        raise SavepointUnreadable("something follows a key group")
+        raise SavepointUnreadable("bytes follow the end of a key group")
     if anything:
         yield _END
 
@@ -306,7 +306,7 @@ class _Fronts(dict[bytes, bytes]):
 
     def __missing__(self, front: bytes) -> bytes:
         if not front.startswith(self._old):
-            raise SavepointUnreadable("a value of the form row holds something besides its row")
+            raise SavepointUnreadable("a value of the form row has bytes after its row")
         made = self._new + self._heads[front[8:]]
         if len(self) < _PIECES:
             self[front] = made
@@ -318,14 +318,14 @@ def _no_key() -> SavepointUnreadable:
 
 
 def _unknown_state(state: int) -> SavepointUnreadable:
-    return SavepointUnreadable(f"an entry is of state {state}, which its header does not name")
+    return SavepointUnreadable(f"an entry belongs to state {state}, which its header lacks")
 
 
 def _none_lost(header: KeyedHeader, state: int) -> None:
     """Entries of a state that goes are dropped, which is said beforehand; a timer that nothing takes is not."""
     stored = header.states[state]
     if stored.kind is KeyedStateKind.TIMERS:
-        raise NotMigratable(f"the new operator sets no timers {stored.name.removeprefix('_timer_state/')}")
+        raise NotMigratable(f"the new operator registers no timers {stored.name.removeprefix('_timer_state/')}")
 
 
 def _overlap(stored: KeyGroups, groups: range) -> bool:

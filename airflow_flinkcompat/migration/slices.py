@@ -54,9 +54,9 @@ class StoredSlices:
             return found and found[0]
         end = _end(parts)
         if state.name != TIMERS or parts.moment != timer_moment(end - 1):
-            raise NotMigratable("a timer of its windows fires at another time than when they end")
+            raise NotMigratable("a timer fires at a time that is not the end of its window")
         if end - 1 <= self.watermark:
-            raise NotMigratable("a window has ended that has not fired yet: take the savepoint once more")
+            raise NotMigratable("a window has ended but has not fired yet: take another savepoint")
         return window_timer(parts, self.windows.next_end(end))
 
     def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
@@ -76,7 +76,7 @@ class StoredSlices:
             in_slices = ((key[:prefix], self.slice_of(StoredKey.read(key[prefix:], timer=False))) for _, key, _ in kept)
             needed = {group + found[1].to_bytes() for group, found in in_slices if found is not None}
             if not needed <= {entry.key for entry in entries if entry.state == number}:
-                raise NotMigratable("a slice is stored of which no window is to fire")
+                raise NotMigratable("a slice belongs to no window that will fire")
             return [*(unite(kept) if unite is not None else kept), *(Entry(number, key, b"") for key in sorted(needed))]
 
         return change
@@ -88,7 +88,7 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlic
         return None
     watermark = sole_watermark(old, path)
     if watermark is None:
-        raise NotMigratable("its windows are others, and its subtasks tell no watermarks")
+        raise NotMigratable("its windows have changed, but its subtasks store no watermarks")
     return StoredSlices(made.windows, watermark)
 
 
@@ -96,7 +96,7 @@ def sole_watermark(operator: OperatorState, path: str) -> int | None:
     """Watermark of all subtasks of a windowed operator; None if it stores none."""
     found = set(watermarks(operator, path))
     if len(found) > 1:
-        raise NotMigratable(f"the subtasks of {operator.name or operator.id} have come to several watermarks")
+        raise NotMigratable(f"the subtasks of {operator.name or operator.id} have different watermarks")
     return found.pop() if found else None
 
 
@@ -120,8 +120,8 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
     first = min((timer for timer, _ in found), default=EVER)
     if first <= max((sent for _, sent in found), default=-EVER):
         raise NotMigratable(
-            f"a row waits in {operator.name or operator.id} that came late, so that its timers do not tell which rows "
-            "were sent: take the savepoint once more"
+            f"a late row waits in {operator.name or operator.id}, so that its timers do not show which rows "
+            "were emitted: take another savepoint"
         )
     return EVER if first == EVER else first - 1
 

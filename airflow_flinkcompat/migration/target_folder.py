@@ -83,8 +83,8 @@ class TargetFolder:
         held = self._names() if self._folder.exists() else set()
         if METADATA in held and _UNFINISHED in held and self._is_whole(held):
             raise FolderTaken(
-                f"{self._folder} holds a whole savepoint, which another run wrote and left marked as unfinished: "
-                "start from it, or name a folder that does not exist"
+                f"{self._folder} holds a complete savepoint that another run wrote but left marked as "
+                "unfinished: start from it, or pass a folder that does not exist"
             )
         if held and (METADATA in held or _UNFINISHED not in held or not all(map(_of_a_run, held - {_UNFINISHED}))):
             raise self._holds_something()
@@ -140,7 +140,7 @@ class TargetFolder:
         """Raises MigrationVerificationFailed, and removes what was written."""
         if written.read_bytes() != content:
             written.unlink()
-            raise MigrationVerificationFailed(f"{self._metadata} holds something else than was written")
+            raise MigrationVerificationFailed(f"{self._metadata} differs from what was written")
 
     def _part(self, content: bytes) -> UPath:
         part = self._folder / str(uuid4())
@@ -180,7 +180,7 @@ class TargetFolder:
         return FolderTaken(f"{self._folder} is being written by another run")
 
     def _holds_something(self) -> FolderTaken:
-        return FolderTaken(f"{self._folder} holds something: name a folder that does not exist")
+        return FolderTaken(f"{self._folder} is not empty: pass a folder that does not exist")
 
 
 def _of_a_run(name: str) -> bool:

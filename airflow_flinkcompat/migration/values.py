@@ -39,7 +39,7 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
         rows.append(StoredRow(value[at + _LENGTH : end], value[end : end + beside]))
         at = end + beside
     if at != len(value) or (wanted is not None and len(rows) != wanted):
-        raise SavepointUnreadable(f"a value of the form {form} holds something besides its rows")
+        raise SavepointUnreadable(f"a value of the form {form} has bytes after its rows")
     return rows
 
 

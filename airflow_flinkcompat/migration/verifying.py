@@ -93,7 +93,7 @@ def verify(
             raise MigrationVerificationFailed(f"{line.new.name} is missing")
         lists = _lists if before is None or before.parallelism <= after.parallelism else _elements
         if before is not None and lists(source, before) != lists(target, after):
-            raise MigrationVerificationFailed(f"{line.new.name}: its state besides the keys differs")
+            raise MigrationVerificationFailed(f"{line.new.name}: its non-keyed state differs")
         kept = line if line.effect in (RestoreEffect.REWRITTEN, RestoreEffect.COMPUTED) else None
         if kept is not None and template and _headers(target, after) - _headers(template, wanted[line.new.id]):
             raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
@@ -111,7 +111,7 @@ def verify(
         computed_states = {state.new.name for state in line.states if line.from_history and state.old is None}
         for name in sorted({*found[0], *found[1]} - computed_states):
             if found[0].get(name, _Total()) != found[1].get(name, _Total()):
-                raise MigrationVerificationFailed(f"{line.new.name}: what is kept of its state {name} differs")
+                raise MigrationVerificationFailed(f"{line.new.name}: the kept part of its state {name} differs")
         sums[line.new.id] = {name: f"{total.sum:032x}" for name, total in sorted(found[1].items())}
     return sums
 
@@ -259,14 +259,14 @@ def _count(
     head = number.to_bytes(prefix, "big")
     for state, key, value in read_entries(group):
         if state >= len(counted):
-            raise SavepointUnreadable(f"an entry is of state {state}, which its header does not name")
+            raise SavepointUnreadable(f"an entry belongs to state {state}, which its header lacks")
         if not counted[state]:
             continue
         told = key[prefix:]
         if side.in_groups:
             begin_of_row, end_of_row = row_place(told, timers[state])
             if key[:prefix] != head or key_group(told[begin_of_row:end_of_row], side.groups) != number:
-                found = "a key stands in another key group than Flink looks for it in"
+                found = "a key is in another key group than the one where Flink looks for it"
                 raise MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
             if key_of is not None:
                 parts = StoredKey.read(told, timers[state])
@@ -379,7 +379,7 @@ def _nothing_beside(stored: NamedState, taken: ComparedPart, again: ComparedPart
     def kept(value: bytes) -> bytes:
         found = taken(value)
         if again(found if new else value) != value:
-            raise MigrationVerificationFailed(f"a row of the state {stored.name} holds something besides its fields")
+            raise MigrationVerificationFailed(f"a row of the state {stored.name} differs in more than its fields")
         return found
 
     return kept

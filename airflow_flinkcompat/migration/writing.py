@@ -184,10 +184,10 @@ def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str,
     found = layout_differences((spec for spec in specs if spec is not None), path, muted_sinks=name == "template")
     if found:
         differences = "; ".join(f"{each.operator}: {each.words(f'the {which} plan', f'the {name}')}" for each in found)
-        raise NotMigratable(f"the {name} is not what the {which} plan predicts: {differences}")
+        raise NotMigratable(f"the {name} differs from the prediction of the {which} plan: {differences}")
 
 
-_DRAINED = "nothing of open windows is stored, and rows that come later would be late. Take a savepoint without drain"
+_DRAINED = "it stores no open windows, and later rows would be late. Take a savepoint without drain"
 _END_OF_TIME = (1 << 63) - 1
 """The watermark behind all rows."""
 
@@ -218,11 +218,11 @@ class _Writing:
         for line in taken.values():
             self._require_equal_headers(line)
         if self._head.drained:
-            raise NotMigratable(f"it is of a stop with drain: {_DRAINED}")
+            raise NotMigratable(f"the job was stopped with drain: {_DRAINED}")
         for each in self._old.values():
             if _END_OF_TIME in watermarks(each, self._source):
                 raise NotMigratable(
-                    f"{each.name or each.id} had come to the end of time, as a stop with drain has it: {_DRAINED}"
+                    f"{each.name or each.id} had reached the final watermark, as after a stop with drain: {_DRAINED}"
                 )
         self.target.begin()
         written: list[WrittenState] = []
@@ -252,7 +252,7 @@ class _Writing:
             if line.effect is RestoreEffect.NOT_MIGRATABLE:
                 raise NotMigratable(f"the state of {_name(line)} cannot be kept: {line.reason}")
             if line.effect is RestoreEffect.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
-                raise NotMigratable(f"what sink {line.old.name} has not committed would be lost")
+                raise NotMigratable(f"uncommitted data of sink {line.old.name} would be lost")
         templates = {operator.id for operator in self._new.operators}
         taken = {}
         for line in migration.of_savepoint({each.id for each in self._old.values() if each.has_state}):
@@ -262,7 +262,7 @@ class _Writing:
             if line.old is None and not computed:
                 continue
             if line.new.id not in templates and not self._by_itself(line):
-                raise NotMigratable(f"the template holds no {_name(line)}: it is not one of the new script")
+                raise NotMigratable(f"the template has no {_name(line)}: it was not taken from the new script")
             taken[line.new.id] = line
         return taken
 
@@ -309,7 +309,7 @@ class _Writing:
             return self._computed(state, new, old, made, parallelism)
         if not keyed:
             if made.from_history:
-                raise NotMigratable(f"the savepoint holds no keyed state of {_name(made)}, beside which to compute")
+                raise NotMigratable(f"the savepoint has no keyed state of {_name(made)} that computed state could join")
             return state, {}
         if made.effect is not RestoreEffect.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
@@ -373,12 +373,12 @@ class _Writing:
             if subtask.keyed is not None:
                 with open_keyed(subtask.keyed, self._template) as file:
                     return file.header.uncompressed
-        raise NotMigratable(f"the template holds no keyed state of {_name(made)}")
+        raise NotMigratable(f"the template has no keyed state of {_name(made)}")
 
     def _lists(self, old: OperatorState, parallelism: int) -> tuple[SubtaskState, ...] | None:
         """The operator state of each subtask; where they are to be fewer, that of several is put together."""
         if any(each.raw is not None or each.raw_keyed is not None for each in old.subtasks or ()):
-            raise NotMigratable("an operator keeps state in a form of its own")
+            raise NotMigratable("an operator has raw state, which cannot be migrated")
         subtasks = old.subtasks and tuple(replace(each, keyed=None) for each in old.subtasks)
         if not subtasks or max(each.index for each in subtasks) < parallelism:
             return subtasks and tuple(map(self._copied_lists, subtasks))
@@ -424,7 +424,7 @@ def _in_full(made: OperatorMigration) -> OperatorMigration:
         return made
     layout = made.new.layout if made.new is not None else None
     if not isinstance(layout, StateLayout):
-        raise NotMigratable(f"what {_name(made)} stores is not known, and its key groups are others now")
+        raise NotMigratable(f"the state layout of {_name(made)} is unknown, and its key groups have changed")
     states = tuple(StateRewrite(each, each, tuple(range(len(each.row)))) for each in layout.states)
     return replace(made, key=tuple(range(len(layout.key))), states=states)
 

@@ -42,8 +42,8 @@ def require_version(what: str, version: int, known: Collection[int]) -> None:
         SavepointUnreadable: It is none of them.
     """
     if version not in known:
-        versions = f"known are {', '.join(map(str, sorted(known)))}" if known else "no version of it is known"
-        raise SavepointUnreadable(f"{what} is of version {version}, which was never read: {versions}")
+        versions = f" (supported: {', '.join(map(str, sorted(known)))})" if known else ""
+        raise SavepointUnreadable(f"{what} has version {version}, which is not supported{versions}")
 
 
 class DataReader:
@@ -64,7 +64,7 @@ class DataReader:
     def take(self, count: int) -> bytes:
         """Read ``count`` bytes."""
         if count < 0 or self.at + count > len(self.content):
-            raise SavepointUnreadable(f"it is damaged, or ends early: {count} bytes are missing at byte {self.at}")
+            raise SavepointUnreadable(f"it is damaged or truncated: {count} bytes are missing at byte {self.at}")
         self.at += count
         return self.content[self.at - count : self.at]
 
@@ -80,7 +80,7 @@ class DataReader:
         """One byte that is 0 or 1."""
         value = self.uint8()
         if value > 1:
-            raise SavepointUnreadable(f"it is damaged: {value} stands for true or false at byte {self.at - 1}")
+            raise SavepointUnreadable(f"it is damaged: {value} is not a boolean at byte {self.at - 1}")
         return value == 1
 
     def uint16(self) -> int:
@@ -95,7 +95,7 @@ class DataReader:
         """Read a four-byte count of items of at least one byte each."""
         value = self.int32()
         if not 0 <= value <= len(self.content) - self.at:
-            raise SavepointUnreadable(f"it is damaged: {value} things are said to follow at byte {self.at}")
+            raise SavepointUnreadable(f"it is damaged: {value} is not a possible count at byte {self.at}")
         return value
 
     def int64(self) -> int:

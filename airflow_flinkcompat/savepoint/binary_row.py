@@ -111,7 +111,7 @@ def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
     """
     begin = null_bytes(len(forms))
     if len(row) < begin + _WORD * len(forms):
-        raise SavepointUnreadable(f"a row of {len(row)} bytes holds no {len(forms)} fields")
+        raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {len(forms)} fields")
     return tuple(_read(row, begin + _WORD * place, place + 8, form) for place, form in enumerate(forms))
 
 

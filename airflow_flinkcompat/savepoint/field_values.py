@@ -124,7 +124,7 @@ def value_writer(type: str) -> Callable[[PlainValue], bytes]:
         in_word = kind is FieldForm.WORD
         return lambda value: _unscaled_bytes(_unscaled(cast(Decimal, value), scale), in_word)
     if root not in _NUMBERS:
-        raise SavepointUnreadable(f"how a {type} is stored by itself was not measured")
+        raise SavepointUnreadable(f"the stored form of a {type} outside a row was not measured")
     form = _NUMBERS[root].replace("<", ">")
     return lambda value: struct.pack(form, value)
 
@@ -148,7 +148,7 @@ def value_reader(type: str) -> Callable[[bytes], PlainValue]:
         begin = 0 if kind is FieldForm.WORD else 4
         return lambda stored: _scaled(int.from_bytes(stored[begin:], "big", signed=True), scale)
     if root not in _NUMBERS:
-        raise SavepointUnreadable(f"how a {type} is stored by itself was not measured")
+        raise SavepointUnreadable(f"the stored form of a {type} outside a row was not measured")
     number = struct.Struct(_NUMBERS[root].replace("<", ">"))
 
     def value(stored: bytes) -> PlainValue:
@@ -189,7 +189,7 @@ def _parts(type: str) -> tuple[str, FieldForm, int]:
     match, form = _TYPE.match(type), field_form(type)
     root = match["root"].upper() if match else ""
     if match is None or form is FieldForm.BEHIND or (form is FieldForm.WORD and root not in _STORED):
-        raise SavepointUnreadable(f"how a {type} is stored is not known here")
+        raise SavepointUnreadable(f"the stored form of {type} is unknown")
     return root, form, int(match["scale"] or 0)
 
 

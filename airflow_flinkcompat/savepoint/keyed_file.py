@@ -50,7 +50,7 @@ class KeyedFile:
         """
         begins = sorted(begin for begin in self.stored.begins if begin > 0)
         if len(set(begins)) != len(begins):
-            raise SavepointUnreadable(f"{self.content.name}: two key groups are said to begin at one place")
+            raise SavepointUnreadable(f"{self.content.name}: two key groups begin at the same byte")
         for group, begin in enumerate(self.stored.begins, self.stored.first):
             if begin > 0 and (within is None or group in within):
                 after = bisect_right(begins, begin)
@@ -59,7 +59,7 @@ class KeyedFile:
     def _group(self, begin: int, end: int) -> bytes:
         with named(self.content.name):
             if begin >= end:
-                raise SavepointUnreadable(f"a key group is said to begin at byte {begin}, after the end of its file")
+                raise SavepointUnreadable(f"a key group begins at byte {begin}, after the end of its file")
             group = self.content.read(begin, end)
             try:
                 return bytes(cramjam.snappy.decompress(group)) if self.header.compressed else group

@@ -107,7 +107,7 @@ def _state(reader: DataReader) -> KeyedState:
         stored = KeyedStateKind.TIMERS if kind == _TIMERS else KeyedStateKind(options[_KIND])
         return KeyedState(name, stored, serializers.get(_NAMESPACE), serializers[_VALUE], options)
     except (KeyError, ValueError):
-        raise SavepointUnreadable(f"the state {name} is of a kind that is not known here") from None
+        raise SavepointUnreadable(f"the kind of the state {name} is unknown") from None
 
 
 def first_group(begins: tuple[int, ...]) -> int | None:
@@ -152,9 +152,9 @@ def read_entries(group: bytes) -> Iterator[Entry]:
     except struct.error:
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
-        raise SavepointUnreadable("something follows a key group")
+        raise SavepointUnreadable("bytes follow the end of a key group")
     if not at:  # Flink looks for an entry in each group that begins somewhere (measured)
-        raise SavepointUnreadable("a key group that is said to hold something holds nothing")
+        raise SavepointUnreadable("a key group with an offset holds no entry")
 
 
 def write_entries(entries: list[Entry]) -> bytes:

@@ -85,7 +85,7 @@ def type_text(type: Any) -> str:
         root = str(type.typeRoot.constant)
         return _shape(_WORDS.get(root, root), type) + ("" if type.isNullable else " NOT NULL")
     except AttributeError:
-        raise SavepointUnreadable(f"{type!r} is no logical type that is known here") from None
+        raise SavepointUnreadable(f"{type} is not a known logical type") from None
 
 
 def _shape(word: str, type: Any) -> str:

@@ -308,7 +308,7 @@ def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadat
     """
     reader = DataReader(content)
     if reader.take(4) != struct.pack(">I", _MAGIC):
-        raise SavepointUnreadable("its _metadata is no file of Flink's")
+        raise SavepointUnreadable("its _metadata was not written by Flink")
     version = reader.int32()
     require_version("its _metadata", version, _VERSIONS)
     checkpoint_id = reader.int64()
@@ -344,7 +344,7 @@ def _subtask(reader: DataReader, headers: bool) -> SubtaskState:
         lists.append(_lists(reader) if marked[-1] else None)
     keyed, raw_keyed = _key_groups(reader, headers), _key_groups(reader, headers)
     if reader.int32() or reader.int32():
-        raise SavepointUnreadable("it holds rows under way, as an unaligned checkpoint does")
+        raise SavepointUnreadable("it holds in-flight records, as an unaligned checkpoint does")
     return SubtaskState(index, lists[0], lists[1], keyed, raw_keyed, (marked[0], marked[1]))
 
 
@@ -353,7 +353,7 @@ def _lists(reader: DataReader) -> OperatorLists | None:
     if kind == _NOTHING:
         return None
     if kind != _LISTS:
-        raise SavepointUnreadable(f"an operator state of kind {kind} is not known here")
+        raise SavepointUnreadable(f"an operator state has the unknown kind {kind}")
     lists = tuple(
         ListState(reader.text(), reader.uint8(), reader.int64s(reader.count())) for _ in range(reader.count())
     )
@@ -369,12 +369,11 @@ def _key_groups(reader: DataReader, headers: bool) -> KeyGroups | None:
     try:
         form = KeyedForm(kind)
     except ValueError:
-        known = "only a canonical savepoint is read"
+        known = "only a canonical savepoint can be read"
         if headers:
-            known = "the changelog of a checkpoint is not read, a canonical savepoint is"
+            known = "a changelog checkpoint cannot be read, only a canonical savepoint"
         raise SavepointUnreadable(
-            f"a keyed state of kind {kind} is not known here: {known}, which "
-            "`flink stop --type canonical <job id>` takes"
+            f"a keyed state has the unknown kind {kind}: {known}, which `flink stop --type canonical <job id>` takes"
         ) from None
     first, begins, handle = reader.int32(), reader.int64s(reader.count()), _handle(reader)
     return KeyGroups(form, first, begins, handle, reader.text() if form is KeyedForm.KEY_GROUPS_WITH_ID else "")
@@ -405,7 +404,7 @@ def _handle(reader: DataReader) -> Handle | None:
         case _HandleKind.RELATIVE_FILE:
             return StateFile(reader.text(), reader.int64(), relative=True)
         case kind:
-            raise SavepointUnreadable(f"a state handle of kind {kind} is not known here")
+            raise SavepointUnreadable(f"a state handle has the unknown kind {kind}")
 
 
 def _stored(part: Handle | OperatorLists | KeyGroups | None) -> bytes:

@@ -63,7 +63,7 @@ class _Heads(dict[bytes, bytes]):
 
     def __missing__(self, old: bytes) -> bytes:
         if len(old) < self.old:
-            raise SavepointUnreadable(f"a row of {len(old)} bytes has no null bits")
+            raise SavepointUnreadable(f"a row of {len(old)} bytes is too short for its null bits")
         bits = int.from_bytes(old, "little")
         new = bits & 0xFF
         for place, field in enumerate(self._fields, 8):
@@ -108,7 +108,7 @@ class WordMapping:
     def __call__(self, row: bytes) -> bytes:
         """The new row of an old one."""
         if len(row) < self._end or (self.sizes is not None and len(row) != self._end):
-            raise SavepointUnreadable(f"a row of {len(row)} bytes holds no {self._arity} fields")
+            raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {self._arity} fields")
         picked = self.pick(row[self.head : self._end] + self.added)
         return self.heads[row[: self.head]] + b"".join(picked)
 
@@ -122,7 +122,7 @@ def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], 
     def change(row: bytes) -> bytes:
         size = len(row)
         if size < end:
-            raise SavepointUnreadable(f"a row of {size} bytes holds no {len(forms)} fields")
+            raise SavepointUnreadable(f"a row of {size} bytes is too short for {len(forms)} fields")
         words = list(pick(unpack(row, begin) + added))
         words.pop()
         for place, room in parts:
@@ -143,7 +143,7 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind
 
     def change(row: bytes) -> bytes:
         if len(row) < end:
-            raise SavepointUnreadable(f"a row of {len(row)} bytes holds no {len(forms)} fields")
+            raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {len(forms)} fields")
         words = list(pick(unpack(row, begin) + added))
         words.pop()
         at, tail = first, []

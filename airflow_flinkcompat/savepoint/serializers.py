@@ -156,11 +156,11 @@ def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
 
 
 def _nested(reader: DataReader) -> tuple[Serializer, ...]:
-    _expect(reader, _NESTED, "the list of the parts of a serializer")
-    require_version("the list of the parts of a serializer", reader.int32(), _NESTED_VERSIONS)
+    _expect(reader, _NESTED, "the list of nested serializers")
+    require_version("the list of nested serializers", reader.int32(), _NESTED_VERSIONS)
     return tuple(_snapshot(reader) for _ in range(reader.count()))
 
 
 def _expect(reader: DataReader, magic: bytes, what: str) -> None:
     if reader.take(len(magic)) != magic:
-        raise SavepointUnreadable(f"{what} is of a form that is not known here, at byte {reader.at - len(magic)}")
+        raise SavepointUnreadable(f"{what} has an unknown form at byte {reader.at - len(magic)}")

@@ -93,7 +93,7 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
     found = []
     for version, split in _splits(operator, path):
         if version not in (0, 1):
-            raise SavepointUnreadable(f"splits of Kafka of version {version} are not known here")
+            raise SavepointUnreadable(f"Kafka's splits have version {version}, which is not supported")
         reader = DataReader(split)
         found.append(PartitionRead(reader.text(), reader.int32(), reader.int64()))
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition)))
@@ -133,7 +133,7 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
     """
     coordinator = _Coordinator.read(operator, path)
     if coordinator.own not in (_PARTITIONS, _SPLITS):
-        raise SavepointUnreadable(f"the enumerator of Kafka writes version {coordinator.own}, which is not known here")
+        raise SavepointUnreadable(f"Kafka's enumerator state has version {coordinator.own}, which is not supported")
     names = [write_text(each.topic) + write_int(each.partition) for each in partitions]
     splits = [
         name + write_long(each.offset) + write_long(_NO_STOP) for name, each in zip(names, partitions, strict=True)
@@ -176,7 +176,7 @@ def _with_splits(operator: OperatorState, path: str, splits: Sequence[tuple[int,
     for subtask in subtasks:
         lists = subtask.managed
         if lists is None or all(each.name != SPLITS for each in lists.lists):
-            raise SavepointUnreadable(f"{operator.name or operator.id} keeps no list of splits")
+            raise SavepointUnreadable(f"{operator.name or operator.id} stores no list of splits")
         own = (
             write_int(len(split) + 8) + write_int(version) + write_int(len(split)) + split
             for version, split in splits[subtask.index :: len(subtasks)]
@@ -208,11 +208,11 @@ class _Coordinator:
     @classmethod
     def read(cls, operator: OperatorState, path: str) -> _Coordinator:
         if operator.coordinator is None:
-            raise SavepointUnreadable(f"{operator.name or operator.id} keeps nothing of what its enumerator knows")
+            raise SavepointUnreadable(f"{operator.name or operator.id} stores no enumerator state")
         reader = DataReader(read_handle(operator.coordinator, path))
         version = reader.int32()
         if version not in _COORDINATOR_VERSIONS:
-            raise SavepointUnreadable(f"a coordinator of version {version} is not known here")
+            raise SavepointUnreadable(f"coordinator state has version {version}, which is not supported")
         return cls(version, reader.int32(), reader.take(reader.count()), reader.rest())
 
     def of(self, operator: OperatorState, state: bytes) -> OperatorState:
@@ -226,7 +226,7 @@ def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], froze
     reader = DataReader(coordinator.state)
     magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
     if magic != _MAGIC or coordinator.own != 1:
-        raise SavepointUnreadable("what the source of files has found is of a form that is not known here")
+        raise SavepointUnreadable("the enumerator state of the file source has an unknown form")
 
     def parts(count: int) -> Iterator[bytes]:
         for _ in range(count):
@@ -238,7 +238,7 @@ def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], froze
 
 def _file_split(reader: DataReader, version: int) -> FileSplit:
     if version != 1:
-        raise SavepointUnreadable(f"splits of files of version {version} are not known here")
+        raise SavepointUnreadable(f"file splits have version {version}, which is not supported")
     reader.text()  # its id
     path = _path(reader)
     offset, length, _, size = (reader.int64() for _ in range(4))
@@ -253,7 +253,7 @@ def _file_split(reader: DataReader, version: int) -> FileSplit:
 def _path(reader: DataReader) -> str:
     """A URI, stored by its parts."""
     if not reader.flag():
-        raise SavepointUnreadable("a part of a file does not name its file")
+        raise SavepointUnreadable("a file split does not name its file")
     scheme, user, host = (_text(reader) for _ in range(3))
     port = reader.int32()
     path, query, fragment = (_text(reader) for _ in range(3))

@@ -42,7 +42,7 @@ def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
         properties = DataReader(found.properties)
         read_object(properties)
         if properties.rest():
-            raise SavepointUnreadable("it holds something after its end")
+            raise SavepointUnreadable("bytes follow its end")
     return found
 
 
@@ -95,7 +95,7 @@ class StoredContent:
             self._file.seek(begin)
             content = self._file.read(end - begin)
         if len(content) != end - begin:
-            raise SavepointUnreadable(f"{self.name} ends at byte {begin + len(content)}, {end} are wanted")
+            raise SavepointUnreadable(f"{self.name} ends at byte {begin + len(content)}, before byte {end}")
         return content
 
 
@@ -124,7 +124,7 @@ def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
         opened = file.open("rb")
     with opened:
         if size != handle.size:
-            raise SavepointUnreadable(f"{name} holds {size} bytes, not {handle.size} as its metadata says")
+            raise SavepointUnreadable(f"{name} has {size} bytes, not the {handle.size} bytes that its metadata states")
         yield StoredContent(name, size, opened)
 
 

@@ -50,7 +50,7 @@ def migration_workers(
     size = read_metadata(savepoint).keyed_size
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
-        say(f"{_told(size)} of state in this process alone; with Spark the work is shared: {install_command('spark')}")
+        say(f"migrating {_told(size)} of state in this process only; Spark shares the work: {install_command('spark')}")
         large = False
     if wanted is False or (wanted is None and not large):
         yield None
@@ -62,7 +62,7 @@ def migration_workers(
     try:
         with spark_session(master, say=say) as session:
             workers = SparkWorkers(session)
-            say(f"{_told(size)} of state on Spark, {session.sparkContext.master}")
+            say(f"migrating {_told(size)} of state on Spark, {session.sparkContext.master}")
             yield workers
     except BackfillError as error:
         raise InputError(str(error)) from None

@@ -135,7 +135,7 @@ def test_what_a_change_would_begin_without_comes_from_history(deployed: Deployed
     assert (tasks["migrate"], tasks["backfill_sent"]) == ("success", "success")
     (done,) = [each for each in deployed.ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
-    assert "prepared of " in deployed.log(run, "migrate")
+    assert "prepared rows of " in deployed.log(run, "migrate")
     assert deployed.filled() == ['ann,3,"2026-01-01 00:00:00",2']
     files.arrive("2.csv", [("ann", 7, "01:20"), ("ann", 1, "02:10")])
     minute_1 = 'ann,57,"2026-01-01 00:01:00",50'

@@ -80,7 +80,7 @@ def test_it_writes_a_savepoint(run: Callable[..., Result], spark: SparkSession, 
     assert result.stderr.replace(Path().absolute().as_uri(), "file:///data") == snapshot
     again = run(WINDOWS, *arguments)
     assert isinstance(again.exception, InputError)
-    assert "begun holds something: name a folder that does not exist" in str(again.exception)
+    assert "begun is not empty: pass a folder that does not exist" in str(again.exception)
 
 
 @pytest.mark.slow

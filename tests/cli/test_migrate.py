@@ -67,7 +67,7 @@ def test_a_dry_run_compares_the_prediction_with_the_savepoint(run: Callable[...,
     assert "the savepoint holds accState VALUE of row (BIGINT), key " in other.stderr
     template = run(ADDED, "--dry-run", "--template", str(SWAPPED / "template"))
     assert template.exit_code == 1
-    assert "the template is not what the new plan predicts" in template.stderr
+    assert "the template differs from the prediction of the new plan" in template.stderr
 
 
 def test_json(run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
@@ -82,7 +82,7 @@ def test_it_writes_a_savepoint(run: Callable[..., Result]) -> None:
     assert read_metadata("migrated").operators
     again = run(ADDED, *FILES, "--to", "migrated")
     assert isinstance(again.exception, InputError)
-    assert "migrated holds something: name a folder that does not exist" in str(again.exception)
+    assert "migrated is not empty: pass a folder that does not exist" in str(again.exception)
 
 
 def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,10 @@ def test_the_last_savepoint_of_a_job_is_the_targets_else_the_ledgers(tmp_path: P
     (tmp_path / "_metadata").write_bytes(content.replace(incremental, changelog))
     cluster.states[job, "savepoint"] = SnapshotStats(Snapshot(str(tmp_path)))
     _, why = stored_job(cluster, job, ())
-    assert "kind 14 is not known here: the changelog of a checkpoint is not read, a canonical savepoint is" in why
+    assert (
+        "a keyed state has the unknown kind 14: a changelog checkpoint cannot be read, only a canonical savepoint"
+        in why
+    )
 
 
 # --- a real planner ---------------------------------------------------------------------------------------------------

@@ -498,7 +498,7 @@ SELECT a, SUM(b) OVER w FROM (SELECT *, PROCTIME() AS p FROM orders) WINDOW w AS
 SELECT a, SUM(b) OVER w, MAX(d) OVER w FROM (SELECT *, PROCTIME() AS p FROM orders)
 WINDOW w AS (PARTITION BY a ORDER BY p);
 --- case: a maximum comes to the frame of a minute
--- refused: what MAX(d) begins with was not measured
+-- refused: the initial value of MAX(d) was not measured
 --- old
 SELECT a, SUM(b) OVER w FROM orders
 WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);

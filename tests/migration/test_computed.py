@@ -72,17 +72,17 @@ def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> Non
         (
             [entry("x", 23, 5, None)],
             [],
-            "1 which have no row in history (of 1): a='x', window or slice",
+            "1 missing in history (of 1): a='x', window or slice",
         ),
         (
             [],
             [entry("y", 1, 1, 1)],
-            "1 which the savepoint does not hold (of 0): a='y', window or slice",
+            "1 missing in the savepoint (of 0): a='y', window or slice",
         ),
         (
             [entry("x", 23, 5, None)],
             [entry("x", 20, 5, 8)],
-            "1 for which history has another value (of 1): a='x', window",
+            "1 with another value in history (of 1): a='x', window",
         ),
     ],
 )

@@ -93,14 +93,14 @@ def test_a_savepoint_of_a_stop_with_drain_is_refused(name: str, tmp_path: Path) 
     content = (old / "_metadata").read_bytes()
     assert content.count(suspended) == 1
     (old / "_metadata").write_bytes(content.replace(suspended, terminated))
-    with pytest.raises(NotMigratable, match="it is of a stop with drain"):
+    with pytest.raises(NotMigratable, match="the job was stopped with drain"):
         write_migrated(str(old), str(FOLDER / name / "template"), str(tmp_path / "new"), change(name), NOW)
     assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(NotMigratable, match="holds something"):
+    with pytest.raises(NotMigratable, match="is not empty"):
         migrated(ADDED, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -111,7 +111,7 @@ def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotMigratable, match="the savepoint does not"):
         write_migrated(str(other / "old"), str(template), str(tmp_path / "a"), made, NOW)
     other = FOLDER / "the-keys-of-a-group-aggregation-change-places"
-    with pytest.raises(NotMigratable, match="the template is not what the new plan predicts"):
+    with pytest.raises(NotMigratable, match="the template differs from the prediction of the new plan"):
         write_migrated(str(FOLDER / ADDED / "old"), str(other / "template"), str(tmp_path / "b"), made, NOW)
     with pytest.raises(SavepointUnreadable):
         write_migrated(str(tmp_path / "none"), str(template), str(tmp_path / "c"), made, NOW)
@@ -183,7 +183,7 @@ def test_a_rewriting_that_a_run_would_refuse_is_refused_without_a_savepoint() ->
     (state,) = line.states
     unknown = tuple(replace(field, begins=None) for field in state.new.value.fields)
     new = replace(state.new, value=Stored(state.new.value.form, unknown))
-    with pytest.raises(NotMigratable, match=r"what MAX\(d\) begins with was not measured"):
+    with pytest.raises(NotMigratable, match=r"the initial value of MAX\(d\) was not measured"):
         require_rewritable(Migration((replace(line, states=(replace(state, new=new),)),)))
 
 
@@ -270,7 +270,7 @@ def test_where_values_of_a_type_stand(type: str, form: FieldForm) -> None:
 
 
 def test_a_row_that_is_too_short() -> None:
-    with pytest.raises(SavepointUnreadable, match="holds no 2 fields"):
+    with pytest.raises(SavepointUnreadable, match="is too short for 2 fields"):
         read_row(write_row([NULL]), [FieldForm.WORD] * 2)
 
 
@@ -282,9 +282,9 @@ def test_rows_are_read_as_they_were_written(form: str, rows: list[list[Field]]) 
     value = write_rows(stored, state)
     assert stored_rows(value, state) == stored
     for end in range(len(value)):
-        with pytest.raises(SavepointUnreadable, match="besides its rows"):
+        with pytest.raises(SavepointUnreadable, match="has bytes after its rows"):
             stored_rows(value[:end], state)
-    with pytest.raises(SavepointUnreadable, match="besides its rows"):
+    with pytest.raises(SavepointUnreadable, match="has bytes after its rows"):
         stored_rows(value + b"\0", state)
 
 
@@ -295,7 +295,7 @@ def test_rows_of_a_list_of_its_own_are_read_as_they_were_written(rows: list[list
     value = write_rows(stored, state)
     assert stored_rows(value, state) == stored
     for damaged in (value[:-1], value + b",", value + b";", value.replace(b",", b";") if len(rows) > 1 else b"\0"):
-        with pytest.raises(SavepointUnreadable, match="besides its rows"):
+        with pytest.raises(SavepointUnreadable, match="has bytes after its rows"):
             stored_rows(damaged, state)
 
 

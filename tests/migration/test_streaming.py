@@ -217,7 +217,7 @@ def test_files_that_no_run_left_stay(tmp_path: Path) -> None:
     target.mkdir()
     (target / "_unfinished-migration").write_text("another run")
     (target / "mine").write_text("mine")
-    with pytest.raises(NotMigratable, match="holds something"):
+    with pytest.raises(NotMigratable, match="is not empty"):
         migrated(ADDED, FOLDER / ADDED / "old", target)
     assert (target / "mine").read_text() == "mine"
 

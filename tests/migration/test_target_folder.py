@@ -99,7 +99,7 @@ def test_a_run_that_begins_when_another_one_has_published(folder: UPath) -> None
     first = Run(folder, {"put": lambda: refused.append(_refused(Run(folder)))})
     first.begin()
     first.publish(first.written())
-    assert "holds a whole savepoint, which another run wrote" in str(refused[0])
+    assert "holds a complete savepoint that another run wrote" in str(refused[0])
     assert whole(folder)
 
 
@@ -114,11 +114,11 @@ def test_a_savepoint_that_is_finished_meanwhile_is_left_alone(folder: UPath) -> 
     first.begin()
     metadata = first.written()
     second = Run(folder, {"names": lambda: first.publish(metadata)})
-    with pytest.raises(NotMigratable, match="holds something"), second:
+    with pytest.raises(NotMigratable, match="is not empty"), second:
         second.begin()
     left = names(folder) - {MARK}
     assert left == {file_of(metadata), "_metadata"}
-    assert "holds a whole savepoint" in str(_refused(Run(folder)))
+    assert "holds a complete savepoint" in str(_refused(Run(folder)))
     assert names(folder) - {MARK} == left
 
 
@@ -169,10 +169,10 @@ def test_a_run_that_was_killed_when_it_had_published(folder: UPath) -> None:
     killed.publish(metadata)
     (folder / MARK).write_text("killed")
     left = names(folder)
-    assert "holds a whole savepoint, which another run wrote and left marked" in str(_refused(Run(folder)))
+    assert "holds a complete savepoint that another run wrote but left marked" in str(_refused(Run(folder)))
     assert names(folder) == left
     (folder / file_of(metadata)).unlink()
-    with pytest.raises(NotMigratable, match="holds something: name a folder that does not exist"):
+    with pytest.raises(NotMigratable, match="is not empty: pass a folder that does not exist"):
         Run(folder).begin()
 
 

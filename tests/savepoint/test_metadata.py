@@ -113,12 +113,12 @@ def test_a_native_savepoint_is_refused_by_name() -> None:
     content = SavepointMetadata(6, 1, (), (operator,), b"").to_bytes()
     # The keyed state of the only subtask stands 10 bytes from the end: two of them, then two numbers.
     damaged = content[:-10] + bytes([5]) + content[-9:]
-    with pytest.raises(SavepointUnreadable, match="kind 5 is not known here: only a canonical savepoint"):
+    with pytest.raises(SavepointUnreadable, match="a keyed state has the unknown kind 5: only a canonical savepoint"):
         parse_metadata(damaged)
 
 
 @pytest.mark.parametrize("version", [3, 7])
 def test_a_version_that_was_never_read_is_refused(version: int) -> None:
     content = SavepointMetadata(version, 1, (), (), b"").to_bytes()
-    with pytest.raises(SavepointUnreadable, match=f"_metadata is of version {version}, which .*: known are 4, 5, 6"):
+    with pytest.raises(SavepointUnreadable, match=rf"_metadata has version {version}, which .* \(supported: 4, 5, 6\)"):
         parse_metadata(content)

@@ -27,7 +27,7 @@ def test_content_in_a_file_is_read_and_its_size_compared(tmp_path: Path) -> None
     assert handle.relative
     assert len(read_handle(handle, f"file:{copy}")) == handle.size
     (copy / handle.path).write_bytes(b"shorter")
-    with pytest.raises(SavepointUnreadable, match=f"holds 7 bytes, not {handle.size} as its metadata says"):
+    with pytest.raises(SavepointUnreadable, match=f"has 7 bytes, not the {handle.size} bytes that its metadata states"):
         read_handle(handle, str(copy))
     (copy / handle.path).unlink()
     with pytest.raises(SavepointUnreadable, match=r"cannot be read from here \(FileNotFoundError\)"):

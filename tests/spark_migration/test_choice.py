@@ -30,7 +30,7 @@ def session(master: str | None, **_: object) -> Iterator[SimpleNamespace]:
     [
         (None, 1 << 31, True, False, []),
         (None, 1, True, True, ["of state on Spark, local[*]"]),
-        (None, 1, False, False, ["of state in this process alone; with Spark"]),
+        (None, 1, False, False, ["of state in this process only; Spark shares the work"]),
         (False, 1, True, False, []),
         (True, 1 << 31, True, True, ["of state on Spark, local[*]"]),
     ],

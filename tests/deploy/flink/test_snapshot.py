@@ -35,9 +35,9 @@ def test_unreadable_savepoints_say_why(tmp_path: Path) -> None:
     for length in range(whole.rindex(b"\xac\xed\x00\x05") - 1, 0, -97):
         with pytest.raises(SavepointUnreadable):
             parse_metadata(whole[:length])
-    with pytest.raises(SavepointUnreadable, match="no file of Flink's"):
+    with pytest.raises(SavepointUnreadable, match="_metadata was not written by Flink"):
         parse_metadata(b"\x00" * 100)
-    with pytest.raises(SavepointUnreadable, match="_metadata is of version 99"):
+    with pytest.raises(SavepointUnreadable, match="_metadata has version 99"):
         parse_metadata(whole[:4] + (99).to_bytes(4, "big") + whole[8:])
     with pytest.raises(SavepointUnreadable, match=r"cannot be read from here \(FileNotFoundError\)"):
         read_snapshot(f"file:{tmp_path}/savepoint-1")

@@ -160,7 +160,7 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
         )
     assert not [*files.root.parent.rglob("prepared.json")], "it is deleted once the savepoint is written"
     stop = said.index(next(line for line in said if line.startswith("migrating ")))
-    assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
+    assert any(line.startswith("prepared rows of ") for line in said[:stop]), "before the job was stopped"
     assert any(SAME.search(line) for line in said[:stop])
     assert any(line.endswith("after the prepared rows") for line in said[stop:])
     assert any(line.endswith("recomputed in plain Python are equal") for line in said[stop:])
@@ -214,7 +214,7 @@ def test_where_history_is_not_what_the_job_has_read_nothing_is_stopped(
     entry = narrow(target, ledger, files)
     (files.source / "1.csv").write_text("ann,1,2026-01-01 00:00:10\n")
     known = KnownHistory({"orders": ""})
-    with ExitStack() as opened, pytest.raises(DeployRefused, match="history is not what the job has read"):
+    with ExitStack() as opened, pytest.raises(DeployRefused, match="history differs from what the job has read"):
         migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert ledger.head() == entry
