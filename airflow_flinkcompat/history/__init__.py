@@ -1,4 +1,4 @@
-"""State computed from history: the accumulators that a job would hold after reading all rows up to its savepoint.
+"""State computed from history: the accumulators of a job that has read all rows up to its savepoint.
 
 A :class:`KnownHistory` decides without Spark which state it can supply, and computes it next to a migration; a
 :class:`WarmStart` does so for a job that has never run.

@@ -98,7 +98,7 @@ class HistoryComputer:
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
-        """The state of a source that the old savepoint lacks, positioned after the rows used for computed state."""
+        """State of a source that the old savepoint lacks, positioned after the rows of computed state."""
         if source.id not in self.new_sources:
             raise NotMigratable(f"the end position in the table of {source.name or source.id} is unknown")
         return self.new_sources[source.id].behind(source, template)

@@ -108,13 +108,7 @@ _SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst
 
 
 class PreparedExecution(Execution):
-    """Computes steps, some of which resume from prepared results.
-
-    Args:
-        session: The Spark session.
-        prepared: The prepared results.
-        watermark: The current watermark.
-    """
+    """Execution of steps, some of which resume from prepared results."""
 
     def __init__(self, session: SparkSession, prepared: PreparedHistory, watermark: int | None) -> None:
         super().__init__(session)
@@ -154,14 +148,9 @@ class PreparedExecution(Execution):
 
 
 class PreparedFolder:
-    """A folder that is being written; its list of contents is written last.
+    """A new folder that is being written; its list of contents is written last.
 
-    Args:
-        session: The Spark session.
-        folder: Path or URI of a folder that does not exist.
-
-    Raises:
-        BackfillError: The folder exists already.
+    Raises BackfillError if the path or URI exists already.
     """
 
     def __init__(self, session: SparkSession, folder: str) -> None:

@@ -187,7 +187,7 @@ def require_plain(operator: Operator) -> None:
 
 
 def require_punctual(side: Side, query: StateQuery) -> None:
-    """Check that an aggregation fires its windows as soon as they end, so that its watermark shows which fired."""
+    """Check that an aggregation fires windows at their end, so that its watermark shows which fired."""
     windows = query.windows
     if windows is None:
         return

@@ -1,4 +1,4 @@
-"""State of some keys recomputed from their rows in plain Python: without Spark's aggregation or our SQL.
+"""State of some keys recomputed in plain Python, without Spark's aggregation or our SQL.
 
 Spark supplies the rows that pass the conditions, with the key, the event time and the inputs of calls. Slices,
 conditions of calls, DISTINCT, sums and their overflow are recomputed here.
@@ -44,7 +44,7 @@ Place = tuple[int, tuple[int, ...], Identity]
 
 
 Partial = Any
-"""Partial result of some rows: for DISTINCT the values by identity, for a SUM also the sum of absolute values."""
+"""Partial result of some rows: for DISTINCT values by identity, for a SUM also the sum of magnitudes."""
 
 
 def identity(values: Iterable[Any]) -> Identity:
@@ -154,7 +154,7 @@ class PlainState:
 
 @dataclass(frozen=True)
 class PlainAggregation:
-    """Definition of an aggregation for the Python recomputation, shipped to the rows; the key's columns are first.
+    """Definition of an aggregation for the Python recomputation of rows, whose first columns are the key.
 
     Attributes:
         key: Number of key columns.

@@ -1,4 +1,4 @@
-"""Sources of past rows: their places, how far each is read, and the positions at which the job resumes."""
+"""Sources of past rows: their places, the end of each, and the positions at which the job resumes."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Namespace:
 
 @dataclass
 class Environment:
-    """The session while a script is read: current catalog and database, settings and all declarations so far."""
+    """The session while a script is read: current catalog and database, settings, declarations so far."""
 
     settings: dict[str, str] = field(default_factory=dict)
     namespace: Namespace = field(default_factory=lambda: Namespace())
@@ -242,7 +242,7 @@ _SYNONYMS = {"NUMERIC": "DECIMAL", "DEC": "DECIMAL", "CHARACTER": "CHAR"}
 
 
 def data_type(tree: exp.Expression | None) -> DataType:
-    """The Flink type of a type tree, synonyms resolved; UNKNOWN for RAW, structured and user-defined types."""
+    """The Flink type of a type tree, synonyms resolved; UNKNOWN for RAW, structured and user types."""
     if not isinstance(tree, nodes.FlinkType):
         return UNKNOWN
     name = _SYNONYMS.get(str(tree.this), str(tree.this))

@@ -1,4 +1,4 @@
-"""Lineage from the columns of the tables read to each sink column, through views, joins and aggregations.
+"""Lineage from the columns of read tables to each sink column, through views, joins, aggregations.
 
 A column counts if its value reaches the sink's: unchanged, in a computation, aggregated, or in an aggregate's filter. A
 column that only decides which rows exist (WHERE, join conditions) does not. Where a construct hides its columns

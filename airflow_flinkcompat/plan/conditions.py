@@ -1,4 +1,4 @@
-"""Normal form of conditions of WHERE, HAVING and ON, where Flink plans several spellings alike (EXPLAIN, 2.3.0).
+"""Normal form of conditions of WHERE, HAVING and ON, which Flink plans alike (EXPLAIN, 2.3.0).
 
 The order of AND and OR operands and the sides of a comparison have no effect there, and tautologies are dropped.
 Elsewhere they have. For an output column, a metric's argument or its FILTER the planner requests columns from the

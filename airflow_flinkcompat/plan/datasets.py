@@ -75,14 +75,7 @@ def written(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
 
 
 def read(program: Program) -> Mapping[str, tuple[Dataset, ...]]:
-    """Data sets that a script's INSERTs read.
-
-    Args:
-        program: What the script computes.
-
-    Returns:
-        The data sets of each table that is scanned or looked up, by its name; none of one that is not told.
-    """
+    """Data sets that a script's INSERTs read, by table; none for a table without a known one."""
     nodes = chain.from_iterable(each.sink.nodes for each in program.pipelines)
     return _by_name((node.table, node.hints) for node in nodes if isinstance(node, Scan))
 

@@ -29,7 +29,9 @@ _STORED = "table.catalog-store."
 _Object = tuple[str, Path, bool]
 """Kind, path and whether it is temporary."""
 _Missing = tuple[str, str, bool]
-"""A message, the catalog of the name, and True if the name is certainly missing in a catalog without further objects.
+"""A message, the catalog of the name, and True if the name is certainly missing.
+
+It is certain in a catalog without further objects.
 """
 
 

@@ -41,12 +41,12 @@ from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
-"""Limit of grouping sets; beyond it a GROUP BY is kept whole: a CUBE of 40 columns has 2 to the 40th of them."""
+"""Limit of grouping sets; beyond it a GROUP BY is kept whole: a CUBE of 40 columns has 2 to the 40th."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """An aggregation under construction: its node, and the positions of grouped trees and aggregates in its row."""
+    """An aggregation under construction: its node, and places of grouped trees and aggregates in its row."""
 
     node: Node
     special: Special

@@ -77,7 +77,7 @@ def refused_intervals(statement: Statement) -> Iterator[tuple[str, Span]]:
 
 
 def interval_refusal(tree: exp.Interval) -> str | None:
-    """Reason why Flink refuses an interval literal, and the remedy; None if it accepts it, or it was not read."""
+    """Reason why Flink refuses an interval literal, with remedy; None if it accepts it or it is unread."""
     unit = tree.args["unit"]
     value = tree.this.this if isinstance(tree.this, exp.Neg) else tree.this
     if not value.is_string:

@@ -1,4 +1,4 @@
-"""Joins from their operator's view: equated keys, time bounds, conditions, and those moved to one input."""
+"""Joins as their operator has them: equated keys, time bounds, conditions, and those on one input."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _below(leaf: Expression) -> Expression:
 def _asked(
     operator: JoinOperator, part: Expression, moves: dict[str, tuple[int, ...]], with_filter: WithFilter
 ) -> JoinOperator:
-    """The join with one more conjunct, over ``OperatorColumn`` leaves: as a key, a condition or below one input."""
+    """Add a conjunct over ``OperatorColumn`` leaves to a join: as a key, a condition or below one input."""
     sides = _inputs(part)
     stays = operator.form in (JoinForm.TEMPORAL, JoinForm.LOOKUP, JoinForm.JOIN)
     if len(sides) == 1 and not stays and sides <= set(moves[operator.join]):

@@ -73,7 +73,7 @@ from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 from airflow_flinkcompat.quick_init import quick_init
 
 SIZE_LIMIT = 20_000
-"""Limit of parts of one resolved expression; beyond it a plan is not expanded: it would only be slow, never wrong."""
+"""Limit of parts of one resolved expression; a larger plan is not expanded, which would only be slow."""
 RELATIONS_LIMIT = 10_000
 """Limit of relations of one pipeline: 30 views, each of which reads the one before twice, are 2**30."""
 

@@ -200,7 +200,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Project(Single):
-    """Computes each column of ``schema`` from the input row. ``hints`` are those of its SELECT (STATE_TTL, LOOKUP)."""
+    """Projection of each column of ``schema`` from the input row; ``hints`` (STATE_TTL) of its SELECT."""
 
     stateful: ClassVar[bool] = False
     expressions: tuple[Expression, ...]
@@ -222,12 +222,11 @@ class Filter(Single):
 
 @dataclass(frozen=True)
 class WindowAssign(Single):
-    """A windowing table-valued function: the input's columns plus window_start, window_end and window_time.
+    """A windowing table-valued function: the input's columns, window_start, window_end and window_time.
 
-    ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` says which clock it
-    runs on,
-    None when ``time`` is no time attribute (Flink refuses that at submit). ``data_first`` is False where another
-    argument is named before DATA, which open-source Flink refuses; it is no part of what is computed.
+    ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` is its clock, None if
+    ``time`` is no time attribute (Flink refuses that at submit). ``data_first`` is False if another argument is named
+    before DATA, which open-source Flink refuses; it has no effect on the result.
     """
 
     stateful: ClassVar[bool] = False
@@ -258,11 +257,11 @@ class Correlate(Single):
 
 @dataclass(frozen=True)
 class Aggregate(Single):
-    """A group aggregation without a window of its own (also over windowed rows when not both window bounds are keys).
+    """A group aggregation without a window of its own, whose columns are the keys, then the aggregates.
 
-    Output columns: the keys in order, then the aggregates. ``grouping_sets`` lists, for GROUPING SETS, CUBE and
-    ROLLUP, the
-    positions of the keys in each set; None for a plain GROUP BY. SELECT DISTINCT is an Aggregate without aggregates.
+    This includes one over windowed rows unless both window bounds are keys. ``grouping_sets`` lists, for GROUPING SETS,
+    CUBE and ROLLUP, the positions of the keys in each set; None for a plain GROUP BY. SELECT DISTINCT is an Aggregate
+    without aggregates.
     """
 
     stateful: ClassVar[bool] = True
@@ -285,7 +284,7 @@ class WindowAggregate(Aggregate):
 
 @dataclass(frozen=True)
 class GroupWindowAggregate(Single):
-    """The legacy TUMBLE/HOP/SESSION call in GROUP BY. Output columns: keys, aggregates, then ``properties``.
+    """The legacy TUMBLE/HOP/SESSION in GROUP BY, with columns: keys, aggregates, then ``properties``.
 
     ``window_position`` is where the window call stood among the GROUP BY items. ``mismatched`` are the calls of
     ``_START`` and its kin that name another window than this one, as written.
@@ -406,7 +405,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A construct that the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), normal form and inputs.
+    """A construct that the plan keeps whole: kind (MATCH_RECOGNIZE, INTERSECT), normal form, inputs.
 
     An unchanged one makes no difference; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses``
     are those that are compared separately, by name, and ``keys`` the partition keys of each input by its number.
@@ -427,7 +426,7 @@ class Opaque:
 
 @dataclass(frozen=True)
 class Sink(Single):
-    """Writes its input into a table. ``columns`` is the INSERT's column list, ``partition`` its PARTITION clause."""
+    """Output of rows to a table; ``columns`` is the INSERT's list, ``partition`` its PARTITION clause."""
 
     stateful: ClassVar[bool] = False
     table: Table | None

@@ -40,7 +40,7 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True)
 class AssignedWindow:
-    """A window as a segment assigns it: definition, time column, clock and notation (``tvf`` or ``group window``).
+    """A window of a segment: definition, time column, clock and notation (``tvf`` or ``group window``).
 
     ``mismatched`` are the calls of a legacy window's fields that name another window; ``filters_below`` are conjuncts
     on the rows it assigns, which decide where a session ends.
@@ -145,7 +145,7 @@ def appends(segment: StatelessSegment) -> bool:
 @quick_init
 @dataclass(frozen=True)
 class Output:
-    """Input of a sink: its columns, resolved, over ``segment`` (HAVING and later filters are the segment's)."""
+    """Input of a sink: its resolved columns over ``segment``, which holds HAVING and later filters."""
 
     segment: StatelessSegment
     columns: tuple[Expression, ...]
@@ -251,7 +251,7 @@ class AggregateOperator(Operator):
 
     @cached_property
     def window_computations(self) -> tuple[Expression, ...]:
-        """Keys computed from window fields, and computations on them inside the aggregates' arguments and filters."""
+        """Keys computed from window fields, and such computations in the aggregates' arguments and filters."""
         read = [part for call in self.aggregates for part in (*call.args, call.filter) if part is not None]
         computed = [part for part in read if uses_window_field(part) and window_field(part) is None]
         return (*[key for key in self.keys if uses_window_field(key)], *computed)

@@ -136,7 +136,7 @@ class OrderBinder:
     def over(
         self, node: Node, windows: list[exp.Window], binder: ScalarBinder, named: Mapping[str, exp.Window]
     ) -> tuple[Over, tuple[OverCall, ...]]:
-        """The node of a SELECT's OVER calls and the calls themselves; ``named`` are those of its WINDOW clause."""
+        """The node of a SELECT's OVER calls, and the calls; ``named`` are those of its WINDOW clause."""
         calls = []
         for tree in windows:
             alias = tree.args.get("alias")
@@ -202,7 +202,7 @@ def _row_window(
 
 
 def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
-    """The frame of an OVER call; without one it is all rows up to the current one's time, as in the standard."""
+    """The frame of an OVER call; by default, as in the standard, all rows up to the current one's time."""
     if tree is None:
         return Frame()
     unit = str(tree.args.get("kind")).upper()

@@ -33,7 +33,7 @@ from airflow_flinkcompat.quick_init import quick_init
 @quick_init
 @dataclass(frozen=True)
 class SourceColumn(Leaf):
-    """A physical or metadata column of a table; ``source`` counts the scans below the operator, left to right."""
+    """A physical or metadata column; ``source`` counts the scans below the operator, left to right."""
 
     source: int
     column: str
@@ -42,7 +42,7 @@ class SourceColumn(Leaf):
 @quick_init
 @dataclass(frozen=True)
 class WindowColumn(Leaf):
-    """window_start, window_end or window_time of the nearest window below; ``level`` counts windows below that one."""
+    """A window field of the nearest window below; ``level`` counts the windows below that one."""
 
     field: WindowField
     level: int = 0
@@ -103,7 +103,7 @@ class RankNumber:
 
 
 def normalize(value: Expression) -> Expression:
-    """The expression without types; a CAST keeps its target as an argument, because the target decides the value."""
+    """The expression without types; a CAST keeps its target, which decides the value, as an argument."""
     if isinstance(value, FunctionCall):
         found: Expression | None = value.memo.get("meaning")
         if found is None:
@@ -177,7 +177,7 @@ CALL_PASSES: tuple[Pass[Callable[[FunctionCall], FunctionCall]], ...] = (
 
 
 def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """The constants of an IN list, each once and in one order: the planner makes a set of them (EXPLAIN, 2.3.0)."""
+    """The constants of an IN list, each once, in one order: the planner makes a set (EXPLAIN, 2.3.0)."""
     constants = [value for value in values if isinstance(value, Literal) and value.value is not None]
     if len(constants) < len(values) or len({value.type.name for value in constants}) > 1:
         return values

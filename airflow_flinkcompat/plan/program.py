@@ -121,7 +121,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Program:
-    """Content of a script: pipelines in written order, declared tables, views and functions, facts and problems.
+    """Content of a script: pipelines in order, declared tables, views, functions, facts and problems.
 
     ``view_plans`` are the plans of its views that could be bound. ``notes``, ``windows``, ``opaque`` and ``inputs``
     come from reading a program, as in its script.

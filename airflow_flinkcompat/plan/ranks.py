@@ -1,4 +1,4 @@
-"""Top-N and deduplication: ROW_NUMBER under a filter that keeps a constant range of ranks, as one operator.
+"""Top-N and deduplication as one operator: ROW_NUMBER under a filter for a constant range of ranks.
 
 The shapes are those Flink 2.3's planner makes a ranking of, and the row is the one it stores (both by EXPLAIN): the
 range is bounded above by integer constants, and no other condition reads the number. Anything else stays an OVER
@@ -45,7 +45,7 @@ def numbers_rows(node: Over) -> bool:
 def numbering(
     node: Over, columns: tuple[Expression, ...], segment: StatelessSegment, resolve: Callable[[Expression], Expression]
 ) -> RankOperator:
-    """The numbering of ``columns``, typed and resolved, over ``segment``, with every one of them still in its row."""
+    """The numbering of ``columns``, typed and resolved, over ``segment``, with all of them in its row."""
     call = node.calls[0]
     partition: dict[Expression, DataType] = {}
     for key in map(resolve, call.partition_by):
@@ -89,7 +89,7 @@ def stands_beside(node: Project, over: Over) -> bool:
 def selected_beside(
     columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> tuple[tuple[Expression, ...], StatelessSegment]:
-    """A SELECT list with a numbering: its computations are planned below, and stored as computed (EXPLAIN)."""
+    """A SELECT list with a numbering; its computations are planned below and stored (EXPLAIN)."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     taken: dict[Expression, DataType] = {}

@@ -323,7 +323,7 @@ class QueryBinder(OrderBinder):
         return self._aliased(node, tree)
 
     def _kept(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
-        """Clauses of a pattern recognition; their columns are those of its input, read for one of its variables.
+        """Clauses of a pattern recognition; their columns are its input's, read for one of its variables.
 
         Raises :class:`BindError` for a column that the input lacks.
         """
@@ -576,7 +576,7 @@ def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
 
 
 def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tuple[str, str], ...]:
-    """The hints after SELECT: name and arguments. A relation is identified by its table's name, not its alias."""
+    """Hints after SELECT: name and arguments; a relation is named by its table, not its alias."""
     clause = tree.args.get("hint")
     if clause is None:
         return ()

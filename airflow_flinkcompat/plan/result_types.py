@@ -1,4 +1,4 @@
-"""Result types of Flink's operators and functions, by its rules for decimals, common types and aggregates.
+"""Result types of Flink's operators and functions: decimals, common types and aggregates.
 
 Every rule maps argument types to a type, returns UNKNOWN if they do not determine it, and never raises. Sources:
 Flink's ``LogicalTypeMerging`` (decimals, sums, averages) and Calcite's least restrictive type, checked against a Flink
@@ -78,7 +78,7 @@ def nullable_first(types: Types) -> DataType:
 
 
 def adjust(precision: int, scale: int) -> DataType:
-    """The decimal type for a computed precision and scale; beyond 38 digits the scale gives way, down to six."""
+    """The decimal type of a precision and scale; beyond 38 digits the scale is reduced, down to six."""
     if precision <= MAX_PRECISION:
         return decimal(precision, scale)
     return decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))
@@ -198,7 +198,7 @@ def modulo(types: Types) -> DataType:
 
 
 def whole_number(types: Types) -> DataType:
-    """FLOOR and CEIL: a decimal loses its scale, everything else (also FLOOR(timestamp TO unit)) keeps its type."""
+    """FLOOR and CEIL: a decimal loses its scale; other types, also of FLOOR(timestamp TO unit), stay."""
     if not types:
         return UNKNOWN
     if types[0].name == "DECIMAL":
@@ -229,7 +229,7 @@ def _common_decimal(p1: int, s1: int, p2: int, s2: int) -> DataType:
 
 
 def common_type(types: Sequence[DataType]) -> DataType:
-    """The least restrictive type all of ``types`` go into, nullable when one of them is; UNKNOWN when there is none."""
+    """The least restrictive common type, nullable if one of ``types`` is; UNKNOWN if there is none."""
     if not types or not all(t.is_known for t in types):
         return UNKNOWN
     result = reduce(_widest, types)

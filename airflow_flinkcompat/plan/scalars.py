@@ -262,7 +262,7 @@ class ScalarBinder:
         return self._fields(self.bind(inner), names, self.span(tree))
 
     def interval(self, tree: exp.Interval) -> Literal:
-        """A constant interval in milliseconds or months. Raises :class:`BindError` for a form that is not read."""
+        """A constant interval in milliseconds or months; raises :class:`BindError` for an unread form."""
         return interval(tree, self.span(tree))
 
     def _binary(self, tree: exp.HexString) -> Expression:
@@ -483,7 +483,7 @@ def is_aggregate(tree: exp.Expression, environment: Environment) -> bool:
 
 
 def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[exp.Expression]:
-    """The outermost aggregate calls of an expression, in written order; OVER calls and subqueries are not entered."""
+    """The outermost aggregate calls of an expression, in order, outside of OVER calls and subqueries."""
     if isinstance(tree, exp.Window | exp.Query):
         return
     if is_aggregate(tree, environment):

@@ -57,14 +57,7 @@ class DataType:
 
     @classmethod
     def read(cls, text: str) -> DataType:
-        """The type that reads as a text.
-
-        Args:
-            text: What ``str`` makes of a type without elements.
-
-        Returns:
-            The type; an unknown one of any other text.
-        """
+        """The type whose ``str`` is this text, for types without elements; else an unknown one."""
         if text in ("STRING", "STRING NOT NULL"):
             return STRING.with_nullability(text == "STRING")
         match = _PLAIN.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Windows of a syntax tree: their arguments and definitions, and which columns of a plan are window fields."""
+"""Windows of a syntax tree: arguments, definitions, and the plan's columns that are window fields."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def property_column(name: WindowField, time: DataType, attribute: TimeAttribute 
 
 
 def window_columns(time: Column) -> tuple[Column, ...]:
-    """window_start and window_end are TIMESTAMP(3) also on TIMESTAMP_LTZ; window_time keeps the time column's type."""
+    """Window fields: start and end are TIMESTAMP(3) even on TIMESTAMP_LTZ, the time has its column's type."""
     return (
         Column(WindowField.START.value, timestamp(3)),
         Column(WindowField.END.value, timestamp(3)),
@@ -99,7 +99,7 @@ def window_arguments(tree: nodes.TableFunction, scalars: ScalarBinder) -> dict[s
 def define_window(
     kind: WindowKind, args: Mapping[str, exp.Expression], tree: exp.Expression, scalars: ScalarBinder
 ) -> Window:
-    """The definition from its length arguments. Raises :class:`BindError` where one is missing or no constant."""
+    """The definition from its length arguments; raises :class:`BindError` if one is missing or variable."""
     measures, lengths = {}, {}
     for name, arg in args.items():
         measures[name], lengths[name] = _length(arg, scalars)

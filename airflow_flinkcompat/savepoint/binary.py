@@ -1,4 +1,4 @@
-"""Java's ``DataInput`` and ``DataOutput`` over bytes: big endian, texts with a length of two bytes in front."""
+"""Java's ``DataInput`` and ``DataOutput`` over bytes: big endian, texts after a length of two bytes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,12 @@ from contextlib import contextmanager
 
 
 class SavepointUnreadable(Exception):
-    """A savepoint is out of reach, damaged, or of an unknown form; the message names the file and the reason."""
+    """A savepoint that is unreadable, damaged or of an unknown form; the message names file and reason."""
 
 
 @contextmanager
 def named(file: str) -> Iterator[None]:
-    """Add the file's name to errors inside the block.
-
-    Args:
-        file: Its name.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        SavepointUnreadable: As in the block.
-    """
+    """Add the file's name to a SavepointUnreadable that the block raises."""
     try:
         yield
     except SavepointUnreadable as error:
@@ -31,30 +21,16 @@ def named(file: str) -> Iterator[None]:
 
 
 def require_version(what: str, version: int, known: Collection[int]) -> None:
-    """Refuse a version of a format that was never read.
-
-    Args:
-        what: The name of the format.
-        version: The version in the savepoint.
-        known: The versions that were read from savepoints of Flink; empty: the format was never read.
-
-    Raises:
-        SavepointUnreadable: It is none of them.
-    """
+    """Raise SavepointUnreadable for a version of a format that was never read from Flink's savepoints."""
     if version not in known:
         versions = f" (supported: {', '.join(map(str, sorted(known)))})" if known else ""
         raise SavepointUnreadable(f"{what} has version {version}, which is not supported{versions}")
 
 
 class DataReader:
-    """Reads values one after the other.
+    """Reader of values, one after the other.
 
-    Args:
-        content: What is read.
-        at: Where to begin.
-
-    Raises:
-        SavepointUnreadable: By every method: the content ends before the value does.
+    Methods raise SavepointUnreadable if the content ends before the value does.
     """
 
     def __init__(self, content: bytes, at: int = 0) -> None:

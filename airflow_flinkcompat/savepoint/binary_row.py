@@ -1,4 +1,4 @@
-"""Rows as Flink stores them, ``BinaryRowData``: read into their fields and written from them, as bytes."""
+"""Rows as Flink stores them (``BinaryRowData``): bytes read into fields, and fields written as bytes."""
 
 from __future__ import annotations
 
@@ -53,13 +53,9 @@ NULL = Field(True, bytes(_WORD))
 
 
 def field_form(type: str) -> FieldForm:
-    """Place of the values of a type.
+    """Place of the values of a type in Flink's spelling, such as ``DECIMAL(38, 2) NOT NULL``.
 
-    Args:
-        type: In Flink's words, such as ``DECIMAL(38, 2) NOT NULL``.
-
-    Returns:
-        The form; measured on savepoints of 1.20.3 and 2.3.0 (``state-migration.md`` §3.3).
+    Measured on savepoints of 1.20.3 and 2.3.0 (``state-migration.md`` §3.3).
     """
     match = _TYPE.match(type)
     root, precision = (match["root"].upper(), match["precision"]) if match else ("", None)
@@ -75,14 +71,7 @@ def field_form(type: str) -> FieldForm:
 
 
 def zero(type: str) -> Field:
-    """The number zero as a field of a type.
-
-    Args:
-        type: Of a number, in Flink's words.
-
-    Returns:
-        The field.
-    """
+    """The number zero as a field of a type in Flink's spelling."""
     if field_form(type) is FieldForm.DECIMAL:
         return Field(False, struct.pack("<II", 1, 0), bytes(DECIMAL_ROOM))
     return Field(False, bytes(_WORD))
@@ -97,17 +86,9 @@ NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
 
 
 def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
-    """Split a row into its fields.
+    """Split a stored row without its length into its fields, which :func:`write_row` accepts.
 
-    Args:
-        row: As it is stored, without its length.
-        forms: Of its fields, in order.
-
-    Returns:
-        The fields, which :func:`write_row` takes.
-
-    Raises:
-        SavepointUnreadable: The row is shorter than its fields say.
+    Raises SavepointUnreadable if the row is shorter than its fields require.
     """
     begin = null_bytes(len(forms))
     if len(row) < begin + _WORD * len(forms):
@@ -137,15 +118,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
 
 
 def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
-    """Build a row from fields.
-
-    Args:
-        fields: In order.
-        head: The kind of the row's change, as its first byte says it.
-
-    Returns:
-        The row as it is stored, without its length.
-    """
+    """Build a row, without its length, from fields; ``head`` is its first byte, the kind of its change."""
     nulls = bytearray(null_bytes(len(fields)))
     nulls[0] = head
     words, behind = [], b""
@@ -163,12 +136,5 @@ def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
 
 
 def null_bytes(arity: int) -> int:
-    """Number of bytes of a row's kind and its null bits.
-
-    Args:
-        arity: The number of its fields.
-
-    Returns:
-        The number of bytes.
-    """
+    """Number of bytes of a row's kind and its null bits."""
     return (arity + 71) // 64 * _WORD

@@ -19,7 +19,7 @@ from airflow_flinkcompat.savepoint.binary_row import (
 )
 
 PlainValue = bool | int | float | Decimal | str | bytes | None
-"""A value outside of Flink: dates are days, times of day milliseconds, timestamps microseconds since 1970."""
+"""A value outside of Flink: days or microseconds since 1970, milliseconds for times of day."""
 _WORD = 8
 _INLINE, _LONGEST_INLINE = 0x80, 7
 _LOW = 0xFFFFFFFF
@@ -35,16 +35,9 @@ _ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
 
 def field_writer(type: str) -> Callable[[PlainValue], Field]:
-    """Serializer of the values of a type in a row.
+    """Serializer of values to fields for a type in Flink's spelling, such as ``DECIMAL(10, 2) NOT NULL``.
 
-    Args:
-        type: In Flink's words, such as ``DECIMAL(10, 2) NOT NULL``.
-
-    Returns:
-        A function from a value to its field.
-
-    Raises:
-        SavepointUnreadable: How values of that type are stored is not known here.
+    Raises SavepointUnreadable if the storage of that type is unknown here.
     """
     root, form, scale = _parts(type)
     missing = Field(True, bytes(_WORD), bytes(_ROOM[form])) if form in _ROOM else NULL
@@ -68,17 +61,7 @@ def field_writer(type: str) -> Callable[[PlainValue], Field]:
 
 
 def field_reader(type: str) -> Callable[[Field], PlainValue]:
-    """Inverse of :func:`field_writer`.
-
-    Args:
-        type: In Flink's words.
-
-    Returns:
-        A function from a field to its value.
-
-    Raises:
-        SavepointUnreadable: How values of that type are stored is not known here.
-    """
+    """Inverse of :func:`field_writer`."""
     root, form, scale = _parts(type)
 
     def value(field: Field) -> PlainValue:
@@ -106,16 +89,9 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
 
 
 def value_writer(type: str) -> Callable[[PlainValue], bytes]:
-    """Serializer of separate values of a type, such as keys and values of a map.
+    """Serializer of separate non-NULL values of a type, such as keys and values of a map.
 
-    Args:
-        type: In Flink's words.
-
-    Returns:
-        A function from a value that is not NULL to its bytes.
-
-    Raises:
-        SavepointUnreadable: How values of that type are stored was not measured.
+    Raises SavepointUnreadable if the storage of that type was not measured.
     """
     root, kind, scale = _parts(type)
     if root in _TEXTS:
@@ -130,17 +106,7 @@ def value_writer(type: str) -> Callable[[PlainValue], bytes]:
 
 
 def value_reader(type: str) -> Callable[[bytes], PlainValue]:
-    """Inverse of :func:`value_writer`.
-
-    Args:
-        type: In Flink's words.
-
-    Returns:
-        A function from bytes to the value.
-
-    Raises:
-        SavepointUnreadable: How values of that type are stored was not measured.
-    """
+    """Inverse of :func:`value_writer`."""
     root, kind, scale = _parts(type)
     if root in _TEXTS:
         return lambda stored: stored[4:].decode("utf-8")
@@ -171,14 +137,7 @@ def _sized(content: bytes) -> bytes:
 
 
 def decimal_field(unscaled: int) -> Field:
-    """A decimal of more than eighteen digits.
-
-    Args:
-        unscaled: Its digits as a whole number.
-
-    Returns:
-        The field of a row.
-    """
+    """A decimal of more than eighteen digits, from its digits as a whole number."""
     length = _length(unscaled)
     behind = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
     return Field(False, struct.pack("<II", length, 0), behind)

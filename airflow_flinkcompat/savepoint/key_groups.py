@@ -11,14 +11,9 @@ _LEAST = -(2**31)
 
 
 def key_group(key_row: bytes, max_parallelism: int) -> int:
-    """The key group that Flink looks a key up in.
+    """The key group, from 0, in which Flink looks up a key (``BinaryRowData`` without its length).
 
-    Args:
-        key_row: The key as a ``BinaryRowData``, without its length.
-        max_parallelism: Of the operator.
-
-    Returns:
-        The number of the group, from 0. Measured on one million stored keys (``state-migration.md`` §3.3).
+    Measured on one million stored keys (``state-migration.md`` §3.3).
     """
     row_hash = mmh3.hash(key_row, _SEED, signed=True)
     mixed = mmh3.hash(struct.pack("<i", row_hash), 0, signed=True)
@@ -26,14 +21,6 @@ def key_group(key_row: bytes, max_parallelism: int) -> int:
 
 
 def group_ranges(max_parallelism: int, parallelism: int) -> tuple[range, ...]:
-    """The key groups of each subtask.
-
-    Args:
-        max_parallelism: Of the operator.
-        parallelism: Of the operator.
-
-    Returns:
-        A range for each subtask, as Flink hands them out.
-    """
+    """The key groups that Flink assigns to each subtask."""
     begins = [-(-number * max_parallelism // parallelism) for number in range(parallelism + 1)]
     return tuple(map(range, begins, begins[1:]))

@@ -37,16 +37,10 @@ class KeyedFile:
     content: StoredContent
 
     def groups(self, within: range | None = None) -> Iterator[tuple[int, bytes]]:
-        """The key groups that hold anything, each read when its turn comes.
+        """Number and uncompressed content of the key groups that hold anything, each read in its turn.
 
-        Args:
-            within: Only those of these numbers; None: all.
-
-        Yields:
-            The number of each group, and its content, not compressed any more.
-
-        Raises:
-            SavepointUnreadable: A group begins outside of the file, or is damaged.
+        ``within``: only these numbers; None: all. Raises SavepointUnreadable if a group begins outside of the file, or
+        is damaged.
         """
         begins = sorted(begin for begin in self.stored.begins if begin > 0)
         if len(set(begins)) != len(begins):
@@ -69,17 +63,10 @@ class KeyedFile:
 
 @contextmanager
 def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
-    """The keyed state of a subtask, open for as long as the block lasts.
+    """Open the keyed state of a subtask for the block, with its header read.
 
-    Args:
-        stored: Of the metadata.
-        path: Path or URI of the savepoint's folder.
-
-    Yields:
-        It, its header read.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, or its header is damaged or of a form that is not known.
+    ``path``: path or URI of the savepoint's folder. Raises SavepointUnreadable if the state cannot be read here, or its
+    header is damaged or of an unknown form.
     """
     with open_handle(stored.handle, path) as content:
         end = first_group(stored.begins)
@@ -89,12 +76,9 @@ def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
 
 
 class KeyedFileWriter:
-    """Writes a file of keyed state, one key group after another; small content goes into the metadata itself.
+    """Writer of keyed state, one key group after another; small content goes into the metadata itself.
 
-    Args:
-        folder: Of the savepoint.
-        header: Of the operator, its key groups not compressed.
-        groups: The numbers of its key groups.
+    ``header``: the operator's, with uncompressed key groups. ``groups``: the numbers of its key groups.
     """
 
     def __init__(self, folder: UPath, header: KeyedHeader, groups: range) -> None:
@@ -115,14 +99,9 @@ class KeyedFileWriter:
             self._file.close()
 
     def group(self, number: int, content: Iterable[bytes]) -> None:
-        """Write a key group.
+        """Write a key group in pieces; without any, it holds nothing.
 
-        Args:
-            number: Of the group.
-            content: In pieces; none: the group holds nothing.
-
-        Raises:
-            SavepointUnreadable: It was written already, as it is stored twice.
+        Raises SavepointUnreadable if it was written before, because it is stored twice.
         """
         if self._begins[number - self._groups.start]:
             raise SavepointUnreadable(f"key group {number} is stored twice")
@@ -135,11 +114,7 @@ class KeyedFileWriter:
             self._begins[number - self._groups.start] = begin
 
     def finish(self) -> KeyGroups:
-        """The file as the metadata names it.
-
-        Returns:
-            Its key groups and its handle.
-        """
+        """The key groups and the handle of the file, for the metadata."""
         handle: Handle
         if self._written + len(self._block) < _INLINE:
             handle = Inline(self._name, bytes(self._block))

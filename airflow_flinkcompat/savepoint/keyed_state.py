@@ -68,7 +68,7 @@ class KeyedHeader:
 
 
 class Entry(NamedTuple):
-    """One entry: the number of its state in the header, its key with key group and namespace, and its value."""
+    """One entry: the number of its state in the header, its key with key group and namespace, its value."""
 
     state: int
     key: bytes
@@ -76,17 +76,10 @@ class Entry(NamedTuple):
 
 
 def read_header(content: bytes, end: int | None = None) -> KeyedHeader:
-    """The header of a file of keyed state.
+    """Read the header of a file of keyed state.
 
-    Args:
-        content: The file.
-        end: Where the first key group begins; None: the file holds no key group.
-
-    Returns:
-        The header.
-
-    Raises:
-        SavepointUnreadable: It is damaged, of a form that is not known here, or does not end there.
+    ``end``: offset of the first key group; None: the file holds no key group. Raises SavepointUnreadable if the header
+    is damaged, of an unknown form, or ends elsewhere.
     """
     reader = DataReader(content[:end])
     require_version("keyed state", reader.int32(), _VERSIONS)
@@ -111,28 +104,17 @@ def _state(reader: DataReader) -> KeyedState:
 
 
 def first_group(begins: tuple[int, ...]) -> int | None:
-    """Offset of the first key group, where the header ends.
+    """Offset of the first key group, which is the header's end; None if no group holds anything.
 
-    Args:
-        begins: Where each key group begins, 0 where it holds nothing.
-
-    Returns:
-        None where no group holds anything.
+    ``begins``: offset of each key group, 0 if it is empty.
     """
     return min((begin for begin in begins if begin > 0), default=None)
 
 
 def read_entries(group: bytes) -> Iterator[Entry]:
-    """The entries of a key group.
+    """Entries of a key group, from its uncompressed content, in their order.
 
-    Args:
-        group: Its content, not compressed.
-
-    Yields:
-        Each entry, in the order of the file.
-
-    Raises:
-        SavepointUnreadable: The group is damaged.
+    Raises SavepointUnreadable if the group is damaged.
     """
     at = 0
     try:
@@ -158,14 +140,7 @@ def read_entries(group: bytes) -> Iterator[Entry]:
 
 
 def write_entries(entries: list[Entry]) -> bytes:
-    """A key group of these entries.
-
-    Args:
-        entries: Those of one state side by side.
-
-    Returns:
-        Its content, not compressed; nothing of no entries.
-    """
+    """Uncompressed content of a key group; entries of one state must be adjacent."""
     if not entries:
         return b""
     out = []

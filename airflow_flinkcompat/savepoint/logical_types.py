@@ -34,16 +34,9 @@ class _CheckedStream(io.BytesIO):
 
 
 def read_object(reader: DataReader) -> Any:
-    """Read one Java object, which has a stream header of its own.
+    """Read one Java object with its own stream header, as an object of javaobj.
 
-    Args:
-        reader: Is behind the object afterwards.
-
-    Returns:
-        The object of javaobj.
-
-    Raises:
-        SavepointUnreadable: There is none, or it is damaged.
+    Raises SavepointUnreadable if there is none, or it is damaged.
     """
     stream = _CheckedStream(reader.content[reader.at :])
     try:
@@ -55,31 +48,17 @@ def read_object(reader: DataReader) -> Any:
 
 
 def read_type(reader: DataReader) -> str:
-    """Read one logical type, such as ``DECIMAL(30, 4) NOT NULL``.
+    """Read one logical type in Flink's spelling, such as ``DECIMAL(30, 4) NOT NULL``.
 
-    Args:
-        reader: Is behind the type afterwards.
-
-    Returns:
-        The type in Flink's words.
-
-    Raises:
-        SavepointUnreadable: It is no logical type that is known here.
+    Raises SavepointUnreadable if it is no known logical type.
     """
     return type_text(read_object(reader))
 
 
 def type_text(type: Any) -> str:
-    """A logical type in Flink's SQL spelling.
+    """An object of javaobj as a logical type in Flink's SQL spelling; a structured one by its class.
 
-    Args:
-        type: The object of javaobj.
-
-    Returns:
-        The type in Flink's words; a structured one by the class it stands for.
-
-    Raises:
-        SavepointUnreadable: It is no logical type.
+    Raises SavepointUnreadable if it is no logical type.
     """
     try:
         root = str(type.typeRoot.constant)

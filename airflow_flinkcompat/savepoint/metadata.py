@@ -265,11 +265,7 @@ class SavepointMetadata:
         return sum(each.handle.size for each in self._keyed() if each.handle is not None)
 
     def handles(self) -> Iterator[Handle]:
-        """All content that it names.
-
-        Yields:
-            The handle of each.
-        """
+        """Handles of all content that the metadata names."""
         lists = (lists for operator in self.operators for lists in operator.lists)
         coordinators = (operator.coordinator for operator in self.operators)
         found = (*coordinators, *(each.handle for each in lists), *(each.handle for each in self._keyed()))
@@ -294,17 +290,10 @@ class SavepointMetadata:
 
 
 def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadata:
-    """Parse a ``_metadata`` file.
+    """Parse a ``_metadata`` file; ``to_bytes`` of the result is the same file.
 
-    Args:
-        content: The whole file.
-        headers: Whether keyed state is wanted by its headers alone, which incremental checkpoints have too.
-
-    Returns:
-        Its content; ``to_bytes`` of it gives the same file.
-
-    Raises:
-        SavepointUnreadable: It is damaged, none of Flink's, or of no canonical savepoint.
+    ``headers``: read only the headers of keyed state, which incremental checkpoints have too. Raises
+    SavepointUnreadable if the file is damaged, not Flink's, or of no canonical savepoint.
     """
     reader = DataReader(content)
     if reader.take(4) != struct.pack(">I", _MAGIC):

@@ -13,28 +13,15 @@ BROADCAST = 2
 
 
 def header_of(lists: OperatorLists, content: bytes) -> bytes:
-    """Content in front of all elements: the names and serializers of the lists.
+    """Content before all elements: the names and serializers of a subtask's lists.
 
-    Args:
-        lists: Of a subtask.
-        content: In which they are stored.
-
-    Returns:
-        The bytes, which are all of them where no list holds anything.
+    It is the whole content if no list holds anything.
     """
     return content[: min((begin for each in lists.lists for begin in each.begins), default=len(content))]
 
 
 def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, list[bytes]]]:
-    """Elements of each list of a subtask.
-
-    Args:
-        lists: Of a subtask.
-        content: In which they are stored.
-
-    Yields:
-        A list, and its elements in order.
-    """
+    """Each list of a subtask with its elements in order."""
     begins = sorted(begin for each in lists.lists for begin in each.begins)
     ends = dict(pairwise([*begins, len(content)]))
     for each in lists.lists:
@@ -42,15 +29,7 @@ def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, 
 
 
 def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]]) -> tuple[OperatorLists, bytes]:
-    """Lists with the given elements.
-
-    Args:
-        header: What stands in front of all elements.
-        held: Each list, wherever its elements stood, and its elements.
-
-    Returns:
-        The lists, without a handle, and the content in which they are stored.
-    """
+    """Lists without a handle, and their stored content, from a header and each list's elements."""
     content, lists = bytearray(header), []
     for state, found in held:
         begins = tuple(accumulate(map(len, found), initial=len(content)))[:-1]
@@ -60,17 +39,7 @@ def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]
 
 
 def with_elements(lists: OperatorLists, content: bytes, name: str, wanted: Sequence[bytes]) -> OperatorLists:
-    """The lists of a subtask with new elements for one of them.
-
-    Args:
-        lists: Of the subtask.
-        content: In which they are stored.
-        name: Of the list.
-        wanted: The elements that it is to hold.
-
-    Returns:
-        The lists with their content.
-    """
+    """The lists of a subtask with new elements for the list ``name``."""
     held = ((state, wanted if state.name == name else found) for state, found in elements(lists, content))
     made, stored = stored_lists(header_of(lists, content), held)
     return replace(made, handle=Inline(name, stored))

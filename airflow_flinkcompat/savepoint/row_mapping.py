@@ -27,15 +27,10 @@ RowChange = Callable[[bytes], bytes]
 
 
 def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> RowChange:
-    """Compile the construction of new rows from old ones.
+    """Compile the construction of new rows from old ones, both as stored without their length.
 
-    Args:
-        forms: Of the fields of an old row, in order.
-        fields: For each field of a new row the place of the old one, or what stands in it.
-
-    Returns:
-        A function over a row as it is stored, without its length. It raises ``SavepointUnreadable`` where a row is
-        shorter than its fields say.
+    ``fields``: for each field of a new row the place of the old one, or the field itself. The result raises
+    SavepointUnreadable if a row is shorter than its fields require.
     """
     behind = [
         place
@@ -75,18 +70,14 @@ class _Heads(dict[bytes, bytes]):
 
 
 class WordMapping:
-    """Builds rows of fixed-size fields from stretches of old rows.
-
-    Args:
-        forms: Of the fields of an old row, in order.
-        fields: For each field of a new row the place of the old one, or what stands in it.
+    """Builder of rows of fixed-size fields from ranges of old rows.
 
     Attributes:
-        sizes: Of an old and of a new row, where all rows are of one size; else None.
-        head: The length of the first bytes of an old row.
-        heads: The first bytes of new rows by those of old ones.
-        added: What comes behind an old row's words before stretches are picked.
-        pick: Picks the words of a new row from those of an old one with ``added`` behind them, in pieces.
+        sizes: Bytes of an old and a new row if all rows have one size; else None.
+        head: Length of the first bytes of an old row.
+        heads: First bytes of new rows by those of old ones.
+        added: Bytes after an old row's words before ranges are picked.
+        pick: Picks the words of a new row, in pieces, from those of an old one followed by ``added``.
     """
 
     def __init__(self, forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> None:

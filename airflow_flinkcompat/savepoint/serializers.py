@@ -87,14 +87,7 @@ class Serializer:
 def read_serializer(reader: DataReader) -> Serializer:
     """Read the snapshot of one serializer.
 
-    Args:
-        reader: Is behind the snapshot afterwards.
-
-    Returns:
-        The serializer.
-
-    Raises:
-        SavepointUnreadable: It is damaged, or its class or version was never read.
+    Raises SavepointUnreadable if it is damaged, or its class or version was never read.
     """
     require_version("a serializer snapshot", reader.int32(), _PROXY_VERSIONS)
     return _snapshot(reader)

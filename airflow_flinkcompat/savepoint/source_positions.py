@@ -78,17 +78,10 @@ class FilesRead:
 
 
 def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
-    """Positions of a Kafka source.
+    """Positions of a Kafka source: each partition that a reader was assigned, by topic and number.
 
-    Args:
-        operator: What a savepoint holds of the source.
-        path: Path or URI of the savepoint.
-
-    Returns:
-        Each partition that a reader has got, by topic and number.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    ``path``: path or URI of the savepoint. Raises SavepointUnreadable if it cannot be read here, or is of an unknown
+    form.
     """
     found = []
     for version, split in _splits(operator, path):
@@ -100,17 +93,10 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
 
 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
-    """Files that a file source has read.
+    """Files that a file source has read, as its enumerator and its readers know.
 
-    Args:
-        operator: What a savepoint holds of the source.
-        path: Path or URI of the savepoint.
-
-    Returns:
-        What its enumerator and its readers know.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    ``path``: path or URI of the savepoint. Raises SavepointUnreadable if it cannot be read here, or is of an unknown
+    form.
     """
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     begun = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
@@ -118,18 +104,10 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
-    """A Kafka source that resumes at these offsets.
+    """A Kafka source that resumes at these offsets of all partitions, assigned to its subtasks in turn.
 
-    Args:
-        operator: What a savepoint holds of the source; it says in which version its connector writes.
-        path: Path or URI of the savepoint.
-        partitions: All partitions of its topics.
-
-    Returns:
-        The same, its partitions handed out to its subtasks in turn; whatever is found later begins at its first record.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    A partition that is discovered later begins at its first record. Raises SavepointUnreadable if the savepoint at
+    ``path`` cannot be read here, or is of an unknown form.
     """
     coordinator = _Coordinator.read(operator, path)
     if coordinator.own not in (_PARTITIONS, _SPLITS):
@@ -148,18 +126,9 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
 
 
 def with_files(operator: OperatorState, path: str, files: Collection[str]) -> OperatorState:
-    """A source of files that has read these to their end.
+    """A source of files, named by Flink's URIs, that has read these to their end and waits for others.
 
-    Args:
-        operator: What a savepoint holds of the source.
-        path: Path or URI of the savepoint.
-        files: Their URIs as Flink names them.
-
-    Returns:
-        The same, which waits for others.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    Raises SavepointUnreadable if the savepoint at ``path`` cannot be read here, or is of an unknown form.
     """
     coordinator = _Coordinator.read(operator, path)
     _enumerated(coordinator)

@@ -24,17 +24,10 @@ METADATA = "_metadata"
 
 
 def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
-    """The metadata of a savepoint.
+    """Read the metadata of a savepoint, from the path or URI of its folder.
 
-    Args:
-        path: Path or URI of its folder.
-        headers: Whether keyed state is wanted by its headers alone, which incremental checkpoints have too.
-
-    Returns:
-        What its ``_metadata`` says.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, is damaged, or of no canonical savepoint.
+    ``headers``: read only the headers of keyed state, which incremental checkpoints have too. Raises
+    SavepointUnreadable if it cannot be read here, is damaged, or of no canonical savepoint.
     """
     content = _read(f"{path}/{METADATA}")
     with named(f"{path}/{METADATA}"):
@@ -47,17 +40,9 @@ def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
 
 
 def read_handle(handle: Handle | None, path: str) -> bytes:
-    """Read the content of a metadata handle.
+    """Read the whole content of a metadata handle; b"" for None.
 
-    Args:
-        handle: Of a state; None: there is nothing.
-        path: Path or URI of the savepoint's folder.
-
-    Returns:
-        The whole content.
-
-    Raises:
-        SavepointUnreadable: Its file cannot be had from here, or is shorter or longer than the metadata says.
+    Raises SavepointUnreadable if its file cannot be read here, or has another length than in the metadata.
     """
     if handle is None:
         return b""
@@ -66,30 +51,16 @@ def read_handle(handle: Handle | None, path: str) -> bytes:
 
 
 class StoredContent:
-    """Content of a savepoint that is read by ranges, however large it is.
-
-    Args:
-        name: What it is called in errors.
-        size: In bytes.
-        file: It, open.
-    """
+    """Content of a savepoint that is read by ranges, whatever its size; errors use its ``name``."""
 
     def __init__(self, name: str, size: int, file: BinaryIO) -> None:
         self.name, self.size = name, size
         self._file = file
 
     def read(self, begin: int, end: int) -> bytes:
-        """Read a range of bytes.
+        """Read the bytes from ``begin`` to ``end``, exclusive.
 
-        Args:
-            begin: Its first byte.
-            end: The byte behind it.
-
-        Returns:
-            The bytes.
-
-        Raises:
-            SavepointUnreadable: The content cannot be had from here, or ends before.
+        Raises SavepointUnreadable if the content cannot be read here, or ends before.
         """
         with reading(self.name):
             self._file.seek(begin)
@@ -101,17 +72,9 @@ class StoredContent:
 
 @contextmanager
 def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
-    """Open the content of a metadata handle for the duration of the block.
+    """Open the content of a metadata handle for the block.
 
-    Args:
-        handle: Of a state; None: there is nothing.
-        path: Path or URI of the savepoint's folder.
-
-    Yields:
-        The content.
-
-    Raises:
-        SavepointUnreadable: Its file cannot be had from here, or is shorter or longer than the metadata says.
+    Raises SavepointUnreadable if its file cannot be read here, or has another length than in the metadata.
     """
     if not isinstance(handle, StateFile):
         inline = handle.content if handle is not None else b""
@@ -130,17 +93,7 @@ def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Whatever a store raises in the block becomes an error that names the file.
-
-    Args:
-        name: Of the file.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """Turn any error of a store in the block into a SavepointUnreadable that names the file."""
     try:
         yield
     except Exception as error:  # a store raises whatever its own library does
@@ -148,14 +101,9 @@ def reading(name: str) -> Iterator[None]:
 
 
 def copy_savepoint(source: str, folder: Path) -> None:
-    """Copy a savepoint, whose metadata comes last.
+    """Copy a savepoint, its metadata last, into a new folder.
 
-    Args:
-        source: Path or URI of its folder.
-        folder: Where to put it; it must not exist.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, is damaged, or of no canonical savepoint.
+    Raises SavepointUnreadable if it cannot be read here, is damaged, or of no canonical savepoint.
     """
     stored = _read(f"{source}/{METADATA}")
     with named(f"{source}/{METADATA}"):

@@ -197,7 +197,7 @@ class CallParser(PatternParser):
         return call
 
     def _parse_special_call(self, word: str) -> exp.Expr | None:
-        """Read a call that is more than a list of operands, up to its ``)``; None (nothing consumed) for others."""
+        """Read a call with its own grammar up to its ``)``; None, with nothing consumed, for other calls."""
         if word in ("CAST", "TRY_CAST"):
             self._advance(2)
             operand = self.require_expression()

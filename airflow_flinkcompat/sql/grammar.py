@@ -150,7 +150,7 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def unknown_parts(nodes_of_tree: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    """Yield the nodes of a tree whose class or arguments are not in the table, and those that lack what they need."""
+    """Yield the nodes of a tree whose class or arguments are not in the table, and incomplete ones."""
     for node in nodes_of_tree:
         kind: Any = type(node)
         allowed = _allowed(kind)

@@ -1,4 +1,4 @@
-"""Splitting a script into statements without parsing them, so that an unreadable statement still has a place."""
+"""Division of a script into statements without parsing, so that an unreadable one has a place too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNCLOSED = {"/*": "a comment", "'": "a string", "`": "a name in back-ticks"}
 
 
 class Lexeme(NamedTuple):
-    """A piece of text: ``kind`` is a group name of the pattern above, ``start``/``end`` are offsets (end exclusive)."""
+    """A piece of text: ``kind``, the pattern's group name, and the offsets ``start``/``end`` (exclusive)."""
 
     kind: str
     text: str
@@ -39,7 +39,7 @@ class Lexeme(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """One statement's extent in a script (offsets, end exclusive), without its ``;`` and surrounding comments.
+    """One statement's extent in a script (offsets, end exclusive), without its ``;`` and outer comments.
 
     ``unclosed`` names what was never closed, if anything; ``unclosed_at`` is its offset.
     """

@@ -64,7 +64,7 @@ class Watermark(exp.Expression):
 
 
 class KeyConstraint(exp.Expression):
-    """``[CONSTRAINT this] PRIMARY KEY (expressions) NOT ENFORCED``. ``kind``: ``PRIMARY KEY`` | ``UNIQUE``.
+    """``[CONSTRAINT this] PRIMARY KEY (expressions) NOT ENFORCED``; ``kind``: ``PRIMARY KEY``, ``UNIQUE``.
 
     ``expressions`` is empty for a constraint written after a column. ``enforced``: True, False or None (not written).
     """
@@ -85,7 +85,7 @@ class TableLike(exp.Expression):
 
 
 class LikeOption(exp.Expression):
-    """``this``: ``INCLUDING`` | ``EXCLUDING`` | ``OVERWRITING``, ``kind``: ``ALL``, ``OPTIONS`` or another part."""
+    """``this``: ``INCLUDING`` | ``EXCLUDING`` | ``OVERWRITING``; ``kind``: ``ALL``, ``OPTIONS`` or a part."""
 
     arg_types = {"this": True, "kind": True}
 
@@ -97,7 +97,7 @@ class Resource(exp.Expression):
 
 
 class CreateTable(exp.Expression):
-    """``this``: exp.Table. ``columns``: Physical-/Computed-/MetadataColumn, Identifier for a bare name (AS SELECT).
+    """``this``: exp.Table; ``columns``: Physical-, Computed-, MetadataColumn, Identifier (AS SELECT).
 
     ``watermarks``: list of Watermark, ``constraints``: list of KeyConstraint, ``options``: list of Option,
     ``partitioned_by``: list of Identifier, ``distribution``: Distribution, ``like``: TableLike, ``expression``: query
@@ -156,7 +156,7 @@ class CreateFunction(exp.Expression):
 
 
 class CreateNamespace(exp.Expression):
-    """``CREATE CATALOG|DATABASE``. ``kind``: that word, ``this``: exp.Table (the name), ``options``: list of Option."""
+    """``CREATE kind this``: a CATALOG or DATABASE; ``this``: exp.Table, ``options``: list of Option."""
 
     arg_types = {"this": True, "kind": True, "exists": False, "comment": False, "options": False}
 
@@ -218,7 +218,7 @@ class SystemTime(exp.Expression):
 
 
 class HintCall(exp.Expression):
-    """One hint. ``this``: Identifier. ``expressions``: list of Option, Identifier, exp.Dot or Literal, or None."""
+    """One hint; ``this``: Identifier, ``expressions``: None or Option, Identifier, exp.Dot, Literal nodes."""
 
     arg_types = {"this": True, "expressions": False}
 
@@ -248,7 +248,7 @@ class MatchRecognize(exp.Expression):
 
 
 class AfterMatch(exp.Expression):
-    """``AFTER MATCH SKIP …``. ``this``: ``PAST LAST ROW`` | ``TO NEXT ROW`` | ``TO FIRST`` | ``TO LAST`` | ``TO``.
+    """``AFTER MATCH SKIP this``: PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO.
 
     ``expression``: Identifier of the pattern variable for the last three.
     """
@@ -420,13 +420,13 @@ class PartitionValue(exp.Expression):
 
 
 class StatementSet(exp.Expression):
-    """``EXECUTE STATEMENT SET BEGIN …; END`` (or ``BEGIN STATEMENT SET; …; END``). ``expressions``: statements."""
+    """``EXECUTE STATEMENT SET BEGIN …; END`` or ``BEGIN STATEMENT SET; …; END``, as ``expressions``."""
 
     arg_types = {"expressions": False}
 
 
 class SetOption(exp.Expression):
-    """``SET 'k' = 'v'`` or ``SET k = v``. ``this``, ``expression``: Literal string; both None for a bare ``SET``."""
+    """``SET 'k' = 'v'`` or ``SET k = v``; ``this``, ``expression``: Literal string, None for bare ``SET``."""
 
     arg_types = {"this": False, "expression": False}
 
@@ -438,7 +438,7 @@ class ResetOption(exp.Expression):
 
 
 class Drop(exp.Expression):
-    """``DROP kind this``. ``kind``: ``TABLE``, ``VIEW``, ``FUNCTION``, ``DATABASE``, ``CATALOG`` or ``MODEL``.
+    """``DROP kind this``; ``kind``: TABLE, VIEW, FUNCTION, DATABASE, CATALOG or MODEL.
 
     ``this``: exp.Table (the name). ``behavior``: ``CASCADE`` | ``RESTRICT`` | None; ``temporary``, ``system``,
     ``exists``: bool.
@@ -448,7 +448,7 @@ class Drop(exp.Expression):
 
 
 class Alter(exp.Expression):
-    """``ALTER kind this action``. ``kind`` as in Drop, ``this``: exp.Table, ``action``: one of the nodes below."""
+    """``ALTER kind this action``; ``kind`` as in Drop, ``this``: exp.Table, ``action``: a node below."""
 
     arg_types = {"this": True, "kind": True, "action": True, "temporary": False, "system": False, "exists": False}
 
@@ -475,7 +475,7 @@ class PlacedElement(exp.Expression):
 
 
 class DropElements(exp.Expression):
-    """``DROP …``. ``kind``: ``COLUMNS`` | ``PRIMARY KEY`` | ``CONSTRAINT`` | ``WATERMARK`` | ``DISTRIBUTION``.
+    """``DROP kind``: COLUMNS, PRIMARY KEY, CONSTRAINT, WATERMARK or DISTRIBUTION.
 
     ``expressions``: names of the columns or of the constraint.
     """
@@ -574,7 +574,7 @@ class Describe(exp.Expression):
 
 
 class Show(exp.Expression):
-    """``SHOW this [FROM of] [[NOT] LIKE pattern]``. ``this``: what, as upper-case words. ``of``: exp.Table or None.
+    """``SHOW this [FROM of] [[NOT] LIKE pattern]``; ``this``: upper-case words, ``of``: exp.Table or None.
 
     ``like``: ``LIKE`` | ``ILIKE`` | None with ``pattern``: Literal and ``negated``: bool. ``partition``: PartitionSpec.
     """
@@ -589,7 +589,7 @@ class Call(exp.Expression):
 
 
 class CompilePlan(exp.Expression):
-    """``COMPILE PLAN 'file' [IF NOT EXISTS] FOR expression``, or ``COMPILE AND EXECUTE PLAN 'file' FOR expression``.
+    """``COMPILE PLAN 'file' [IF NOT EXISTS] FOR expression``, or ``COMPILE AND EXECUTE PLAN …``.
 
     ``this``: Literal, ``expression``: InsertInto or StatementSet; ``exists``, ``execute``: bool.
     """
@@ -604,10 +604,10 @@ class ExecutePlan(exp.Expression):
 
 
 class HiveTable(exp.Expression):
-    """CREATE TABLE or ALTER TABLE in Hive's dialect, which is kept whole and known by the name of its table.
+    """CREATE TABLE or ALTER TABLE in Hive's dialect, kept whole and known by the name of its table.
 
-    ``kind``: the words before the name, ``this``: exp.Table. ``expressions``: everything behind it in order: strings as
-    Literal, everything else, lower-case as Hive takes names and keywords, as Var or quoted Identifier.
+    ``kind``: the words before the name, ``this``: exp.Table. ``expressions``: everything after it in order: strings as
+    Literal, everything else, lower-case as in Hive's names and keywords, as Var or quoted Identifier.
     """
 
     arg_types = {"this": True, "kind": True, "expressions": False}

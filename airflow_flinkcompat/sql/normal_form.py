@@ -79,7 +79,7 @@ _WORDS = RESERVED | set(NILADIC_FUNCTIONS) | {word for words in FlinkTokenizer.K
 
 
 def relation_names(query: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
-    """The names by which a SELECT's clauses know the relations of its FROM, each with its relation, in order."""
+    """Names by which a SELECT's clauses know the relations of its FROM, with each relation, in order."""
     clause = query.args.get("from_")
     if clause is not None:
         yield from _visible(clause.this)
@@ -340,7 +340,7 @@ class _Writer:
         return json.dumps([part.name for part in node.parts])
 
     def _match(self, node: nodes.MatchRecognize, outer: _Names, names: _Names, written: dict[str, str | None]) -> str:
-        """MATCH_RECOGNIZE: its variables are names of states, so they stay; names of measures are column names."""
+        """MATCH_RECOGNIZE: its variables name states, so they stay; names of measures are column names."""
         below = {name: f"#r{next(self.numbers)}" for name, _ in _visible(node.this)}
         declared = [node.args["pattern"], *(node.args.get("subsets") or ())]
         found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))

@@ -1,4 +1,4 @@
-"""Literals, types and declarations that the grammar reads and Flink refuses; a planner was asked about each form."""
+"""Literals, types and declarations that the grammar accepts and that Flink's planner refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
 
 
 def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
-    """Blank-looking characters outside of strings, names and comments that Flink's parser does not accept as blanks."""
+    """Blank-looking characters that Flink does not accept as blanks, outside of strings and comments."""
     if not _BLANK.search(statement.text):
         return
     for lexeme in lexemes(statement.text):
@@ -229,7 +229,7 @@ def _every_column(argument: exp.Expr, function: str) -> bool:
 
 
 def _window(node: nodes.TableFunction) -> str:
-    """A window's time column; Flink looks it up in the table read so far, and accepts names in capitals alone."""
+    """Reason why Flink refuses a window's arguments: it accepts their names in capitals alone; else ""."""
     if node.this.name.upper() not in _WINDOWS:
         return ""
     names = [each.this.name if isinstance(each, nodes.NamedArgument) else "" for each in node.expressions]

@@ -43,7 +43,10 @@ _WITHOUT_GRAMMAR = frozenset(
         "UPSERT",
     }
 )
-"""Beginnings of statements that Flink or its SQL client has and this grammar lacks, with materialized tables."""
+"""First words of statements of Flink or its SQL client that this grammar lacks.
+
+Those of materialized tables are among them.
+"""
 _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
 """Behind a whole statement such a word begins another one, and a ``;`` is missing in front of it."""
 _MATERIALIZED = re.compile(
@@ -62,12 +65,12 @@ NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 @quick_init
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error.
+    """One statement: text without ``;`` and outer comments, its place, and its tree or the error.
 
-    ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text.
-    ``malformed``: the error is one of syntax, in a statement of a kind that this grammar has; where it is False, Flink
-    may read the statement all the same. ``like`` is a statement of another script that is written the same, whose tree
-    this one shares. ``placed`` is False where the text was put together: everything in it then stands at ``span``.
+    ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text. ``malformed``: the
+    error is one of syntax, in a statement of a kind that this grammar has; if it is False, Flink may read the statement
+    all the same. ``like`` is a statement of another script that is written the same, whose tree this one shares.
+    ``placed`` is False if the text was composed: everything in it then is at ``span``.
     """
 
     text: str = field(repr=False)
@@ -350,7 +353,7 @@ def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
 def _statement(
     text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink, hive: bool
 ) -> tuple[Statement, lexer.Chunk | None]:
-    """The statement at the start of a chunk, and the rest of the chunk where the ``;`` between them is missing."""
+    """The statement at the start of a chunk, and the rest of the chunk if the ``;`` between is missing."""
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
     if not chunk.unclosed and (same := known.get(body)) is not None:
@@ -405,7 +408,7 @@ def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk,
 
 
 def _describe(error: ParseError, parser: FlinkParser, chunk: lexer.Chunk, places: Places) -> str:
-    """``source:line:column: what was expected, and what was found``, without an excerpt: it may hold a secret."""
+    """``source:line:column: expected and found`` of an error, without an excerpt that may hold a secret."""
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "cannot be read").rstrip(".")
     if description.startswith("Required keyword"):

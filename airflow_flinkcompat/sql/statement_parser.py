@@ -115,7 +115,7 @@ class FlinkParser(DdlParser):
         return self.parse_hive(raw_tokens, sql)
 
     def parse_hive(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-        """Read one statement under ``SET 'table.sql-dialect' = 'hive'``: DDL of a table is kept whole, by its name."""
+        """Read one statement under ``SET 'table.sql-dialect' = 'hive'``; a table's DDL is kept whole."""
         self._begin(raw_tokens, sql)
         start = self._curr
         words = ["CREATE"] if self.match_words("CREATE") else ["ALTER"] if self.match_words("ALTER") else []

@@ -1,7 +1,8 @@
-"""Flink SQL's lexical rules: back-ticked names, ``''`` in strings, ``--``, ``//`` and ``/* */`` comments, hints.
+"""Flink SQL's lexical rules: back-ticked names, ``''`` in strings, all comments, hints.
 
-Only words the grammar needs are keywords; everything else stays a plain word, because Flink lets functions and columns
-carry names that are keywords elsewhere (``session``, ``name``, ``uuid`` …).
+Comments are ``--``, ``//`` and ``/* */``. Only words the grammar needs are keywords; everything else stays a plain
+word, because Flink lets functions and columns carry names that are keywords elsewhere (``session``, ``name``, ``uuid``
+…).
 """
 
 # ruff: noqa: RUF012 -- sqlglot declares its tables as plain class attributes
@@ -141,7 +142,7 @@ class FlinkTokenizer(Tokenizer):
     }
 
     def tokenize(self, sql: str) -> list[Token]:
-        """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for what is no string or number."""
+        """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for a bad string or number."""
         tokens = super().tokenize(_without_slash_comments(sql))
         if not all(_is_number(sql, token) for token in tokens if token.token_type in _NUMBERS):
             raise TokenError("a number that is none in Flink SQL")
@@ -171,7 +172,7 @@ class FlinkTokenizer(Tokenizer):
 
 
 def _is_number(sql: str, token: Token) -> bool:
-    """False for what sqlglot scans as a number and Flink does not: ``1e``, ``1.2.3``, ``0x1F``, thousands of digits."""
+    """False for sqlglot's numbers that Flink lacks: ``1e``, ``1.2.3``, ``0x1F``, thousands of digits."""
     if token.token_type == TokenType.NUMBER:
         return len(token.text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(token.text) is not None
     return sql[token.start] in "xX"
@@ -250,7 +251,7 @@ def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
 
 
 def _unescaped(text: str, escape: str) -> str:
-    """The text of ``U&'…'``: each escape character begins four hexadecimal digits, or is doubled for itself."""
+    """Text of ``U&'…'``: an escape character precedes four hexadecimal digits, or itself."""
     if len(escape) != 1 or escape in _HEX or escape in '+"' or escape.isspace():
         raise TokenError("UESCAPE takes one character, and no hexadecimal digit, blank, plus sign or double quote")
     units: list[str] = []

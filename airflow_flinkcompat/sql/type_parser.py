@@ -1,4 +1,4 @@
-"""Flink data types: ``INT NOT NULL``, ``TIMESTAMP(3) WITH LOCAL TIME ZONE``, ``ROW<a INT, b ARRAY<STRING>>``."""
+"""Flink's types: ``INT NOT NULL``, ``TIMESTAMP(3) WITH LOCAL TIME ZONE``, ``ROW<a INT, b DATE>``."""
 
 from __future__ import annotations
 

@@ -39,12 +39,7 @@ class _Reach:
 
 
 class ArchivedTopicReader:
-    """Reads the records below one offset of each partition, from where they are.
-
-    Args:
-        session: The Spark session.
-        source: The archive and the topic.
-    """
+    """Reader of the records below one offset of each partition, from the archive or the topic."""
 
     def __init__(self, session: SparkSession, source: ArchivedTopic) -> None:
         self._session, self._source = session, source

@@ -1,4 +1,4 @@
-"""A reader of an archive without offsets and its topic, and the proof that the event time separates them.
+"""Reader of an archive without offsets and of its topic, once the event time provably separates them.
 
 Only the archive holds records that the topic has deleted. The proof therefore compares what both hold, row by row and
 with multiplicity:
@@ -49,7 +49,7 @@ _FACTS = {
     "surplus": "count_if(NOT below AND archived > held)",
     "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
 }
-"""Facts about the records of a partition; the last three apply to rows of the archive, which have none."""
+"""Facts about the records of a partition; the last three concern rows of the archive, which have none."""
 
 
 _OFFSETS = "name the archive's columns of partition and offset, if it has them"
@@ -164,12 +164,7 @@ class _Joined:
 
 
 class BoundaryArchiveReader:
-    """Reads the records below one offset of each partition, once the boundary provably separates them.
-
-    Args:
-        session: The Spark session.
-        source: The archive and the topic.
-    """
+    """Reader of the records below one offset of each partition, once the boundary provably separates them."""
 
     def __init__(self, session: SparkSession, source: BoundaryArchive) -> None:
         self._session, self._source = session, source
