@@ -41,7 +41,7 @@ class TargetError(DeployError):
 
 
 class SubmissionUnknown(TargetError):
-    """The target did not answer a statement or a start to its end: whether it took effect is not known."""
+    """The target did not finish answering a statement or a start: whether it took effect is unknown."""
 
     @property
     def unanswered(self) -> bool:
@@ -68,7 +68,7 @@ class StateRefused(TargetError):
 
 
 class SnapshotGone(TargetError):
-    """A savepoint is not where it was."""
+    """A savepoint is no longer at its path."""
 
 
 class StopFailed(TargetError):

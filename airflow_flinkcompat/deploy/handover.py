@@ -47,6 +47,6 @@ def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
         raise DeployRefused(str(error)) from None
     if resumes:
         raise DeployRefused(
-            f"the hand-over at {record.boundary} is for a job that starts without state, and this one would resume "
-            "from a savepoint: deploy with start mode stateless, or leave the hand-over out"
+            f"the hand-over at {record.boundary} is for a job that starts without state, and this one "
+            "resumes from a savepoint: deploy with start mode stateless, or omit the hand-over"
         )

@@ -102,7 +102,7 @@ class SavepointWriting(ABC):
     """
 
     writes = "migrated"
-    _done = "rewritten, read back and equal"
+    _done = "rewritten, read back and found equal"
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class SavepointWriting(ABC):
         for line in self._report.lines():
             self._log(line)
         if missing := self._missing_beside_live():
-            self._log(f"the template is taken when the job has stopped: {missing}")
+            self._log(f"the template is taken after the job has stopped: {missing}")
         else:
             self._compare(require_predicted_template, str(self._template()))
         return None
@@ -207,16 +207,16 @@ class SavepointWriting(ABC):
         except CannotRehearse as error:
             self._log(f"not rehearsed: {error}")
             return f"not rehearsed: {error}"
-        self._log(f"rehearsing {self._new.source} from {savepoint}, its sinks muted")
+        self._log(f"rehearsing {self._new.source} from {savepoint}, without writing to its sinks")
         watcher, left = Watcher(self._trials.location), ["?"]
         try:
             # The state of sinks stays aside: there are stand-ins for them.
             runner.restore(watcher, checked, name, savepoint, None)
-            found = "rehearsed: a job of the new script restored from it"
+            found = "rehearsed: a job of the new script was restored from it"
         except RestoreRefused as error:
             raise DeployError(f"Flink refused it in a rehearsal: {error}") from None
         except Inconclusive as error:
-            found = f"the rehearsal could not tell: {error}"
+            found = f"the rehearsal had no result: {error}"
         finally:
             with suppress(DeployError):
                 left = clean_up(target, watcher.started, timeout=timeouts.clean_up, coming=0)
@@ -297,7 +297,9 @@ class SavepointMigration(SavepointWriting):
         """Take a savepoint of the live job, and compare its headers with the prediction of the old plan."""
         target, live = self._cluster.target, self._live
         if live is None or not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
-            self._log(f"the plan is compared with the savepoint of the stop: {target} takes none of a running job")
+            self._log(
+                f"the plan is compared with the savepoint of the stop: {target} takes no savepoint of a running job"
+            )
             yield None
             return
         try:
@@ -309,7 +311,7 @@ class SavepointMigration(SavepointWriting):
         try:
             place = target.location(savepoint)
             self._compare(require_predicted_state, place)
-            self._log(f"the savepoint of job {live} holds the state that its plan predicts")
+            self._log(f"the savepoint of job {live} contains the state that its plan predicts")
             yield place
         finally:
             with suppress(DeployError):
@@ -323,7 +325,7 @@ class SavepointMigration(SavepointWriting):
         try:
             hold(history.preparing(*self._sides, place, self._migration, folder, self._log, _is_taken_up))
         except (DeployError, SavepointUnreadable) as error:
-            self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
+            self._log(f"history is not prepared, so all of it is read after the job has stopped: {error}")
             return None
         except Exception as error:  # Spark and stores raise whatever their own libraries do
             raise goes_on_without(error) from None
@@ -369,10 +371,10 @@ class SavepointMigration(SavepointWriting):
     @cached_property
     def _migration(self) -> Migration:
         """Raises DeployRefused and DeployError."""
-        self._log(f"{self._trials.target} compiles both scripts, for what can be kept of the state")
+        self._log(f"{self._trials.target} compiles both scripts, to find which state can be kept")
         plans = explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
-            raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
+            raise DeployRefused("a migration rewrites the savepoint of one job, and one of the scripts makes several")
         try:
             (made,) = migrations(*self._sides, plans, accepted=self._accepted)
             require_rewritable(made)
@@ -391,8 +393,8 @@ class SavepointMigration(SavepointWriting):
                 or each.gone
             )
             raise DeployRefused(
-                f"a migration keeps less than was decided on ({made.kept}, not {self._at_least}): {why}. Check the "
-                "change with explain_plan, then decide anew"
+                f"a migration keeps less than was decided ({made.kept}, not {self._at_least}): {why}. Check "
+                "the change with explain_plan, then decide again"
             )
         return made
 

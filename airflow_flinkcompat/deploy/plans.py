@@ -20,7 +20,7 @@ from airflow_flinkcompat.exec_graph.from_savepoint import StoredJob, read_job
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
-"""The beginnings of a cluster's options that decide how its jobs are planned."""
+"""Prefixes of cluster options that affect how jobs are planned."""
 
 
 def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
@@ -49,7 +49,7 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
                 why = why or str(error)
     except DeployError as error:
         why = why or str(error)
-    return None, f"the stored state was not read, so the deployed script stands for it: {why}" if why else ""
+    return None, f"the stored state was not read, so the deployed script is used in its place: {why}" if why else ""
 
 
 def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folder: str | None = None) -> Plans:
@@ -72,14 +72,14 @@ def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folde
     """
     if not isinstance(planner, PlanCompiler):
         raise PlansUnavailable(
-            f"{planner} compiles no plans: ask a SQL Gateway of the same version, which needs no cluster behind it "
+            f"{planner} compiles no plans: use a SQL Gateway of the same version, which needs no cluster "
             "(check --explain-plan --gateway URL)"
         )
     version = planner.engine().version
     if version.split(".")[:2] != new.version.split("."):
         raise PlansUnavailable(
-            f"{new.source} is to run on Flink {new.version}, the planner is of Flink {version}: ask a SQL Gateway of "
-            f"that version, or check for Flink {'.'.join(version.split('.')[:2])}"
+            f"{new.source} is to run on Flink {new.version}, and the planner is Flink {version}: use a SQL "
+            f"Gateway of that version, or check for Flink {'.'.join(version.split('.')[:2])}"
         )
     plans = planner.compile_plans(old, folder)
     return plans, plans if old is new else planner.compile_plans(new, folder)

@@ -75,13 +75,13 @@ class _Settings:
     def endpoint(self, url: str) -> Endpoint:
         login, password = self._get("login"), self._get("password")
         if ":" in login:
-            raise self._wrong("login", "holds a colon, which basic authentication cannot carry")
+            raise self._wrong("login", "contains a colon, which basic authentication does not allow")
         for key in ("login", "password", "proxy_login", "proxy_password"):
             # A line break at the end of a token is easily pasted, and a header cannot hold one.
             if not self._get(key).isprintable() or self._get(key) != self._get(key).strip():
-                raise self._wrong(key, "begins or ends with a blank, or holds a line break: remove it")
+                raise self._wrong(key, "starts or ends with a blank, or contains a line break: remove it")
         if password and not login and not password.isascii():
-            raise self._wrong("password", "is a bearer token (there is no login) and must be ASCII")
+            raise self._wrong("password", "is a bearer token (no login is set) and must be ASCII")
         tls = self._tls()
         origin = EndpointOrigin(
             self.place,
@@ -101,7 +101,7 @@ class _Settings:
         )
 
     def _key(self, key: str) -> str:
-        """The key that holds: the JobManager's own where it has one of the group."""
+        """The key in force: the JobManager's own if it sets any key of the group."""
         group = next(group for group in GROUPS if key in group)
         own = self.jobmanager and any(_text(self.given.get(f"{JOBMANAGER}{other}")) for other in group)
         return f"{JOBMANAGER}{key}" if own else key
@@ -119,20 +119,20 @@ class _Settings:
         except ValueError:
             seconds = 0.0
         if not 0 < seconds < float("inf"):
-            raise self._wrong("timeout", f"{text!r} is no number of seconds above 0")
+            raise self._wrong("timeout", f"{text!r} is not a number of seconds above 0")
         return seconds
 
     def _verifies(self) -> bool:
         text = (self._get("verify") or "true").lower()
         if text not in (*_YES, *_NO):
-            raise self._wrong("verify", f"{text!r} is neither true nor false")
+            raise self._wrong("verify", f"{text!r} must be true or false")
         return text in _YES
 
     def _tls(self) -> ssl.SSLContext | bool:
-        """Whom this side trusts, and the certificate it shows."""
+        """The authorities that this side trusts, and the certificate that it presents."""
         ca_file, certificate, key = self._get("ca_file"), self._get("client_cert"), self._get("client_key")
         if key and not certificate:
-            raise self._wrong("client_key", f"needs {self.spell(self._key('client_cert'))} beside it")
+            raise self._wrong("client_key", f"needs {self.spell(self._key('client_cert'))} as well")
         if not ca_file and not certificate:
             return self._verifies()
         try:
@@ -153,15 +153,15 @@ class _Settings:
             lies = f"{certificate!r}" + (f" with {self.spell(self._key('client_key'))} {key!r}" if key else "")
             raise self._wrong(
                 "client_cert",
-                f"{lies} cannot be used: {_why(error)}; PEM files of a certificate and of its key are needed, and "
-                f"{self.spell(self._key('client_key_password'))} where the key is encrypted",
+                f"{lies} cannot be used: {_why(error)}; set PEM files of a certificate and its key, and "
+                f"{self.spell(self._key('client_key_password'))} if the key is encrypted",
             ) from None
 
     def _proxy(self, tls: ssl.SSLContext | bool) -> httpx.Proxy | None:
         address, login, password = (self._get(key) for key in GROUPS[4])
         if not address:
             if login or password:
-                raise self._wrong("proxy_login", f"needs {self.spell(self._key('proxy'))} beside it")
+                raise self._wrong("proxy_login", f"needs {self.spell(self._key('proxy'))} as well")
             return None
         try:
             url = httpx.URL(address)
@@ -170,11 +170,11 @@ class _Settings:
         if url.userinfo:
             raise self._wrong(
                 "proxy",
-                f"holds a user or password, which would be shown: use {self.spell(self._key('proxy_login'))} and "
-                f"{self.spell(self._key('proxy_password'))}",
+                "contains a user or password, which messages would show: use "
+                f"{self.spell(self._key('proxy_login'))} and {self.spell(self._key('proxy_password'))}",
             )
         if url.scheme not in ("http", "https") or not url.host:
-            raise self._wrong("proxy", f"{address!r} is no address of a proxy: it reads http://host:port or https://…")
+            raise self._wrong("proxy", f"{address!r} is not a proxy address: write http://host:port or https://…")
         # A proxy that speaks TLS is trusted as the server behind it is.
         context = httpx.create_ssl_context(tls) if url.scheme == "https" else None
         return httpx.Proxy(url, auth=(login, password) if login else None, ssl_context=context)

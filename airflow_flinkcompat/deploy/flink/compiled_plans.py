@@ -86,9 +86,9 @@ def _jars_named(line: str) -> Iterator[None]:
         if found is None and "ClassNotFoundException" not in str(error):
             raise
         jars = artifacts(found[1] or found[2], line) if found else ()
-        named = f"{' and '.join(jars)} (Maven coordinates)" if jars else "the jar that holds it"
-        remedy = "put it into the lib folder of the SQL Gateway's Flink, and start the Gateway anew"
-        raise PlansUnavailable(f"{error}. The Flink {line} that plans lacks {named}: {remedy}") from None
+        named = f"{' and '.join(jars)} (Maven coordinates)" if jars else "the jar that contains it"
+        remedy = "put it into the lib folder of the SQL Gateway's Flink, and restart the Gateway"
+        raise PlansUnavailable(f"{error}. Flink {line}, which plans the script, lacks {named}: {remedy}") from None
 
 
 Options = Mapping[str, Mapping[str, str]]
@@ -128,8 +128,8 @@ def _compiled(
         return plan
     except FileNotFoundError:
         raise PlansUnavailable(
-            f"the SQL Gateway wrote a compiled plan to {folder}, but it cannot be seen from here: name a folder that "
-            "both see (--plan-dir, plan_dir)"
+            f"the SQL Gateway wrote a compiled plan to {folder}, which this machine cannot read: name a "
+            "folder that both can access (--plan-dir, plan_dir)"
         ) from None
     except OSError as error:
         raise PlansUnavailable(f"the compiled plan in {folder} cannot be read: {error}") from None
@@ -176,8 +176,8 @@ def _shared(gateway: SqlGateway, folder: str | None) -> Iterator[str]:
         return
     if not is_loopback(httpx.URL(gateway.endpoint.url).host):
         raise PlansUnavailable(
-            f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder: name one that it and this "
-            "machine both see (--plan-dir, plan_dir)"
+            f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder: name one that "
+            "it and this machine can both access (--plan-dir, plan_dir)"
         )
     with tempfile.TemporaryDirectory(prefix="flinkcompat-plans-") as made:
         yield made

@@ -33,43 +33,43 @@ class EndpointOrigin:
         who = f"{self._of('login', 'password')} (a password alone is a bearer token)"
         match status:
             case 401 if self.credentials:
-                return f"it does not accept what it was given: check {who}"
+                return f"it rejects the credentials: check {who}"
             case 401:
-                return f"it wants to know who asks: set {who}"
+                return f"it requires authentication: set {who}"
             case 403:
-                return f"who asks is not allowed to: give that user access there, or use another one in {who}"
+                return f"the user has no access: grant it there, or set another user in {who}"
             case 407:
-                return f"the proxy wants to know who asks: check {self._of('proxy_login', 'proxy_password')}"
+                return f"the proxy requires authentication: check {self._of('proxy_login', 'proxy_password')}"
         return ""
 
     def about_failure(self, error: httpx.HTTPError) -> str:
         """The remedy for a call without an answer."""
         if isinstance(error, httpx.ProxyError):
             refused = self.about_status(407) if is_refused_by_proxy(error) else f"check {self._of('proxy')}"
-            return f"the proxy did not let it through; {refused}"
+            return f"the proxy refused the connection; {refused}"
         failure = tls_failure(error)
         if failure is None:
-            return "does it run, and is the address right?"
+            return "check that it runs and that the address is correct"
         return self._about_tls(failure)
 
     def _about_tls(self, failure: ssl.SSLError) -> str:
         if isinstance(failure, ssl.SSLCertVerificationError):
             if "ostname mismatch" in failure.verify_message or "IP address mismatch" in failure.verify_message:
-                return "its certificate is for another name: use the name the certificate was made out to"
+                return "its certificate is for another host name: use a name that the certificate lists"
             if "expired" in failure.verify_message or "not yet valid" in failure.verify_message:
-                return "its certificate has to be renewed, or the clock of this machine is wrong"
+                return "its certificate is not valid now: renew it, or correct the clock of this machine"
             if self.ca_file:
                 return (
-                    f"no authority in {self.ca_file!r} has signed its certificate: "
-                    f"{self._of('ca_file')} must be the PEM file of the one that did"
+                    f"no authority in {self.ca_file!r} has signed its certificate: {self._of('ca_file')} "
+                    "must be the PEM file of the authority that did"
                 )
             return (
-                "no authority this machine trusts has signed its certificate: name the PEM file of the one that did "
-                f"in {self._of('ca_file')}"
+                "no authority that this machine trusts signed its certificate: name the PEM file of the "
+                f"authority that did in {self._of('ca_file')}"
             )
         reason = failure.reason or ""
         if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"):
-            return f"it does not speak TLS there: is its address http instead of https in {self.place}?"
+            return f"it does not use TLS there: write http instead of https in {self.place} if that is intended"
         if "ALERT" in reason:
             given = "does not accept" if self.client_cert else "may want"
             return f"it {given} a client certificate: check {self._of('client_cert', 'client_key')}"

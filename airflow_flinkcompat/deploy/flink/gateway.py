@@ -56,7 +56,7 @@ class SqlGateway(RestClient):
         try:
             return str(answer["productName"]), str(answer["version"])
         except (TypeError, KeyError):
-            raise GatewayError(f"{self.endpoint.place} answers, but is no SQL Gateway") from None
+            raise GatewayError(f"{self.endpoint.place} answers, but is not a SQL Gateway") from None
 
     @contextmanager
     def session(self, properties: Mapping[str, str] | None = None) -> Iterator[Session]:

@@ -55,7 +55,7 @@ class JobManager(RestClient):
         try:
             return str(self.get("config")["flink-version"])
         except (KeyError, TypeError):
-            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
+            raise JobManagerError(f"{self.endpoint.place} answers, but is not a JobManager") from None
 
     def upload_jar(self, name: str, content: bytes) -> str:
         """Upload a jar.
@@ -85,7 +85,7 @@ class JobManager(RestClient):
         try:
             rows = self.get("jobs/overview")["jobs"]
         except (KeyError, TypeError):
-            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
+            raise JobManagerError(f"{self.endpoint.place} answers, but is not a JobManager") from None
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
@@ -141,7 +141,7 @@ class JobManager(RestClient):
                 return self.jobs().get(job_id)
             raise
         except (KeyError, TypeError):
-            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
+            raise JobManagerError(f"{self.endpoint.place} answers, but is not a JobManager") from None
         states = [vertex["status"] for vertex in job.get("vertices", ())]
         history = (exceptions.get("exceptionHistory") or {}).get("entries") or []
         failure = condense(str(history[0].get("stacktrace", "")), self.redactor) or None if history else None

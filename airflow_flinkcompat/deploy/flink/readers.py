@@ -60,7 +60,7 @@ _ONE_READER = {
     "postgres-cdc": "a replication slot has one reader",
     "pulsar": "a subscription keeps the position of its readers",
     "kinesis": "readers share the throughput of a shard",
-    "rabbitmq": "what one reader takes is gone for the others",
+    "rabbitmq": "a message that one reader takes is lost for the others",
 }
 
 
@@ -72,4 +72,4 @@ def refusal(connector: str) -> str:
         return why
     if connector.endswith("-cdc"):
         return "a change stream may admit one reader only"
-    return "it is not known to admit a second reader"
+    return "whether it admits a second reader is unknown"

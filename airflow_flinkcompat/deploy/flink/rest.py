@@ -41,7 +41,7 @@ class ApiError(DeployError):
 
 
 class AddressError(ApiError):
-    """An address is none of a REST API, so that nobody was asked."""
+    """An address is not one of a REST API, so no call was made."""
 
     @property
     def unanswered(self) -> bool:
@@ -71,7 +71,7 @@ class Endpoint:
         parsed = httpx.URL(self.url)
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise AddressError(
-                f"{self.place!r} is no address of a REST API: it reads http://host:port or https://host:port"
+                f"{self.place!r} is not the address of a REST API: write http://host:port or https://host:port"
             )
 
     @property
@@ -179,7 +179,7 @@ class RestClient(Closing):
             raise ApiError(f"{self.name} at {self.endpoint.place} does not answer ({why}): {remedy}") from None
         except json.JSONDecodeError:
             raise ApiError(
-                f"{self.name} at {self.endpoint.place} answers {path} with something that is no JSON"
+                f"{self.name} at {self.endpoint.place} answers {path} with something other than JSON"
             ) from None
 
     def lines(self, path: str) -> Iterator[str]:
@@ -190,7 +190,7 @@ class RestClient(Closing):
                 yield from response.iter_lines()
         except httpx.HTTPError as error:
             why = f"{type(error).__name__}: {condense(str(error), self.redactor)}"
-            raise ApiError(f"{self.name} at {self.endpoint.place} does not give {path} ({why})") from None
+            raise ApiError(f"{self.name} at {self.endpoint.place} does not return {path} ({why})") from None
 
     def _send(
         self,

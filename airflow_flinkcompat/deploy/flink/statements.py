@@ -35,12 +35,12 @@ _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _BEGIN_SET = re.compile(rf"\ABEGIN{_GAP}+STATEMENT{_GAP}+SET{_GAP}*;", re.IGNORECASE | re.DOTALL)
 _EXECUTE = re.compile(r"\AEXECUTE\b", re.IGNORECASE)
 
-_WRAP = "wrap them in EXECUTE STATEMENT SET BEGIN …; END; so that they make one job with one savepoint"
+_WRAP = "wrap them in EXECUTE STATEMENT SET BEGIN …; END; to make one job with one savepoint"
 _JOBS = (("INSERT",), ("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "INSERT"))
 _QUERIES = (("SELECT",), ("WITH",), ("VALUES",))
 _REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("EXECUTE", "PLAN"), "a compiled plan cannot be deployed: give the INSERT it was compiled from"),
-    (("COMPILE",), "a compiled plan cannot be deployed: give the INSERT itself"),
+    (("EXECUTE", "PLAN"), "a compiled plan cannot be deployed: write the INSERT it was compiled from"),
+    (("COMPILE",), "a compiled plan cannot be deployed: write the INSERT itself"),
     (("STOP", "JOB"), "stopping a job is the deployment's own step: remove the statement"),
     (("UPDATE",), "it runs a job of its own: move it out of the script"),
     (("DELETE",), "it runs a job of its own: move it out of the script"),
@@ -52,7 +52,7 @@ _REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 NO_PROGRAMS = (
-    "{source} is a program of the Table API, and {target} runs SQL scripts only: stop the job with a savepoint "
+    "{source} is a Table API program, and {target} runs SQL scripts only: stop the job with a savepoint "
     "(`flink stop`), start the program in a task of your own (`flink run -py …`, with `-s` and the savepoint to "
     "resume), and record it: `flinkcompat ledger adopt {deployment} --job-id ID --script {source}`"
 )
@@ -106,7 +106,7 @@ def prepare(script: str, source: str = "<script>", *, variables: bool = True) ->
     if secrets := [each for each in find_secrets(parsed) if not (variables and are_of_namespace(each.variables))]:
         places = ", ".join(f"{secret.key} at {secret.span}" for secret in secrets)
         raise ScriptRefused(
-            f"the script holds secrets in plain text ({places}): put them into a connection and write "
+            f"the script contains secrets in plain text ({places}): put them into a connection and write "
             "${conn.<connection id>.password} in their place"
         )
     for place, why in placeholder_faults(parsed.text, source):
@@ -120,14 +120,14 @@ def prepare(script: str, source: str = "<script>", *, variables: bool = True) ->
             jobs.append(statement)
         _refuse_recovery(statement)
     if not jobs:
-        raise ScriptRefused(f"{source}: the script makes no job: it holds no INSERT")
+        raise ScriptRefused(f"{source}: the script makes no job: it contains no INSERT")
     if len(jobs) > 1:
         places = ", ".join(str(job.span) for job in jobs)
-        raise ScriptRefused(f"the script makes {len(jobs)} jobs ({places}), a deployment is one: {_WRAP}")
+        raise ScriptRefused(f"the script makes {len(jobs)} jobs ({places}), and a deployment is one job: {_WRAP}")
     index = parsed.statements.index(jobs[0])
     if rest := parsed.statements[index + 1 :]:
         raise ScriptRefused(
-            f"{rest[0].span}: a statement after the one that makes the job takes no part in it: move it up or remove it"
+            f"{rest[0].span}: a statement after the one that makes the job has no effect on it: move it up or remove it"
         )
     setup = parsed.statements[:index]
     return Prepared(setup, jobs[0], _options(setup).get(JOB_NAME))
@@ -251,8 +251,8 @@ def _refuse_recovery(statement: Statement) -> None:
 
 def _start_is_ours(key: str = "") -> str:
     return (
-        f"from which state a job starts is decided by the deployment's start mode{f', not by {key}' if key else ''}; "
-        "remove it"
+        "the deployment's start mode decides from which state a job "
+        f"starts{f', not by {key}' if key else ''}; remove it"
     )
 
 

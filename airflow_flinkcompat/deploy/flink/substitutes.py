@@ -76,13 +76,15 @@ class Substitutes:
     def check(self, tables: Tables) -> None:
         """Raises CannotRehearse: a source admits one reader, or a table is both read and written."""
         if both := [path for path in tables.sinks if path in tables.sources]:
-            raise CannotRehearse(f"{_shown(both)} is read and written by this job: no stand-in can be both")
+            raise CannotRehearse(
+                f"{_shown(both)} is both read and written by this job, and a stand-in can only be one of them"
+            )
         for path, hinted in tables.sources.items():
             options = options_of(self._declaration(path))
             connector = options.get("connector", "")
             if why := refusal(connector):
                 named = connector or "no connector is named"
-                raise CannotRehearse(f"source {path[2]} ({named}) cannot be read beside the live job: {why}")
+                raise CannotRehearse(f"source {path[2]} ({named}) cannot be read next to the live job: {why}")
             reader = ADMITTED[connector]
             if shared := sorted({*reader.forbidden} & {*options, *hinted} | {*reader.options} & hinted):
                 raise CannotRehearse(

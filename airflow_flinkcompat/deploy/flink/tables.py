@@ -50,7 +50,7 @@ def declaration(session: Session, path: TablePath) -> nodes.CreateTable:
     ((text, *_), *_) = session.execute(f"SHOW CREATE TABLE {quoted(path)}").rows
     tree = parse_statement(str(text))
     if not isinstance(tree, nodes.CreateTable):
-        raise TableError(f"the declaration of {path[2]} is not understood")
+        raise TableError(f"cannot read the declaration of {path[2]}")
     return tree
 
 

@@ -169,10 +169,12 @@ class JobStop(_Keys):
 
 def _read_job(row: Mapping[str, Any]) -> JobSpec:
     if not row.get("script"):
-        raise ValueError("it holds no job")
+        raise ValueError("it contains no job")
     job = JobSpec.from_dict(row)
     if row.get("sha256", job.digest()) != job.digest():
-        raise ValueError("its sha256 is not that of the job it holds: a later version wrote it, whose jobs hold more")
+        raise ValueError(
+            "its sha256 does not match its job: a later version of flinkcompat, with more fields, wrote it"
+        )
     return job
 
 

@@ -43,7 +43,7 @@ def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView
     try:
         return Index(root, **options).read()
     except LedgerError as error:
-        _log.warning("The index is of no use, so every ledger is read: %s; %s", error, REMEDY)
+        _log.warning("Cannot use the index, so every ledger is read: %s; %s", error, REMEDY)
         return IndexView()
 
 

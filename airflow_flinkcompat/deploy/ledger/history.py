@@ -171,10 +171,10 @@ class Ledger:
                 self._keep_row(stored, last)
                 return stored
         raise LedgerConflict(
-            f"the ledger of {self.deployment} went on while this run was at work "
-            f"(entry {after} is no longer the last one): look at {self.directory}, then start again"
+            f"another run wrote to the ledger of {self.deployment} during this one (entry {after} is no "
+            f"longer the last): look at {self.directory}, then start again"
             if after is not None
-            else f"no entry could be written to {self.directory}: others always came first"
+            else f"no entry could be written to {self.directory}: other writers were always first; try again"
         )
 
     def _keep_row(self, stored: LedgerEntry, last: int) -> None:
@@ -185,7 +185,7 @@ class Ledger:
                 former = self._index.row_at(self.deployment, last)
             self._row = self.row() if former is None else former.after(stored)
         except LedgerError as error:  # readers look at the ledger itself
-            _log.warning("The index gets no row of entry %d of %s: %s", stored.number, self.deployment, error)
+            _log.warning("Cannot write the index row of entry %d of %s: %s", stored.number, self.deployment, error)
             return
         self._index.settle(self._row)
         # The former job may stand still between the steps of a redeploy.
@@ -281,7 +281,7 @@ class Ledger:
         """The file of a report. Raises LedgerError: the path names none of this deployment."""
         name = path.replace("\\", "/").rsplit("/", 1)[-1]
         if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
-            raise LedgerError(f"{path!r} is no report of {self.deployment}")
+            raise LedgerError(f"{path!r} is not a report of {self.deployment}")
         return name
 
     def _numbers(self) -> list[int]:
@@ -315,8 +315,9 @@ class Ledger:
                     continue
                 if newest and _is_torn(content):
                     _log.warning(
-                        "The ledger entry %s is torn: its writer died while writing it. It is not taken for an entry; "
-                        "the next run finds out what became of that step, and what it writes passes over this one",
+                        "The ledger entry %s is incomplete: its writer died while writing it. It is "
+                        "ignored. The next run finds out how that step ended, and writes its entry with the "
+                        "next number",
                         self.directory / _name(number),
                     )
                     continue
@@ -338,7 +339,7 @@ class Ledger:
         try:
             row = json.loads(content)
             if _CHECKSUM in row and row.pop(_CHECKSUM) != _checksum(row):
-                raise ValueError("its checksum is not that of what it holds")
+                raise ValueError("its checksum does not match its content")
             row = {key: value for key, value in row.items() if key != _MARK}
             try:
                 entry = LedgerEntry.from_dict(row)
@@ -347,7 +348,7 @@ class Ledger:
                     raise
                 entry = OtherEntry.of(row)
             if entry.number != number:
-                raise ValueError(f"it says it is number {entry.number}")
+                raise ValueError(f"its content is numbered {entry.number}")
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise LedgerError(
                 f"the ledger entry {self.directory / _name(number)} cannot be read: {error}. Entries are never "

@@ -42,7 +42,7 @@ _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<numb
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
 # A reader begins anew when what it listed was deleted meanwhile.
 _TRIES = 5
-REMEDY = "`flinkcompat ledger index` makes it anew"
+REMEDY = "`flinkcompat ledger index` rebuilds it"
 
 
 @dataclass(frozen=True, order=True)
@@ -91,7 +91,7 @@ class Index:
         try:
             self._store.put(Marker(deployment, number).name, b"")
         except LedgerError as error:
-            _log.warning("The index does not know that entry %d of %s comes: %s; %s", number, deployment, error, REMEDY)
+            _log.warning("Cannot announce entry %d of %s to the index: %s; %s", number, deployment, error, REMEDY)
 
     def settle(self, row: DeploymentRow) -> None:
         """Once the entry is there: what the deployment is after it. Never raises."""
@@ -117,7 +117,7 @@ class Index:
         for _ in range(_TRIES):
             if (view := self._read(self._listed())) is not None:
                 return view
-        raise LedgerError(f"the index {self.directory} changes while it is read: try again")
+        raise LedgerError(f"the index {self.directory} changed while it was read: try again")
 
     def _listed(self) -> IndexView:
         """The names, and what the latest snapshot covers: as much as deciding about a new one needs."""
@@ -138,9 +138,7 @@ class Index:
             rows = json.loads(content)["rows"] if content else []
             return {row["deployment"]: DeploymentRow.from_dict(row) for row in rows}
         except (ValueError, KeyError, TypeError) as error:
-            _log.warning(
-                "The snapshot %d of the index %s is of no use: %s; %s", snapshot, self.directory, error, REMEDY
-            )
+            _log.warning("Cannot use snapshot %d of the index %s: %s; %s", snapshot, self.directory, error, REMEDY)
             return {}
 
     def _read(self, listed: IndexView) -> IndexView | None:
@@ -173,7 +171,7 @@ class Index:
                     # Of a writer that is at work still, the marker is newer than this row, and stays.
                     rows[name] = read_ledger(name, rows.get(name))
                 except LedgerError as error:
-                    _log.warning("The index leaves %s to its readers: %s", name, error)
+                    _log.warning("Cannot index %s, so readers read its ledger: %s", name, error)
             self._write(view, rows)
         except FileExistsError:
             return  # another writer has made it
@@ -197,7 +195,7 @@ class Index:
                 return self._write(listed, rows)
             except FileExistsError:
                 continue
-        raise LedgerError(f"others write the index {self.directory} all the time: try again")
+        raise LedgerError(f"other writers keep changing the index {self.directory}: try again")
 
     def _write(self, view: IndexView, rows: Mapping[str, DeploymentRow]) -> None:
         """The next snapshot; then what the one before covers is deleted. Raises FileExistsError."""
@@ -212,7 +210,7 @@ class Index:
         try:
             self._store.delete([*old, *covered])
         except LedgerError as error:
-            _log.info("What the index %s does not need any more stays: %s", self.directory, error)
+            _log.info("Cannot delete files that the index %s no longer needs: %s", self.directory, error)
 
 
 def _last(rows: Mapping[str, DeploymentRow], deployment: str) -> int:

@@ -87,8 +87,9 @@ class Store:
         if client and _LOGIN.match(place.partition("://")[2]):
             # Not what stands there: the store's client takes the login for a part of the bucket, and tells it.
             raise LedgerError(
-                f"the ledger's place {protocol}://***/… cannot be used: a login stands before its bucket; write "
-                f"{protocol}://BUCKET/FOLDER, and give the credentials in the environment, as its client expects them"
+                f"the ledger's place {protocol}://***/… cannot be used: it contains a login before its "
+                f"bucket; write {protocol}://BUCKET/FOLDER, and set the credentials in the environment, as "
+                "its client expects"
             )
         self._redacted = _redactor(place)
         if client:
@@ -246,7 +247,9 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fs.pipe_file(path.path, content)
         if not self._holds(path, content):
-            raise LedgerError(f"{path} does not hold what was just written to it: does something else write there?")
+            raise LedgerError(
+                f"{path} does not contain what was just written to it: make sure that nothing else writes there"
+            )
 
     def _holds(self, path: UPath, content: bytes) -> bool:
         with contextlib.suppress(Exception):
@@ -294,9 +297,9 @@ class Store:
         except _Claimed as claimed:
             other = self.directory / WRITERS / claimed.name
             raise LedgerError(
-                f"another writer holds the ledger {self.directory}: {self._who(claimed.name)}. This store has no "
-                "conditional create, so only one may write at a time. Try again when it has ended; should it have "
-                f"died, delete {other}"
+                f"another writer has locked the ledger {self.directory}: {self._who(claimed.name)}. This "
+                "store has no conditional create, so only one writer is allowed at a time. Try again when "
+                f"it has ended; if it died, delete {other}"
             ) from None
         try:
             yield
@@ -345,7 +348,7 @@ def _require(client: _Client) -> None:
     release = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     if release < client.first:
         raise LedgerError(
-            f"{client.distribution} {found} does not surely send the condition that keeps two writers apart: "
+            f"{client.distribution} {found} may not send the condition that keeps two writers apart: "
             f"{install_command(client.extra)} (at least {'.'.join(map(str, client.first))})"
         )
 
@@ -363,8 +366,8 @@ def _honours_condition(fs: Any, path: str) -> bool:
                 break
             raise
     _log.warning(
-        "The store of %s overlooks the condition of a conditional create: the ledger's writers keep out of each "
-        "other's way by claims; whoever finds another one there is refused",
+        "The store of %s ignores the condition of a conditional create, so writers lock the ledger with "
+        "claim files; a writer that finds another claim is refused",
         path,
     )
     return False

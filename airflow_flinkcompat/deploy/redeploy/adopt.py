@@ -63,15 +63,15 @@ def adopt(
     changed = verified and head is not None and (head.job.script, head.job.settings) != (side.script, side.settings)
     if head is not None and head.job_id == job_id and not changed:
         raise DeployRefused(
-            f"job {job_id} is the one that entry {head.number} of the ledger of {ledger.deployment} {head.kind}: there "
-            "is nothing to adopt"
+            f"job {job_id} is already recorded by entry {head.number} of the ledger of {ledger.deployment} "
+            f"({head.kind}): there is nothing to adopt"
         )
     side = _versioned(target, side)
     compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, vertices)
     entry = AdoptedEntry(
         job=side,
         start=JobStart(job_id=job_id),
-        message=f"script as stated by {owner}, {'as the platform says too' if verified else 'not verified'}",
+        message=f"script passed by {owner}, {'confirmed by the platform' if verified else 'not verified'}",
         owner=owner,
         evidence=(f"job {job.name!r} was {job.state}", *compared, *warnings),
     )
@@ -85,8 +85,9 @@ def _job_name(side: Side) -> str | None:
     if side.secrets:
         places = ", ".join(f"{secret.key} at {secret.span}" for secret in side.secrets)
         raise ScriptRefused(
-            f"the program holds secrets in plain text ({places}), and the ledger keeps its text: take them from the "
-            "environment, os.environ['NAME'], and give --var 'NAME=${conn.<connection id>.password}'"
+            f"the program contains secrets in plain text ({places}), and the ledger stores its text: read "
+            "them from the environment, os.environ['NAME'], and pass --var 'NAME=${conn.<connection "
+            "id>.password}'"
         )
     for name, value in side.variables.items():
         if is_secret_key(name) and value and not PLACEHOLDER.fullmatch(value):
@@ -106,7 +107,7 @@ def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVer
         running = [job for job in target.jobs() if not job.terminal] if isinstance(target, JobDescriptions) else None
         known = ", ".join(f"{job.job_id} ({job.name}, {job.state})" for job in running or ()) or "none"
         others = CANNOT_TELL if running is None else known
-        raise DeployRefused(f"{target} knows no job {job_id}; its jobs that have not ended: {others}")
+        raise DeployRefused(f"{target} has no job {job_id}; its jobs that have not ended: {others}")
     if job.state != "RUNNING":
         raise DeployRefused(f"job {job_id} ({job.name}) is {job.state}: only a job that is RUNNING can be adopted")
     if described is not None and not described.streaming:
@@ -123,8 +124,8 @@ def _verified(target: Target, job: JobStatus, side: Side) -> bool:
         raise DeployRefused(f"{target} says that {job.name!r} is job {found.job}, not {job.job_id}: adopt that one")
     if differs := difference(found, side):
         raise DeployRefused(
-            f"{target} says that job {job.job_id} runs {differs} than {side.source} and what was given beside it: "
-            f"adopt it with what it runs{shown(found, side, side.source)}"
+            f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options say: adopt it "
+            f"with the script and options that it runs{shown(found, side, side.source)}"
         )
     return True
 
@@ -134,9 +135,9 @@ def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: s
     if progress.unfinished and not former_ended:
         last = progress.unfinished
         raise DeployRefused(
-            f"the redeploy of {last.owner} has not come to its end (entry {last.number} of the ledger of "
-            f"{ledger.deployment}: {last.kind}): run it again, it goes on from there; if nobody will, and its job has "
-            "ended or is this one, say so: --former-ended"
+            f"the redeploy of {last.owner} has not ended (entry {last.number} of the ledger of "
+            f"{ledger.deployment}: {last.kind}): run it again, and it resumes from there; if nobody will, "
+            "and its job has ended or is this one, pass --former-ended"
         )
     for entry in (progress.head, *progress.steps):
         other = entry.job_id if entry else None
@@ -145,13 +146,14 @@ def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: s
         state = None if other == job_id else target.status(other)
         if state is not None and not state.terminal:
             raise DeployRefused(
-                f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is {state.state}: two jobs "
-                "of one deployment would write to one sink. Stop one of them, or adopt under another name"
+                f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is {state.state}: "
+                "two jobs of one deployment would write to the same sink. Stop one of them, or adopt under "
+                "another name"
             )
         if other != job_id and state is None and entry.is_head and not former_ended:
             raise DeployRefused(
-                f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is not known to "
-                f"{target}: it may run elsewhere. If it has ended, say so: --former-ended"
+                f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is unknown to "
+                f"{target}: it may run elsewhere. If it has ended, pass --former-ended"
             )
 
 
@@ -160,9 +162,7 @@ def _versioned(target: Target, side: Side) -> Side:
     found = target.engine()
     stated = (side.engine_version or "").split(".")
     if stated != [""] and stated != found.version.split(".")[: len(stated)]:
-        raise DeployRefused(
-            f"the engine version is stated as {side.engine_version}, but the cluster runs {found.version}"
-        )
+        raise DeployRefused(f"--engine-version is {side.engine_version}, but the cluster runs {found.version}")
     return replace(side, engine=found.engine, engine_version=found.version)
 
 
@@ -176,7 +176,7 @@ def _compared(
         if name != job.name:
             warnings.append(f"the job is named {job.name!r}, the script names its job {name!r}")
     if vertices is None:
-        return (*compared, f"tables it reads and writes: {CANNOT_TELL}"), tuple(warnings)
+        return (*compared, f"tables that it reads and writes: {CANNOT_TELL}"), tuple(warnings)
     tasks = [vertex.name for vertex in vertices]
     in_job = {
         "reads": {found for task in tasks for found in _SOURCE.findall(task)},

@@ -38,9 +38,9 @@ def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> t
     dropped = ", ".join(f"{before.name} ({before.bytes:,} bytes)" for before in missing)
     places = _elsewhere(missing, [before for before, _ in kept], list(first.vertices.values()))
     if not any(place.bytes for place in places):
-        return tuple(lines), f"state was dropped: no operator of the new job took that of {dropped}"
+        return tuple(lines), f"state was dropped: no operator of the new job restored the state of {dropped}"
     found = ", ".join(f"{place.name} ({place.bytes:,} bytes)" for place in places)
-    return (*lines, f"  chained otherwise at this parallelism: {found}; before {dropped}"), ""
+    return (*lines, f"  chained differently at this parallelism: {found}; before: {dropped}"), ""
 
 
 def _subtasks(vertex: VertexState, other: VertexState) -> str:
@@ -78,4 +78,4 @@ def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tupl
     back = [f"{key} from {old} to {new}" for key, (old, new) in sorted(known.items()) if new < old]
     if back:
         return (), f"a source went back: {', '.join(back)}"
-    return (f"source offsets: {len(known)} partition{'s' * (len(known) != 1)} went on, none went back",), ""
+    return (f"source offsets: {len(known)} partition{'s' * (len(known) != 1)} resumed, none went back",), ""

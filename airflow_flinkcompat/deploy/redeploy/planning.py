@@ -90,16 +90,16 @@ def plan_change(
     _register_secrets(target, side, progress.head)
     if not isinstance(target, PlansChanges):
         raise DeployRefused(
-            f"plan_only is not for {target}: nothing of it is written by a repository. Leave it out, and it is deployed"
+            f"plan_only does not apply to {target}, which no repository configures. Remove plan_only to deploy"
         )
     check_languages(run, progress.head)
     if run.mode not in (StartMode.SAVEPOINT, StartMode.STATELESS, StartMode.AUTO_FIRST):
-        raise DeployRefused(f"start mode {run.mode} cannot be planned: the platform itself goes on from a savepoint")
+        raise DeployRefused(f"start mode {run.mode} cannot be planned: the platform itself resumes from a savepoint")
     check_mode(run, progress.head, None)
     check_head(run, progress.head, checked_old_sha256)
     if (last := progress.unfinished) is not None:
         raise DeployRefused(
-            f"the redeploy of {last.owner} is not at its end (entry {last.number}, {last.kind}): run that again first"
+            f"the redeploy of {last.owner} has not ended (entry {last.number}, {last.kind}): run it again first"
         )
     check_engine(run, target.engine())
     check_read_back(run, progress)
@@ -111,7 +111,7 @@ def plan_change(
     request = earlier.start.asked_under if earlier is not None else new_id()
     plan = target.plan(replace(side, settings=run.job_settings(side.settings)), mode, request)
     if earlier is not None:
-        log(f"planned before, by entry {earlier.number}, and not carried out yet")
+        log(f"already planned by entry {earlier.number}, and not yet carried out")
         return Planned(earlier, plan)
     entry = PlannedEntry(
         owner=owner,
@@ -167,7 +167,7 @@ def record_carried_out(
         return None
     run, plan, job = found
     run.last, run.options = progress.last, options or Options()
-    log(f"job {job} runs what entry {plan.number} planned")
+    log(f"job {job} runs the version that entry {plan.number} planned")
     return _recorded(run, target, progress.head, plan, job)
 
 
@@ -198,8 +198,8 @@ def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:
     if head is None or stateless or run.runs(head.job_id):
         return
     raise DeployRefused(
-        f"job {head.job_id} of {run.ledger.deployment} (ledger entry {head.number}) does not run, so the platform can "
-        "take no savepoint of it: find out why it ended, then plan a stateless start"
+        f"job {head.job_id} of {run.ledger.deployment} (ledger entry {head.number}) does not run, so the "
+        "platform cannot take a savepoint of it: find out why it ended, then plan a stateless start"
     )
 
 
@@ -251,15 +251,15 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
         )
         _edits(target, plan, job)
     except Unproven as error:
-        raise DeployError(f"what {what}, and is not proved yet: {error}") from None
+        raise DeployError(f"the job that {what} is not verified yet: {error}") from None
     except VerificationFailed as error:
-        reason = f"what {what}, which is not as it has to be: {str(error).rstrip('.')}"
+        reason = f"the job that {what} failed its verification: {str(error).rstrip('.')}"
         _edits(target, plan, job)
         run.append(FailedVersionEntry(version=JobVersion.of(plan.job), message=reason, owner=run.owner))
         former = f" (the script of entry {head.number})" if head is not None else ""
         raise DeployRefused(
-            f"{reason}. Nothing was touched: revert the merge{former}, or, where the job is right all the same, record "
-            f"it (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
+            f"{reason}. Nothing was changed: revert the merge{former}, or, if the job is correct, record it "
+            f"(`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
         ) from None
     except DeployError:
         _edits(target, plan, job)  # of a job that was replaced little can be asked
@@ -268,7 +268,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
         DeployedEntry(
             **run.attempt,
             start=replace(plan.start, savepoint=savepoint, job_id=job),
-            message=f"{verified.status.state}, verified; carried out by somebody else, as entry {plan.number} planned",
+            message=f"{verified.status.state}, verified; somebody else carried out what entry {plan.number} planned",
             evidence=verified.lines,
             effective_settings=effective_settings(run, job),
         )
@@ -280,7 +280,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
 def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: JobRef) -> None:
     """Raise VerificationFailed if the merged spec differs from the plan, and DeployError as _edits does."""
     if edits := _edits(target, plan, job):
-        raise VerificationFailed(f"job {job} was not written as it was planned: {edits}")
+        raise VerificationFailed(f"job {job} was not written as planned: {edits}")
     try:
         check_engine(run, run.target.engine())
     except DeployRefused as error:
@@ -292,8 +292,8 @@ def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
     found = target.edits(job)
     if found is None:
         raise DeployError(
-            f"job {job}, by which the plan of entry {plan.number} was carried out, was replaced or taken away while it "
-            "was verified: nothing was noted of it. Check the change again, against what runs by then"
+            f"job {job}, which carried out the plan of entry {plan.number}, was replaced or removed during "
+            "its verification: nothing was recorded. Check the change again, against the job that runs then"
         )
     return found
 
@@ -333,18 +333,18 @@ def _carried_over(target: PlansChanges, head: HeadEntry | None, plan: PlannedEnt
     found = target.carried_over(job)
     if found is None:
         raise VerificationFailed(
-            f"the platform names no savepoint by which it ended the former job of job {job}, or one that it was told "
-            "to begin with: what came since that is lost or written twice"
+            f"the platform names no savepoint from the stop of the former job of job {job}, or only one that "
+            "the plan named: rows since then are lost or written twice"
         )
     if checkpoint_number(found) is not None:
         raise VerificationFailed(
-            f"the platform ended the former job of job {job} with its checkpoint {found} in place of a savepoint"
+            f"the platform stopped the former job of job {job} with its checkpoint {found} instead of a savepoint"
         )
     began = head.start.savepoint if head is not None else None
-    older = {"the former job began with": began, "stood there when this was planned": plan.savepoint_before}
+    older = {"the former job started from": began, "existed when this was planned": plan.savepoint_before}
     if was := next((words for words, each in older.items() if each is not None and same_snapshot(found, each)), None):
         raise VerificationFailed(
-            f"the platform took no savepoint of the former job of job {job}: it names {found}, which {was}, so what "
-            "came since that is lost or written twice"
+            f"the platform took no savepoint of the former job of job {job}: it names {found}, which {was}, "
+            "so rows since then are lost or written twice"
         )
     return found

@@ -18,15 +18,15 @@ def check_languages(run: Run, head: HeadEntry | None) -> None:
         raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
     if head is not None and head.job.language != "sql" and run.options.roll_back:
         raise DeployRefused(
-            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} could not start again "
-            "if the new script does not run: say roll_back=False, and be ready to start it yourself"
+            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} cannot "
+            "start again if the new script fails: set roll_back=False, and be ready to start it yourself"
         )
 
 
 def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
     """The start mode is one that can be made of what is in force. Raises DeployRefused."""
     if (run.mode is StartMode.MIGRATED) != (run.migration is not None):
-        raise DeployRefused(f"start mode {StartMode.MIGRATED} takes a migration, and no other start mode does")
+        raise DeployRefused(f"start mode {StartMode.MIGRATED} needs a migration, and no other start mode accepts one")
     if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT, StartMode.MIGRATED):
         raise DeployRefused(
             f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
@@ -36,8 +36,8 @@ def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
         run.offsets.require_stored()
     if run.mode is StartMode.CHECKPOINT and outcome != "compatible":
         raise DeployRefused(
-            f"start mode {run.mode} is for compatible changes only (a checkpoint is no way back), and the outcome of "
-            f"this one is {outcome or 'not known'}: use start mode {StartMode.SAVEPOINT}"
+            f"start mode {run.mode} is for compatible changes only (a checkpoint allows no rollback), and "
+            f"the outcome of this one is {outcome or 'unknown'}: use start mode {StartMode.SAVEPOINT}"
         )
 
 
@@ -47,13 +47,13 @@ def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
     if head is None and checked is not None:
         raise DeployRefused(
             f"the change was checked against a deployed side ({short(checked)}), but the ledger of {name} "
-            "holds no deployment: is it the right ledger? Check again"
+            "contains no deployment: make sure that it is the right ledger, then check again"
         )
     if head is not None and head.sha256 != checked:
         seen = f"against {short(checked)}" if checked else "while nothing was deployed"
         raise DeployRefused(
             f"the change was checked {seen}, but entry {head.number} of the ledger of {name} deployed "
-            f"{short(head.sha256)} at {head.at}: check the change again, against what is deployed now"
+            f"{short(head.sha256)} at {head.at}: check the change again, against the deployed version"
         )
 
 
@@ -77,6 +77,6 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
     wanted = (run.side.engine_version or "").split(".")[:2]
     if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
         raise DeployRefused(
-            f"the change was checked for {run.side.engine} {run.side.engine_version}, the target is "
+            f"the change was checked for {run.side.engine} {run.side.engine_version}, and the target is "
             f"{engine.engine} {engine.version}: check it again for that version"
         )

@@ -44,24 +44,26 @@ def check_read_back(run: Run, progress: Progress) -> None:
         return
     if plan := carried_out_by(run, head, plans, found):
         raise DeployRefused(
-            f"job {found.job} runs what entry {plan.number} of the ledger of {run.ledger.deployment} planned: that was "
-            "carried out, and is not recorded yet. Check the change again, which records it once it is proved, or do "
-            f"so yourself (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {found.job} --script FILE`)"
+            f"job {found.job} runs the version that entry {plan.number} of the ledger of "
+            f"{run.ledger.deployment} planned: the plan was carried out and is not recorded yet. Check the "
+            "change again, which verifies and records it, or record it yourself (`flinkcompat ledger adopt "
+            f"{run.ledger.deployment} --job-id {found.job} --script FILE`)"
         )
     if entries:
         what = f"job {found.job} runs" if found.job else f"{name!r} is deployed with"
-        differs = f"{what} {differing[-1]} than entry {entries[-1].number} holds"
+        differs = f"{what} {differing[-1]} than entry {entries[-1].number} records"
     else:
         differs = f"job {found.job} runs under the name {name!r}" if found.job else f"{name!r} is deployed"
     check_overtaken(run)
     ledger = run.ledger.deployment
-    says = f"entry {head.number} of the ledger of {ledger} says job {head.job_id}" if head else "nothing is deployed"
+    says = f"entry {head.number} of the ledger of {ledger} records job {head.job_id}" if head else "nothing is deployed"
     held = entries[-1] if entries else head
-    back = f", or put back there what entry {held.number} holds" if held else ""
+    back = f", or restore the version of entry {held.number} there" if held else ""
     raise DeployRefused(
-        f"{run.target} says that {differs}, and by the ledger {says}: somebody else deployed. Nothing was touched. "
-        f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`){back}; "
-        f"then check the change again{shown(found, held.job, f'entry {held.number}') if held else ''}"
+        f"on {run.target}, {differs}, but {says} according to the ledger: somebody else deployed. Nothing "
+        f"was changed. Record the running version (`flinkcompat ledger adopt {ledger} --job-id "
+        f"{found.job or 'ID'} --script FILE`){back}; then check the change "
+        f"again{shown(found, held.job, f'entry {held.number}') if held else ''}"
     )
 
 
@@ -111,7 +113,7 @@ def shown(found: Deployed, job: JobSpec, name: str) -> str:
         told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
         untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
         but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
-        same = "script and settings are the same" if all(told) else "they differ in a secret alone, which is not shown"
+        same = "script and settings are the same" if all(told) else ("they differ only in a secret, which is not shown")
         return f"\n(beside {name}: {same}{but})"
     more = len(lines) - _MOST_LINES
     return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

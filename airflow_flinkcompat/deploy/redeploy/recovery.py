@@ -68,7 +68,7 @@ def previous_result(
     status = run.target.status(head.start.job_ref)
     if status is None or (status.terminal and status.state != "FINISHED"):
         return None
-    run.log(f"job {head.job_id} was deployed by an earlier try of this run (entry {head.number})")
+    run.log(f"job {head.job_id} was deployed by an earlier attempt of this run (entry {head.number})")
     return head
 
 
@@ -91,10 +91,11 @@ def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> boo
     said = f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop"
     if status is not None and not status.terminal:
         raise DeployRefused(
-            f"{said}, and job {begun.job_id} of entry {begun.number}, which went on from {begun.start.savepoint}, runs "
-            "too: both write to one sink, and what both wrote since is there twice. Cancel one of them, then deploy "
-            f"again: without job {head.job_id} the other one stays as it is; without job {begun.job_id} the former one "
-            "is stopped once more, and goes on from there"
+            f"{said}, and job {begun.job_id} of entry {begun.number}, which resumed from "
+            f"{begun.start.savepoint}, runs too: both write to the same sink, so rows since then are written "
+            f"twice. Cancel one of them, then deploy again: without job {head.job_id}, the other one "
+            f"continues; without job {begun.job_id}, the former one is stopped again, and its successor "
+            "resumes from there"
         )
     age = age_of(begun)
     if status is None and age < IN_FLIGHT_SECONDS:
@@ -113,7 +114,7 @@ def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEnt
     if came_back(run, progress.head, reached):
         run.log(
             f"the former job runs again after its stop: the start of entry {reached.number} from "
-            f"{reached.start.savepoint} is given up, what came since is not in there"
+            f"{reached.start.savepoint} is abandoned, because its savepoint lacks the rows since then"
         )
         return None
     status = run.status_of(reached)
@@ -125,7 +126,7 @@ def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEnt
                 f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start.start_mode}, and this "
                 f"run is to start in mode {run.mode}: clear that run, or cancel job {reached.job_id}; then deploy again"
             )
-        run.log(f"entry {reached.number} began to start job {reached.job_id}: taking it up")
+        run.log(f"entry {reached.number} began to start job {reached.job_id}: resuming that start")
         return reached
     if status is not None and not ended:
         raise DeployRefused(
@@ -166,12 +167,12 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
     check_overtaken(run)
     left = run.target.final_savepoint(job_id) if status and isinstance(run.target, SavepointStore) else None
     once = progress.latest(StoppedEntry) is not None
-    by = "its last run was stopped by no deployment" if once else "no deployment has stopped it"
+    by = "no deployment stopped its last run" if once else "no deployment stopped it"
     raise DeployRefused(
-        f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and {by}: there is no savepoint "
-        f"to go on from{_left_in(left, head)}. Find out why it ended; "
-        "then go on from its last checkpoint (start mode checkpoint, where checkpoints are retained and the change is "
-        "compatible), or restart it stateless with ended jobs allowed"
+        f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and {by}: there is no "
+        f"savepoint to resume from{_left_in(left, head)}. Find out why it ended; then resume from its last "
+        "checkpoint (start mode checkpoint, if checkpoints are retained and the change is compatible), or "
+        "restart it stateless with ended jobs allowed"
     )
 
 
@@ -190,9 +191,9 @@ def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -
     if strangers:
         check_overtaken(run)
         raise DeployRefused(
-            f"job {', '.join(strangers)} named {name!r} runs on the cluster and is not the one of the ledger "
-            f"({head.job_id if head else 'nothing is deployed'}): two would write to one sink. Stop it, or "
-            "deploy under another name"
+            f"job {', '.join(strangers)} named {name!r} runs on the cluster and is not the job of the ledger "
+            f"({head.job_id if head else 'nothing is deployed'}): two jobs would write to the same sink. "
+            "Stop it, or deploy under another name"
         )
 
 
@@ -210,7 +211,7 @@ def check_overtaken(run: Run) -> None:
     if newer:
         raise DeployRefused(
             f"{newer[-1].owner} deploys {run.ledger.deployment} at the same time (entry {newer[-1].number}, "
-            f"{newer[-1].kind}): wait for it, then check the change again"
+            f"{newer[-1].kind}): wait for its end, then check the change again"
         )
 
 
@@ -218,6 +219,6 @@ def _left_in(savepoint: Snapshot | None, head: HeadEntry) -> str:
     if savepoint is None:
         return ""
     return (
-        f", but the one of whoever stopped it, {savepoint}: start the script of entry {head.number} from it again, and "
-        "`flinkcompat ledger adopt` that job"
+        f", except {savepoint}, left by whoever stopped it: start the script of entry {head.number} from "
+        "that savepoint, and record the job with `flinkcompat ledger adopt`"
     )

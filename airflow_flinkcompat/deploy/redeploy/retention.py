@@ -19,16 +19,16 @@ def dispose_old(run: Run) -> None:
     if keep is None:
         return
     if not isinstance(run.target, SavepointStore):
-        run.log(f"old savepoints were not disposed of: where they lie {CANNOT_TELL}")
+        run.log(f"old savepoints were not deleted: their place {CANNOT_TELL}")
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):
             with suppress(SnapshotGone):  # an earlier run died before it wrote it down
                 run.target.dispose(savepoint)
             run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
-            run.log(f"disposed of the savepoint {savepoint}: the latest {keep} are kept")
+            run.log(f"deleted the savepoint {savepoint}: the latest {keep} are kept")
     except DeployError as error:
-        run.log(f"old savepoints were not disposed of: {error}")
+        run.log(f"old savepoints were not deleted: {error}")
 
 
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:

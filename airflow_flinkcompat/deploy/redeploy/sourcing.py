@@ -30,7 +30,7 @@ def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tu
     seen = _sources(run, job)
     if seen.unknown and run.offsets.choices:
         raise DeployRefused(
-            f"where the sources begin cannot be chosen, because what the job reads is not known: {seen.unknown}"
+            f"source offsets cannot be chosen, because the sources of the job are unknown: {seen.unknown}"
         )
     former: tuple[SourceTable, ...] = ()
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
@@ -58,7 +58,7 @@ def _sources(run: Run, job: JobSpec) -> Sources:
     if isinstance(run.target, SourceTables):
         return run.target.sources(job)
     run.validate(job, Start())
-    return Sources(unknown=f"what a job reads {CANNOT_TELL}")
+    return Sources(unknown=f"the offset of a job {CANNOT_TELL}")
 
 
 def require_savepoint(
@@ -71,7 +71,7 @@ def require_savepoint(
 
 
 _NOWHERE = (
-    "the source offsets as-stored are read from the savepoint by which the former job is stopped, and there is none "
+    "the source offsets as-stored are read from the savepoint that stops the former job, and there is none "
     "(choose earliest, latest, a moment, or script)"
 )
 
@@ -80,7 +80,7 @@ def _require_reach(run: Run) -> None:
     """Raises DeployRefused: savepoints cannot be read from here."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
-            f"the source offsets as-stored are read from the savepoint, and where that lies {CANNOT_TELL} "
+            f"the source offsets as-stored are read from the savepoint, and its place {CANNOT_TELL} "
             f"({run.target}): choose earliest, latest, a moment, or script"
         )
     root = savepoint_root(run)
@@ -90,6 +90,7 @@ def _require_reach(run: Run) -> None:
         UPath(root).exists()
     except Exception as error:  # a store raises whatever its own library does
         raise DeployRefused(
-            f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from here "
-            f"({type(error).__name__}: {error}): install what reads it, or choose earliest, latest, a moment, or script"
+            f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from "
+            f"here ({type(error).__name__}: {error}): install a client for it, or choose earliest, latest, a "
+            "moment, or script"
         ) from None

@@ -45,7 +45,7 @@ class StartHistory:
         """
         seen = self.job_history()
         if seen is None:
-            raise self._inconclusive(status, f"how it went since then {CANNOT_TELL}")
+            raise self._inconclusive(status, f"its history since then {CANNOT_TELL}")
         began_as_given = same_snapshot(seen.restored, self.savepoint)
         own = seen.restored_own
         events = list(seen.failures)
@@ -54,7 +54,7 @@ class StartHistory:
         if not events or not seen.completed or not (began_as_given or own):
             return None
         if not seen.all_failures:
-            raise self._inconclusive(status, "it failed so often that its first failures are not shown any more")
+            raise self._inconclusive(status, "it failed so often that Flink no longer shows its first failures")
         first = min(events)
         settled = seen.checkpoint is not None and first >= seen.checkpoint + self.settle_seconds
         if not settled and first < self.since + self.start_seconds + self.settle_seconds:
@@ -62,13 +62,13 @@ class StartHistory:
         if not settled and not self.exact:
             raise self._inconclusive(
                 status,
-                "when it began is not known, and the checkpoints before its first failure are not shown (any more)",
+                "its start time is unknown, and Flink does not show the checkpoints before its first failure",
             )
         if not began_as_given and not self._began_with_it(status, seen):
             raise self._inconclusive(
                 status,
-                f"it was restored last from a checkpoint of its own, {seen.restored}, and what is shown does not prove "
-                f"that it began with {self.savepoint or 'an empty state'}",
+                f"it was last restored from a checkpoint of its own, {seen.restored}, and its history does "
+                f"not prove that it started from {self.savepoint or 'an empty state'}",
             )
         times = len(seen.failures)
         failed = f"failed {times} time{'s' * (times != 1)}, first" if times else "was recovered"
@@ -100,9 +100,10 @@ class StartHistory:
 
     def _inconclusive(self, status: JobStatus, why: str) -> DeployError:
         return DeployError(
-            f"whether the start of job {self.job_id} succeeded cannot be told any more, because {why}. It is "
-            f"{status.state}; nothing was ended or started. Look at its rows and its log: if it is right, take it over "
-            f"by `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`; if not, {self.otherwise}"
+            f"the outcome of the start of job {self.job_id} can no longer be determined, because {why}. It "
+            f"is {status.state}; nothing was stopped or started. Look at its rows and its log: if it is "
+            f"correct, record it with `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`; if "
+            f"not, {self.otherwise}"
         )
 
 

@@ -43,12 +43,10 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.model import StartMode
 
 _NO_STATE = {
-    StateFault.GONE: (
-        " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
-    ),
+    StateFault.GONE: (" The savepoint is missing: put it back first, or start stateless with ended jobs allowed."),
     StateFault.DAMAGED: (
-        " The savepoint cannot be read: put a whole copy of it in its place first, or start stateless with ended jobs "
-        "allowed."
+        " The savepoint cannot be read: replace it with a complete copy first, or start stateless with "
+        "ended jobs allowed."
     ),
 }
 """Remedy for a savepoint from which no job can start."""
@@ -106,9 +104,10 @@ def start(
     if proof.later and proof.status.terminal and proof.status.state != "FINISHED":
         # It did what a deployment is to do: the former script would write again what this one has written since.
         raise StartFailed(
-            f"job {entry.job_id} was deployed (entry {entry.number}), but {'; '.join(proof.later)}. Nothing of "
-            f"{run.ledger.deployment} runs now, and nothing was rolled back: find out why it ended, check the change "
-            "again, then go on from its last checkpoint (start mode checkpoint, where checkpoints are retained)"
+            f"job {entry.job_id} was deployed (entry {entry.number}), but {'; '.join(proof.later)}. No job "
+            f"of {run.ledger.deployment} runs now, and nothing was rolled back: find out why it ended, check "
+            "the change again, then resume from its last checkpoint (start mode checkpoint, if checkpoints "
+            "are retained)"
         )
     return entry
 
@@ -141,7 +140,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
             f"Run this again when it answers: the way back is written down, and goes on from {savepoint}"
         ) from None
     if left:
-        message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to one sink"
+        message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to the same sink"
         known = JobStart(savepoint=savepoint, job_id=failed.job_id)
         run.append(FailedEntry(**run.way_back(head), start=known, message=message))
         return StartFailed(f"{message}.\nCancel it by hand first. {_commands(run, head, savepoint)}")
@@ -169,7 +168,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         left = _end(run, start)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(FailedEntry(**run.way_back(head), start=start, message=message))
-        runs = f"{left}, beside it nothing" if left else "Nothing"
+        runs = f"{left}, and no other job" if left else "Nothing"
         gone = _NO_STATE.get(error.fault, "") if error.fault else ""
         commands = _commands(run, head, savepoint, start.start_mode)
         return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{commands}")
@@ -250,9 +249,9 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
     job_id = failed.job_id
     if job_id == head.job_id:
         return (
-            "No new job was started. What the former one wrote after that checkpoint may be written a second time, as "
-            "after any failure that Flink restarts it from: a keyed upsert sink hides that, and a sink that commits "
-            "with checkpoints had not committed it."
+            "No new job was started. Rows that the former job wrote after that checkpoint may be written "
+            "again, as after any failure: a keyed upsert sink overwrites them, and a sink that commits with "
+            "checkpoints had not committed them."
         )
     try:
         job_id = run.job_of(failed)
@@ -267,9 +266,9 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
     if status is not None and status.completed_checkpoints is not None:
         completed = str(status.completed_checkpoints)
     return (
-        f"The new job ran before it was ended, and completed {completed} checkpoints: what it wrote after the "
-        "savepoint may be written a second time by the job that runs now. A keyed upsert sink hides that; a sink that "
-        "commits with checkpoints did so for the completed ones only."
+        f"The new job ran before it was cancelled, and completed {completed} checkpoints: rows that it wrote "
+        "after the savepoint may be written again by the job that runs now. A keyed upsert sink overwrites "
+        "them; a sink that commits with checkpoints committed the completed ones only."
     )
 
 
@@ -277,12 +276,12 @@ def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) 
     """Text about the running job, its state, and the command to type."""
     name = run.ledger.deployment
     if head is None:
-        return f"Nothing of {name} runs, as before."
+        return f"No job of {name} runs, as before."
     if not savepoint:
-        return f"Nothing of {name} runs now; its former job {head.job_id} (entry {head.number}) had ended before."
+        return f"No job of {name} runs now; its former job {head.job_id} (entry {head.number}) had already ended."
     return (
-        f"Nothing of {name} runs now. The former job {head.job_id} was stopped; its state is safe in\n  {savepoint}\n"
-        f"{_commands(run, head, savepoint)}"
+        f"No job of {name} runs now. The former job {head.job_id} was stopped; its state is safe in\n  "
+        f"{savepoint}\n{_commands(run, head, savepoint)}"
     )
 
 
@@ -293,5 +292,5 @@ def _commands(run: Run, head: HeadEntry, savepoint: Snapshot | None, mode: str |
         by_hand = f"; or by hand, {run.target.manual_start(savepoint, statements)}"
     return (
         f"To bring it back, deploy the script of ledger entry {head.number} again with start mode "
-        f"'{mode or StartMode.SAVEPOINT}' (it starts from there){by_hand}"
+        f"'{mode or StartMode.SAVEPOINT}' (it starts from that state){by_hand}"
     )

@@ -73,11 +73,11 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
     _settle(run, job_id)
     stopping = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
     if isinstance(stopping, StoppingEntry) and stopping.stop.job_id == job_id and _fits(run, stopping.stop):
-        run.log(f"entry {stopping.number} began to stop job {job_id}: finding out what became of it")
+        run.log(f"entry {stopping.number} began to stop job {job_id}: finding out whether it stopped")
     else:
         stopping = _intent(run, job_id)
     if stopping.stop.request_id is None:
-        run.log(f"cancelling job {job_id}: its latest retained checkpoint is what goes on")
+        run.log(f"cancelling job {job_id}: the next job resumes from its latest retained checkpoint")
         stopped = _cancelled(run, stopping.stop)
     else:
         run.log(f"stopping job {job_id} with a savepoint (open windows stay open)")
@@ -122,14 +122,14 @@ def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> Snapsh
     """The checkpoint that outlives a job which ends, or ended, in this state. Raises DeployRefused."""
     if not isinstance(run.target, RetainedCheckpoints):
         raise DeployRefused(
-            f"which checkpoint outlives job {job_id} {CANNOT_TELL}: use start mode {StartMode.SAVEPOINT} this time"
+            f"the retained checkpoint of job {job_id} {CANNOT_TELL}: use start mode {StartMode.SAVEPOINT} this time"
         )
     taken = snapshot_stats(run, job_id, "completed")
     if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id, state):
         raise DeployRefused(
-            f"job {job_id} keeps no checkpoint that outlives it: set "
-            "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its script, "
-            f"and use start mode {StartMode.SAVEPOINT} this time"
+            f"job {job_id} does not retain checkpoints when cancelled: set "
+            "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its "
+            f"script, and use start mode {StartMode.SAVEPOINT} this time"
         )
     return taken
 
@@ -169,9 +169,10 @@ def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
         )
     except Overdue:
         raise DeployError(
-            f"the stop of job {job_id} with a savepoint did not complete within {run.options.stop_timeout:.0f} s and "
-            f"is still at work, into {directory or 'the place the cluster is set to'}: nothing else was done. Run this "
-            "again to wait for it (the same stop, not a second one)"
+            f"the stop of job {job_id} with a savepoint did not complete within "
+            f"{run.options.stop_timeout:.0f} s and is still in progress, into "
+            f"{directory or 'the savepoint directory of the cluster'}: nothing else was done. Run this again "
+            "to wait for the same stop"
         ) from None
     except StopFailed as error:
         raise _not_stopped(run, asked, head, str(error)) from None
@@ -224,11 +225,13 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
         f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
     )
     if checkpoint is None:
-        return StartFailed(f"{message}What is left is a stateless start, with ended jobs allowed")
+        return StartFailed(f"{message}The only choice left is a stateless start, with ended jobs allowed")
     by_hand = "start the script that `flinkcompat ledger show` prints"
     if isinstance(run.target, ManualStart):
         by_hand = run.target.manual_start(checkpoint, "the statements that `flinkcompat ledger show` prints")
-    return StartFailed(f"{message}To go on from it by hand, {by_hand}; then `flinkcompat ledger adopt` the job")
+    return StartFailed(
+        f"{message}To resume from it by hand, {by_hand}; then record the job with `flinkcompat ledger adopt`"
+    )
 
 
 def _left(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot | None, str]:
@@ -237,12 +240,12 @@ def _left(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot 
     if status is None:  # the cluster has forgotten it
         if asked.checkpoint is None:
             return None, "it had no checkpoint before the stop"
-        return asked.checkpoint, f"its latest checkpoint was {asked.checkpoint} (a later one would lie beside it)"
+        return asked.checkpoint, f"its latest checkpoint was {asked.checkpoint} (look next to it for a later one)"
     if not isinstance(run.target, RetainedCheckpoints):
-        return None, f"which of its checkpoints are left {CANNOT_TELL}"
+        return None, f"the list of its remaining checkpoints {CANNOT_TELL}"
     if not run.target.keeps_checkpoints(job_id, status.state):
         option = "execution.checkpointing.externalized-checkpoint-retention"
-        return None, f"its checkpoints went with it, because '{option}' does not keep them"
+        return None, f"its checkpoints were deleted with it, because '{option}' does not retain them"
     taken = run.target.last_checkpoint(job_id)
     return (taken.path, f"its latest checkpoint is {taken.path}") if taken else (None, "it had no checkpoint")
 

@@ -80,9 +80,9 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
                 raise StartRefused(f"the job was refused: {error}", fault) from None
             if error.unanswered:
                 at_work_until = time.time() + IN_FLIGHT_SECONDS
-            run.log(f"{'no answer' if error.unanswered else 'an earlier submission may still be at work'}: {error}")
+            run.log(f"{'no answer' if error.unanswered else 'an earlier submission may still be in progress'}: {error}")
             return error
-        return started or DeployError(f"{name} was asked for, and the target does not name it yet")
+        return started or DeployError(f"{name} was submitted, and the target does not list it yet")
 
     try:
         found = poll(
@@ -106,8 +106,8 @@ def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
     """Raise DeployError if the former job came back, for example with a JobManager that recovered it."""
     if head is not None and run.runs(head.job_id):
         raise DeployError(
-            f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, so "
-            f"{successor} was not submitted beside it. Run this again: the former one is stopped once more, and its "
+            f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, "
+            f"so {successor} was not submitted. Run this again: the former job is stopped again, and its "
             "successor starts from that savepoint"
         )
 

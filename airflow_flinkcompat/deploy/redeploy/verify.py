@@ -137,16 +137,16 @@ def _began(start: Start, strength: Strength) -> str:
     """State with which the job began, and the evidence for it."""
     given = start.savepoint or "an empty state"
     if strength is Strength.UNKNOWN:
-        return f"asked to start from {given}; what it was restored from {CANNOT_TELL}"
+        return f"requested start from {given}; the restored state {CANNOT_TELL}"
     said = f"restored from {given}" if start.savepoint else f"started from {given}"
-    return said if strength is Strength.OBSERVED else f"{said}, as the platform declares (not observed)"
+    return said if strength is Strength.OBSERVED else f"{said}, as declared by the platform (not observed)"
 
 
 def _compared_state(
     target: Target, job_id: JobRef, state: Callable[[], SnapshotStats | None] | None
 ) -> tuple[tuple[str, ...], str]:
     if state is None:
-        return ("state sizes: not compared, what the former job left was rewritten",), ""
+        return ("state sizes: not compared, because the state of the former job was rewritten",), ""
     if not isinstance(target, CheckpointStatistics):
         return (f"state sizes: {CANNOT_TELL}",), ""
     return compare_state(state(), target.snapshot_stats(job_id, "completed"))
@@ -170,7 +170,7 @@ class _Watch:
     clock: Callable[[], float]
     history: StartHistory | None = None
     later: tuple[str, ...] = ()
-    missing: str = "it was never seen"
+    missing: str = "it never appeared"
     running_since: float | None = None
     proven_since: float | None = None
     failed_since: float | None = None
@@ -201,7 +201,7 @@ class _Watch:
             self.log(f"job {self.job_id} is {status.state}, restored from {restored}; watching it")
         if status.state == "FINISHED" or self.clock() - self.proven_since >= self.settle_seconds:
             return status
-        self.missing = "it has not been watched for long enough"
+        self.missing = "it is not yet running for long enough"
         return None
 
     def _proved_before(self, status: JobStatus) -> bool:
@@ -215,7 +215,7 @@ class _Watch:
         if self.failed_since is None:
             self.failed_since = self.clock()
         if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:
-            why = status.failure or "no reason is given"
+            why = status.failure or "no reason reported"
             raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}", status.fault)
         self.missing = f"it is {status.state}"
 
@@ -223,12 +223,12 @@ class _Watch:
         """The missing part of the proof; empty when complete."""
         if status.state != "FINISHED":
             if not status.tasks_running:
-                return f"it is {status.state}, and not every task runs (are there slots for all of them?)"
+                return f"it is {status.state}, and not every task runs (check that there are slots for all of them)"
             if self.running_since is None:
                 self.running_since = self.clock()
             if status.completed_checkpoints == 0:
                 self._ask_for_checkpoint()
-                return "its tasks run, and no checkpoint has completed"
+                return "its tasks run, but no checkpoint has completed"
         proof = self.target.restored_from(self.job_id)
         self.strength = proof.strength
         if proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, self.start.savepoint):
@@ -250,4 +250,4 @@ class _Watch:
         try:
             self.target.request_checkpoint(self.job_id)
         except DeployError as error:  # the job's own interval still comes
-            self.log(f"no checkpoint could be asked for: {error}")
+            self.log(f"no checkpoint could be triggered: {error}")

@@ -60,7 +60,7 @@ def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str
     job = target.poll(start).job
     status = None if job is None else target.status(job)
     if job is None or status is None:
-        return f"job {start.job or f'of request {start.request_id}'} may still come up" if may_come else ""
+        return f"job {start.job or f'of request {start.request_id}'} may still start" if may_come else ""
     if not status.terminal:
         target.cancel(job)
     return ""

@@ -38,11 +38,11 @@ class RestoreTestTarget(
 
 
 _LACKS: Mapping[type, str] = {
-    RestoreTests: "starts no job over stand-ins for what it would share with the live one",
+    RestoreTests: "cannot replace the tables that a job would share with the live one",
     LiveSavepoints: "takes no savepoint of a running job",
-    RestoreObservations: "does not show what a job took of its savepoint",
-    SavepointStore: "does not dispose of savepoints",
-    JobDescriptions: "does not show how jobs are built",
+    RestoreObservations: "does not show which state a job restored",
+    SavepointStore: "does not delete savepoints",
+    JobDescriptions: "does not show the plans of jobs",
     JobHistories: "does not show whether a job was restarted",
 }
 
@@ -70,8 +70,8 @@ class Cluster:
             return self.target
         lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
         raise DeployRefused(
-            f"nothing can be rehearsed on {self.target}: it {lacking}. Where a SQL Gateway of the same cluster runs, "
-            "rehearse there (the target sql-gateway)"
+            f"nothing can be rehearsed on {self.target}: it {lacking}. If a SQL Gateway of the same cluster "
+            "runs, rehearse there (the target sql-gateway)"
         )
 
 

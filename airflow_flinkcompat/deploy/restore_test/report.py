@@ -12,7 +12,7 @@ from airflow_flinkcompat.model import RehearsalFinding
 
 SCHEMA = "flinkcompat-rehearsal/1"
 _NOT_PROOF = (
-    "A restore that is accepted can still give wrong rows: this is no verdict on the change. Ask `flinkcompat check`."
+    "A job can restore and still write wrong rows: this is not a verdict on the change. Run `flinkcompat check`."
 )
 
 
@@ -63,12 +63,12 @@ class Rehearsal:
             lines.append(
                 f"  {'reason' if self.finding is RehearsalFinding.INCONCLUSIVE else 'Flink says'}: {self.reason}"
             )
-        lines += _state("state claimed, as by the control", self.claimed)
-        lines += _state("state dropped that the control claimed", self.dropped)
-        lines += _state("operators that keep state and began empty", self.begun)
-        lines += _state("left aside by the control too (sinks are stand-ins)", self.unclaimed)
+        lines += _state("state restored, as in the control", self.claimed)
+        lines += _state("state dropped that the control restored", self.dropped)
+        lines += _state("stateful operators that started empty", self.begun)
+        lines += _state("skipped by the control too (sinks are stand-ins)", self.unclaimed)
         if self.basis:
-            lines.append(f"  rests on: {'; '.join(self.basis)}")
+            lines.append(f"  based on: {'; '.join(self.basis)}")
         if self.live:
             lines.append(f"  live job {self.job_id}: {self.live}")
         lines += [f"  LEFT BEHIND: {each}" for each in self.left]
@@ -83,11 +83,11 @@ class Rehearsal:
             case RehearsalFinding.REFUSED:
                 return f"refused at {self.at}: the new script does not start from the live job's state"
             case RehearsalFinding.RESTORED if self.begun:
-                return "restored: the new script runs from the live job's state, and some operators began empty"
+                return "restored: the new script runs from the live job's state, and some operators started empty"
             case RehearsalFinding.RESTORED:
                 return "restored: the new script runs from the live job's state"
             case _:
-                return "could not tell"
+                return "inconclusive"
 
 
 def with_states(

@@ -129,7 +129,7 @@ class Runner:
         """
         once = self._journal.once
         job_id = JobRef(once(f"{name}: submitted", lambda: self._submit(watcher, checked, name, savepoint, ignore)))
-        once(f"{name}: came up", lambda: self._come_up(job_id).state)
+        once(f"{name}: running", lambda: self._come_up(job_id).state)
         if once(f"{name}: settled", lambda: self._settle(job_id).state) == "FINISHED":
             return Restored(job_id, None)
 
@@ -180,7 +180,7 @@ class Runner:
         except SubmissionUnknown as error:
             raise Unanswered(str(error)) from None
         except Overdue:
-            raise Unanswered(f"{self._target} did not name the job it was asked to start") from None
+            raise Unanswered(f"{self._target} did not name the job that it started") from None
         except TargetError as error:
             if isinstance(error, StateRefused) and error.fault is StateFault.MISFIT:
                 raise RestoreRefused(str(error), "submit") from None
@@ -245,12 +245,12 @@ class Runner:
             seen = overdue.last
         why = (seen.failure if seen else None) or "no reason is given"
         if seen is not None and seen.state == "CANCELED":
-            raise Inconclusive(f"the job was cancelled by someone else ({why})")
+            raise Inconclusive(f"somebody else cancelled the job ({why})")
         if self._target.failed_at_restore(job_id):
             raise RestoreRefused(why, "restore")
         if ran:
             raise RestoreRefused(why, "run")
-        raise Inconclusive(f"the job failed before it ran, not over its state: {why}")
+        raise Inconclusive(f"the job failed before it ran, and not because of its state: {why}")
 
 
 def _step(job_id: str, what: str) -> str:

@@ -97,7 +97,7 @@ def rehearse(
     live = target.status(JobRef(job_id))
     if live is None:
         known = ", ".join(f"{job.job_id} ({job.name})" for job in target.jobs() if not job.terminal) or "none"
-        raise DeployRefused(f"{target} knows no job {job_id}; its jobs that have not ended: {known}")
+        raise DeployRefused(f"{target} has no job {job_id}; its jobs that have not ended: {known}")
     begun = {"name": live.name, "token": uuid.uuid4().hex, "basis": []}
     run = _Run(cluster, job_id, old, new, options, log, Journal(begun, options.timeouts.here))
     try:
@@ -163,7 +163,7 @@ class _Run:
         return self._checked(self.old), self._checked(self.new)
 
     def _checked(self, version: Version) -> Checked:
-        self.log(f"checking what {version.source} reads and writes")
+        self.log(f"checking the sources and sinks of {version.source}")
         try:
             return self.runner.check(version)
         except CannotRehearse:
@@ -184,7 +184,7 @@ class _Run:
         try:
             watcher = Watcher(self.cluster.location, started)
         except OSError as error:
-            why = f"nothing was started, because what would end it when this process dies cannot run: {error}"
+            why = f"nothing was started, because the process that would clean up after this one cannot run: {error}"
             left = clean_up(self.target, started, timeout=self.options.timeouts.clean_up, coming=0)
             return Rehearsal(
                 RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
@@ -222,8 +222,8 @@ class _Run:
             control = self._restore(watcher, old, "control", savepoint)
         except RestoreRefused as refused:
             raise Inconclusive(
-                f"the control, the old script itself, was refused at {refused.at}: is it the script that job "
-                f"{self.job_id} runs, with the same settings? {refused}"
+                f"the control (the old script itself) was refused at {refused.at}: make sure that job "
+                f"{self.job_id} runs this script with the same settings. {refused}"
             ) from None
         left_by_control = self._skipped(control, saved)
         self.once("control checked", lambda: self._check_control(control, saved, left_by_control))
@@ -236,7 +236,7 @@ class _Run:
         dropped = left_by_new - left_by_control
         if dropped and control.savepoint:
             # Operators without state are skipped too: Flink itself says whether any of these held some.
-            self.log("asking Flink about what was dropped")
+            self.log("asking Flink about the dropped state")
             try:
                 self.runner.submit_only(watcher, proposed, self._name("strict"), control.savepoint)
             except RestoreRefused as refused:
@@ -244,7 +244,7 @@ class _Run:
                 return with_states(found, saved, left_by_control, left_by_new, None)
         elif dropped:
             raise Inconclusive(
-                "the control ended by itself before Flink could be asked about what the new script dropped"
+                "the control ended before Flink could be asked about the state that the new script dropped"
             )
         own = self._stored(new.savepoint, new.job_id)
         return with_states(Rehearsal(RehearsalFinding.RESTORED), saved, left_by_control, left_by_new, own)
@@ -260,7 +260,7 @@ class _Run:
             self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)
             return asked.request_id
 
-        request = self.once("savepoint asked for", ask)
+        request = self.once("savepoint requested", ask)
         asked = Operation(Verb.SAVEPOINT, request, self.job_id)
         return Snapshot(self.once("savepoint", lambda: self.runner.savepoint(watcher, asked)))
 
@@ -306,15 +306,15 @@ class _Run:
     def _aside(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
         found = self.target.left_aside(restored.job_id)
         if found is not None:
-            self._rest_on("operators by the cluster's log")
+            self._rest_on("operators in the cluster's log")
             return found
         own = self._stored(restored.savepoint, restored.job_id)
         if saved is None or own is None:
             raise Inconclusive(
-                "which state was taken cannot be told: the cluster's log does not say it, and the savepoints' "
+                "the restored state is unknown: the cluster's log does not name it, and the savepoints' "
                 "metadata cannot be read from here"
             )
-        self._rest_on("operators by the metadata of both savepoints")
+        self._rest_on("operators in the metadata of both savepoints")
         return frozenset(each.id for each in saved) - frozenset(each.id for each in own)
 
     def _check_control(
@@ -330,24 +330,24 @@ class _Run:
         live, same = (Counter(self.target.query(job)) for job in (self.job_id, control.job_id))
         if differing := [*(live - same), *(same - live)]:
             raise Inconclusive(
-                f"the control is not what job {self.job_id} runs: {self.old.source} must be its script, with the "
-                f"settings it was started with. First difference: {min(differing)}"
+                f"the control differs from job {self.job_id}: {self.old.source} must be its script, with the "
+                f"settings that it was started with. First difference: {min(differing)}"
             )
         if not skipped:
             return
         own = self._stored(control.savepoint, control.job_id)
         if saved is None or own is None:
             raise Inconclusive(
-                "the control left operators of the savepoint aside, and without the savepoints' metadata it cannot be "
-                "told whether they belong to sinks only: make the savepoint directory readable from here"
+                "the control skipped operators of the savepoint, and only the savepoints' metadata shows "
+                "whether all of them belong to sinks: make the savepoint directory readable from here"
             )
         strange = [each.name for each in saved if each.has_state and each.id in skipped and is_of_the_query(each.name)]
         known = {each.id for each in saved}
         strange += [each.name or each.id for each in own if each.has_state and each.id not in known]
         if strange:
             raise Inconclusive(
-                "with stand-ins for the sinks even the old script does not take all of the query's state "
-                f"({', '.join(strange)}): the stand-ins change its topology"
+                "with stand-ins for the sinks, even the old script does not restore all of the query's "
+                f"state ({', '.join(strange)}): the stand-ins change its topology"
             )
 
     def _restores(self) -> int:
@@ -359,7 +359,7 @@ class _Run:
             status = self.target.status(self.job_id)
             restarts = self._restores() - int(self.journal.done["restores"])
         except DeployError as error:
-            return f"could not be looked at: {error}"
+            return f"its state could not be read: {error}"
         if status is None:
-            return "the cluster does not know it any more"
+            return "the cluster no longer lists it"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
