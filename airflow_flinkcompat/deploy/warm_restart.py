@@ -77,7 +77,7 @@ class WarmRestart(SavepointWriting):
     def is_possible(self) -> bool:
         """True if history supplies all of the state; otherwise the log states the reason."""
         if not isinstance(self._cluster.target, SavepointStore):
-            self._log(f"no warm start: where a savepoint lies {CANNOT_TELL} ({self._cluster.target})")
+            self._log(f"no warm start: the place of a savepoint {CANNOT_TELL} ({self._cluster.target})")
             return False
         try:
             reasons = self._start.reasons
@@ -100,11 +100,11 @@ class WarmRestart(SavepointWriting):
     @cached_property
     def _start(self) -> WarmStarted:
         """Raises DeployRefused and DeployError."""
-        self._log(f"{self._trials.target} compiles the script, for what of its state history says")
+        self._log(f"{self._trials.target} compiles the script, to find the state that history determines")
         _, side = self._sides
         plans = explain_plans(side, side, self._trials.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
-            raise DeployRefused("state is computed for the savepoint of one job, and the script makes several")
+            raise DeployRefused("state is computed for the savepoint of one job, and the script makes several jobs")
         try:
             (own,), ((plan,), _) = migrations(side, side, plans), plans
             return self._begin(own, side, plan)

@@ -79,7 +79,7 @@ class TargetContract:
     @pytest.fixture
     def connect(self) -> Connect:
         """Opens the target."""
-        raise NotImplementedError("a subclass says how its target is opened")
+        raise NotImplementedError("a subclass opens its target")
 
     @pytest.fixture
     def target(self, connect: Connect) -> Target:
@@ -138,7 +138,7 @@ class TargetContract:
     def test_a_started_job_is_found_and_began_empty(self, target: Target, connect: Connect, name: str) -> None:
         """By its request, by its name, and by another process."""
         request = new_id()
-        assert target.poll(Operation(Verb.START, request)).job is None, "nobody has asked for it yet"
+        assert target.poll(Operation(Verb.START, request)).job is None, "nobody has requested it yet"
         operation = target.start(_job(name), Start(), request)
         assert Operation.from_dict(json.loads(json.dumps(operation.to_dict()))) == operation
         job = self.job_of(connect(), Operation(Verb.START, request))
@@ -201,7 +201,7 @@ class TargetContract:
         stop, start = Operation(Verb.STOP, request, job), Operation(Verb.START, request)
         target.stop(job, request, None)
         savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
-        assert connect().poll(start).job is None, "only the stop was asked for"
+        assert connect().poll(start).job is None, "only the stop was requested"
         successor = self.job_of(target, target.start(_job(name), Start(savepoint), request))
         self.is_up(target, successor)
         assert successor != job
@@ -364,9 +364,8 @@ class TargetContract:
         strength = target.restored_from(second.start.job_ref).strength
         said = {
             Strength.OBSERVED: f"restored from {savepoint}",
-            Strength.DECLARED: f"restored from {savepoint}, as the platform declares (not observed)",
-            Strength.UNKNOWN: f"asked to start from {savepoint}; what it was restored from cannot be told on "
-            "this target",
+            Strength.DECLARED: f"restored from {savepoint}, as declared by the platform (not observed)",
+            Strength.UNKNOWN: f"requested start from {savepoint}; the restored state cannot be determined on this target",
         }
         assert second.evidence[0] == said[strength]
 

@@ -60,8 +60,8 @@ class EndpointOrigin:
                 return "its certificate is not valid now: renew it, or correct the clock of this machine"
             if self.ca_file:
                 return (
-                    f"no authority in {self.ca_file!r} has signed its certificate: {self._of('ca_file')} "
-                    "must be the PEM file of the authority that did"
+                    f"no authority in {self.ca_file!r} signed its certificate: {self._of('ca_file')} must be "
+                    "the PEM file of the authority that did"
                 )
             return (
                 "no authority that this machine trusts signed its certificate: name the PEM file of the "

@@ -209,7 +209,7 @@ def said(response: httpx.Response, redactor: Callable[[str], str] = redact) -> s
         text = "\n".join(str(error) for error in errors)
     except (ValueError, KeyError, TypeError):
         text = response.text
-    return condense(text, redactor) or response.reason_phrase or "no reason given"
+    return condense(text, redactor) or response.reason_phrase or "no reason reported"
 
 
 def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:

@@ -40,12 +40,12 @@ class Tables:
 
 
 def tables_of(explained: str) -> Tables:
-    """The tables in the abstract syntax tree of an EXPLAIN. Raises CannotRehearse: it is not understood."""
+    """The tables in the abstract syntax tree of an EXPLAIN. Raises CannotRehearse if it has an unknown form."""
     tree = explained.partition("== Optimized")[0]
     # What is not a sink's name would be written to for real.
     roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]
     if strange := [line for line in roots if not _SINK.match(line)]:
-        raise CannotRehearse(f"in Flink's EXPLAIN {strange[0][:60]!r} is not understood")
+        raise CannotRehearse(f"cannot read {strange[0][:60]!r} in Flink's EXPLAIN")
     try:
         sinks = [path_of(match[1], ".") for line in roots if (match := _SINK.match(line))]
         sources = {path: frozenset(hinted) for path, hinted in scans_of(explained).items()}

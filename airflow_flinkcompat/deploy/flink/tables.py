@@ -41,7 +41,7 @@ def path_of(text: str, separator: str) -> TablePath:
     """A path as EXPLAIN writes it. Raises TableError."""
     parts = text.split(separator)
     if len(parts) != 3:
-        raise TableError(f"the table {text!r} in Flink's EXPLAIN is not understood")
+        raise TableError(f"cannot read the table {text!r} in Flink's EXPLAIN")
     return parts[0], parts[1], parts[2]
 
 

@@ -67,8 +67,8 @@ class Ledger:
     def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
         if not can_name(deployment):
             raise DeploymentNameError(
-                f"{deployment!r} cannot name a deployment: 1 to 128 letters, digits, '.', '_' or '-', "
-                f"beginning with a letter or digit, and not {_REPORTS!r}"
+                f"{deployment!r} is not a valid deployment name: use 1 to 128 letters, digits, '.', '_' or "
+                f"'-', beginning with a letter or digit, and not {_REPORTS!r}"
             )
         self.deployment = deployment
         self._store = Store(root, deployment, **options)

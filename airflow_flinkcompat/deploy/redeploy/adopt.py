@@ -92,8 +92,8 @@ def _job_name(side: Side) -> str | None:
     for name, value in side.variables.items():
         if is_secret_key(name) and value and not PLACEHOLDER.fullmatch(value):
             raise ScriptRefused(
-                f"the variable {name!r} holds a secret in plain text: write ${{conn.<connection id>.password}} in its "
-                "place"
+                f"the variable {name!r} contains a secret in plain text: write ${{conn.<connection "
+                "id>.password} in its place"
             )
     side.require_query()
     return dict(side.program.settings).get(JOB_NAME)
@@ -121,7 +121,7 @@ def _verified(target: Target, job: JobStatus, side: Side) -> bool:
     if found is None or found.script is None or side.language != "sql":
         return False
     if found.job not in (None, job.job_id):
-        raise DeployRefused(f"{target} says that {job.name!r} is job {found.job}, not {job.job_id}: adopt that one")
+        raise DeployRefused(f"on {target}, {job.name!r} is job {found.job}, not {job.job_id}: adopt job {found.job}")
     if differs := difference(found, side):
         raise DeployRefused(
             f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options say: adopt it "
@@ -174,7 +174,7 @@ def _compared(
     if name is not None:
         compared.append(f"name: the script's {JOB_NAME} is {name!r}, the job's name {job.name!r}")
         if name != job.name:
-            warnings.append(f"the job is named {job.name!r}, the script names its job {name!r}")
+            warnings.append(f"the job is named {job.name!r}, and the script names it {name!r}")
     if vertices is None:
         return (*compared, f"tables that it reads and writes: {CANNOT_TELL}"), tuple(warnings)
     tasks = [vertex.name for vertex in vertices]
@@ -190,9 +190,9 @@ def _compared(
     for verb, seen in in_job.items():
         stated = {name.rpartition(".")[2].strip("`") for name in in_script[verb]}
         if not seen or side.program.problems:
-            compared.append(f"tables it {verb}: could not be compared")
+            compared.append(f"tables that it {verb}: could not be compared")
             continue
-        compared.append(f"tables it {verb}: the job's {_list(seen)}, the script's {_list(stated)}")
+        compared.append(f"tables that it {verb}: the job's {_list(seen)}, the script's {_list(stated)}")
         # Not the other way about: a table that is looked up makes no source, and files and lakes name their sinks
         # otherwise.
         if more := seen - stated:

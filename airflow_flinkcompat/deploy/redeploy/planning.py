@@ -235,7 +235,7 @@ def _find(
 
 def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> DeployedEntry:
     options, stateless = run.options, plan.start.start_mode == StartMode.STATELESS
-    what = f"entry {plan.number} planned was carried out as job {job}"
+    what = f"the plan of entry {plan.number} was carried out as job {job}"
     try:
         _await_up(run, job)
         _check_as_planned(run, target, plan, job)
@@ -251,9 +251,9 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
         )
         _edits(target, plan, job)
     except Unproven as error:
-        raise DeployError(f"the job that {what} is not verified yet: {error}") from None
+        raise DeployError(f"{what}, and is not verified yet: {error}") from None
     except VerificationFailed as error:
-        reason = f"the job that {what} failed its verification: {str(error).rstrip('.')}"
+        reason = f"{what}, and failed its verification: {str(error).rstrip('.')}"
         _edits(target, plan, job)
         run.append(FailedVersionEntry(version=JobVersion.of(plan.job), message=reason, owner=run.owner))
         former = f" (the script of entry {head.number})" if head is not None else ""
@@ -324,7 +324,7 @@ def _await_up(run: Run, job: JobRef) -> None:
         poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
     except Overdue:
         raise DeployError(
-            f"job {job} has not come up after {run.options.start_timeout:.0f} s: what was planned is not proved yet"
+            f"job {job} does not run after {run.options.start_timeout:.0f} s: the plan is not verified yet"
         ) from None
 
 

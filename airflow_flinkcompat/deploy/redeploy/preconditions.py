@@ -65,9 +65,8 @@ def check_claim(run: Run, progress: Progress) -> None:
     age, claimed = age_of(last), run.options.claimed(last)
     if age < claimed:
         raise DeployRefused(
-            f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, "
-            f"{age:.0f} s ago): wait for it; should it have died, its run can be taken over in "
-            f"{claimed - age:.0f} s"
+            f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, {age:.0f} "
+            f"s ago): wait for it; if it died, its run can be taken over in {claimed - age:.0f} s"
         )
     run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
 

@@ -92,12 +92,12 @@ def difference(found: Deployed, job: JobSpec) -> str:
     if found.engine is not None and found.engine.engine == job.engine and stated != [""]:
         version = found.engine.version
         if version.split(".")[: len(stated)] != stated:
-            return f"on another version of its engine ({version}, not {job.engine_version})"
+            return f"another version of its engine ({version}, not {job.engine_version})"
     if found.settings is None:
         return ""
     keys = {*found.settings, *settings} - {JOB_NAME}
     others = sorted(key for key in keys if found.settings.get(key) != settings.get(key))
-    return f"with other settings ({', '.join(others)})" if others else ""
+    return f"other settings ({', '.join(others)})" if others else ""
 
 
 def shown(found: Deployed, job: JobSpec, name: str) -> str:
@@ -108,12 +108,12 @@ def shown(found: Deployed, job: JobSpec, name: str) -> str:
     for row, kept in zip(rows, (job.settings, found.settings or job.settings), strict=True):
         row["settings"] = {key: value for key, value in kept.items() if key != JOB_NAME}
     rows[1]["script"] = job.script if found.script is None else found.script
-    lines = [line for part in ("script", "settings") for line in part_diff(part, *rows, (name, "what runs"))]
+    lines = [line for part in ("script", "settings") for line in part_diff(part, *rows, (name, "the running version"))]
     if not lines:
         told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
         untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
         but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
         same = "script and settings are the same" if all(told) else ("they differ only in a secret, which is not shown")
-        return f"\n(beside {name}: {same}{but})"
+        return f"\n(compared with {name}: {same}{but})"
     more = len(lines) - _MOST_LINES
     return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

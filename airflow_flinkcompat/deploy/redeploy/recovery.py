@@ -100,8 +100,8 @@ def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> boo
     age = age_of(begun)
     if status is None and age < IN_FLIGHT_SECONDS:
         raise DeployRefused(
-            f"{said}, and job {begun.job_id} of entry {begun.number} may still be accepted beside it: deploy again in "
-            f"{IN_FLIGHT_SECONDS - age:.0f} s, then it is stopped once more"
+            f"{said}, and job {begun.job_id} of entry {begun.number} may still be accepted next to it: "
+            f"deploy again in {IN_FLIGHT_SECONDS - age:.0f} s to stop it again"
         )
     return True
 

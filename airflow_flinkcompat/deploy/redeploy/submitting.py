@@ -154,7 +154,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
     except Unproven as error:
         if patience is None or left <= patience:
             whole = run.options.start_timeout
-            raise NotYet(f"it did not prove itself within {whole:.0f} s: {error.missing}") from None
+            raise NotYet(f"it was not verified within {whole:.0f} s: {error.missing}") from None
         until = time.time() + left
         raise Waiting(
             str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)

@@ -112,7 +112,7 @@ def verify_start(
         status = poll(watch.look, lambda seen: seen is None, timeout=timeout)
     except Overdue:
         raise Unproven(
-            f"the job {job_id} did not prove itself within {timeout:.0f} s: {watch.missing}",
+            f"job {job_id} was not verified within {timeout:.0f} s: {watch.missing}",
             watch.missing,
             watch.proven_since,
         ) from None
@@ -127,7 +127,7 @@ def verify_start(
         found = (_compared_state(target, job_id, state), _compared_offsets(target, job_id, offsets or {}))
         lines += [line for said, _ in found for line in said]
         if wrong := "; ".join(wrong for _, wrong in found if wrong):
-            raise VerificationFailed(f"the job {job_id} is {status.state}, but {wrong}")
+            raise VerificationFailed(f"job {job_id} is {status.state}, but {wrong}")
     for line in lines:
         log(line)
     return Verified(status, tuple(lines), watch.later)
@@ -216,7 +216,7 @@ class _Watch:
             self.failed_since = self.clock()
         if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:
             why = status.failure or "no reason reported"
-            raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}", status.fault)
+            raise VerificationFailed(f"job {self.job_id} is {status.state} after its start: {why}", status.fault)
         self.missing = f"it is {status.state}"
 
     def _lacks(self, status: JobStatus) -> str:
@@ -235,7 +235,7 @@ class _Watch:
             return ""
         if not self._proved_before(status):
             raise VerificationFailed(
-                f"the job {self.job_id} was restored from {proof.snapshot or 'nothing'} instead of "
+                f"job {self.job_id} was restored from {proof.snapshot or 'nothing'} instead of "
                 f"{self.start.savepoint or 'nothing'}"
             )
         return ""

@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from airflow_flinkcompat.deploy.errors import DeployRefused
 
-_CHOICES = "as-stored, earliest, latest, script, or a moment as 2026-01-31T00:00:00Z"
+_CHOICES = "as-stored, earliest, latest, script, or a time such as 2026-01-31T00:00:00Z"
 _IGNORED = (
-    "with a savepoint or checkpoint every source resumes from the offset stored there, and Flink ignores where else it "
-    "is told to begin: leave the offsets out (or say as-stored), or start stateless"
+    "with a savepoint or checkpoint every source resumes from the offset stored there, and Flink ignores "
+    "other start offsets: omit the offsets (or choose as-stored), or start stateless"
 )
 
 
@@ -44,7 +44,7 @@ class Choice:
         except ValueError:
             raise DeployRefused(f"source offsets {text!r} are not known: write {_CHOICES}") from None
         if at.tzinfo is None:
-            raise DeployRefused(f"source offsets {text!r} name no zone: write a moment as 2026-01-31T00:00:00Z")
+            raise DeployRefused(f"source offsets {text!r} have no time zone: write a time such as 2026-01-31T00:00:00Z")
         return cls(Offset.TIMESTAMP, at)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class SourceOffsets:
             try:
                 given = json.loads(given)
             except ValueError as error:
-                raise DeployRefused(f"source offsets {given!r} are no JSON: {error}") from None
+                raise DeployRefused(f"source offsets {given!r} are not JSON: {error}") from None
         if isinstance(given, Mapping):
             return cls(tables={str(table): Choice.of(text) for table, text in given.items()})
         return cls(Choice.of(given))
@@ -87,7 +87,7 @@ class SourceOffsets:
     def require_stored(self) -> None:
         """Require stored offsets, for a start with state. Raises DeployRefused."""
         if other := [str(choice) for choice in self.choices if choice.kind is not Offset.AS_STORED]:
-            raise DeployRefused(f"source offsets {', '.join(other)} cannot be had: {_IGNORED}")
+            raise DeployRefused(f"source offsets {', '.join(other)} cannot apply: {_IGNORED}")
 
 
 def iso(at: datetime, precision: str = "auto") -> str:

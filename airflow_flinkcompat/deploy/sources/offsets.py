@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.sources.positions import COMMITTED, PositionsUnk
 from airflow_flinkcompat.deploy.target import SourceTable, TablePath
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INSTEAD = f"Choose earliest, latest or a moment for it, or {Offset.SCRIPT}"
+_INSTEAD = f"Choose earliest, latest or a time for it, or {Offset.SCRIPT}"
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class StartupOffset:
 
 def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
     """The ledger's record of a start with state."""
-    words = f"every source resumes from its offset in {path}; one without any there starts by its own options"
+    words = f"every source resumes from its offset in {path}; one without an offset there starts by its own options"
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 
 
 def unknown_startup_offsets(reason: str) -> tuple[StartupOffset, ...]:
     """Record of a job whose sources are unknown, all of which begin by the script's own options."""
-    words = f"every source begins by the script's own options; which ones there are is not known: {reason}"
+    words = f"every source starts by the script's own options; the list of sources is unknown: {reason}"
     return (StartupOffset(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
@@ -67,8 +67,9 @@ def check_startup_offsets(record: Cutover, offsets: SourceOffsets, startup_offse
         choice = Choice.of(begun.choice) if begun else offsets.of_table(source.table.split("."))
         if choice is not None and choice.kind is Offset.AS_STORED:
             raise DeployRefused(
-                f"table {source.table}: where the former job stood is not where the hand-over needs it to begin "
-                f"({source.time_column} = {source.live_from}): choose a moment before, or earliest"
+                f"table {source.table}: the offset of the former job differs from the start that the "
+                f"hand-over needs ({source.time_column} = {source.live_from}): choose an earlier time, or "
+                "earliest"
             )
         if missed := replace(source, startup=_startup(choice, source.startup)).misses():
             raise DeployRefused(missed)
@@ -103,7 +104,7 @@ def settle(startup_offsets: Sequence[StartupOffset], location: str | None) -> tu
     if not any(offset.stored for offset in startup_offsets):
         return tuple(startup_offsets)
     if location is None:
-        raise PositionsUnknown("the former job left no savepoint that tells where it stood")
+        raise PositionsUnknown("the former job left no savepoint with its offsets")
     positions = read_positions(location)
     return tuple(_settled(each, positions) if each.stored else each for each in startup_offsets)
 
@@ -128,10 +129,10 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
     connector = connectors.source(source.connector).startup
     templates = connector.choices.get(choice.kind) if connector else None
     if templates is None:
-        raise DeployRefused(_cannot(source, f"begin at {choice}"))
+        raise DeployRefused(_cannot(source, f"start at {choice}"))
     options = _filled(templates, choice)
-    by = ", ".join(f"{key} = {value}" for key, value in options.items()) or "as it does by itself"
-    words = f"table {source.name} begins at {choice}: {by}"
+    by = ", ".join(f"{key} = {value}" for key, value in options.items()) or "by default"
+    words = f"table {source.name} starts at {choice}: {by}"
     return StartupOffset(source.path, source.connector, str(choice), options, words)
 
 
@@ -148,12 +149,12 @@ def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
 def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOffset:
     connector = connectors.source(source.connector).startup
     if connector is None or not connector.positions:
-        raise DeployRefused(_cannot(source, "go on where the former job stood without its state"))
+        raise DeployRefused(_cannot(source, "resume from the former job's offsets without its state"))
     topic = source.options.get("topic", "")
     if not topic or ";" in topic:
         raise DeployRefused(
-            f"table {source.name} reads several topics, and Flink's Kafka connector takes places of one only: it "
-            f"cannot go on where the former job stood without its state. {_INSTEAD}"
+            f"table {source.name} reads several topics, and Flink's Kafka connector takes places of one "
+            f"only: it cannot resume from the former job's offsets without its state. {_INSTEAD}"
         )
     same = [each for each in former if each.options.get("topic") == topic]
     if not same:
@@ -161,13 +162,13 @@ def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOff
     brokers = "properties.bootstrap.servers"
     if {each.options.get(brokers) for each in same} != {source.options.get(brokers)}:
         raise DeployRefused(
-            f"table {source.name}: {brokers} is not what it was, and places in one cluster are none in another. "
-            f"{_INSTEAD}"
+            f"table {source.name}: {brokers} has changed, and offsets of one cluster do not apply to "
+            f"another. {_INSTEAD}"
         )
     group = "properties.group.id"
     kept = {each.options.get(group) for each in same} == {source.options.get(group)}
     reset = source.options.get("properties.auto.offset.reset", "none")
-    words = f"table {source.name} resumes where the former job stood"
+    words = f"table {source.name} resumes from the offsets of the former job"
     return StartupOffset(
         source.path, source.connector, str(Offset.AS_STORED), {}, words, topic, kept and reset in ("none", "earliest")
     )
@@ -177,12 +178,12 @@ def _settled(offset: StartupOffset, positions: Mapping[str, Mapping[int, int]]) 
     places = positions.get(offset.topic)
     table = f"table {offset.path[2]}"
     if not places:
-        raise PositionsUnknown(f"{table}: the savepoint holds no place in topic {offset.topic}")
+        raise PositionsUnknown(f"{table}: the savepoint has no offset of topic {offset.topic}")
     lost = [part for part, at in places.items() if at == -1 or (at == COMMITTED and not offset.group_counts)]
     if lost:
         raise PositionsUnknown(
-            f"{table}: the former job had read nothing yet of partition {', '.join(map(str, sorted(lost)))} of topic "
-            f"{offset.topic}, and the savepoint does not say where it would have begun there"
+            f"{table}: the former job had not yet read partition {', '.join(map(str, sorted(lost)))} of "
+            f"topic {offset.topic}, and the savepoint does not contain its start offset"
         )
     options = _at(places)
     words = f"{offset.words}: {options['scan.startup.specific-offsets']}"
@@ -198,8 +199,8 @@ def _require_no_hint(source: SourceTable, choice: Choice) -> None:
     counts = set(options_that_count(source.connector))
     if told := sorted(counts & source.hinted):
         raise DeployRefused(
-            f"table {source.name}: a hint of the script sets {', '.join(told)}, which wins over the options of the "
-            f"table, so it cannot be made to begin at {choice}: remove the hint, or choose {Offset.SCRIPT}"
+            f"table {source.name}: a hint of the script sets {', '.join(told)}, which overrides the options "
+            f"of the table, so it cannot start at {choice}: remove the hint, or choose {Offset.SCRIPT}"
         )
 
 

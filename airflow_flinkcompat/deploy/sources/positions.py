@@ -29,7 +29,7 @@ def read_positions(savepoint: str) -> dict[str, dict[int, int]]:
     try:
         return positions_of(read_lists(savepoint, _READERS))
     except SavepointUnreadable as error:
-        raise PositionsUnknown(f"the savepoint {savepoint} does not tell where the job stood: {error}") from None
+        raise PositionsUnknown(f"cannot read the job's offsets in the savepoint {savepoint}: {error}") from None
 
 
 def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
@@ -44,8 +44,9 @@ def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
             before = found.setdefault(topic, {}).setdefault(partition, offset)
             if before != offset:
                 raise PositionsUnknown(
-                    f"two sources of the job read topic {topic} and stood at different places of partition "
-                    f"{partition} ({before} and {offset}), so no single position resumes without loss or duplicates"
+                    f"two sources of the job read topic {topic} at different offsets of partition "
+                    f"{partition} ({before} and {offset}), so no single position resumes without loss or "
+                    "duplicates"
                 )
     return found
 

@@ -23,7 +23,7 @@ TablePath = tuple[str, str, str]
 # States that a job never leaves (FINISHED, also after a stop with savepoint).
 TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _COMING_UP = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
-CANNOT_TELL = "cannot be told on this target"
+CANNOT_TELL = "cannot be determined on this target"
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class TargetLocation:
             known = which in ("gateway", "jobmanager")
             raise DeployError(
                 f"the target {self.target!r} is reached by its {which}, whose address is not given: "
-                + (f"add --{which} URL" if known else "no option of a command gives it")
+                + (f"add --{which} URL" if known else "no command has an option for it")
             )
         return self.addresses[which]
 
@@ -133,7 +133,7 @@ def target_class(name: str) -> TargetClass:
     """
     point = _found().get(name)
     if point is None:
-        there = ", ".join(names()) or "none: is this package installed, or only on the path?"
+        there = ", ".join(names()) or "none; install this package instead of only putting it on the path"
         raise DeployError(f"there is no target {name!r}; installed targets: {there}")
     try:
         found: TargetClass = point.load()

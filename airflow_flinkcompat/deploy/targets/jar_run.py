@@ -64,8 +64,8 @@ class JobManagerTarget(JobManagerJobs):
         """Read the script for obstacles to a deployment; nothing here plans it."""
         prepare_job(job)
         return (
-            "the script was read for what cannot be deployed, and not planned by Flink: a JobManager has no EXPLAIN "
-            "(flinkcompat check --explain-plan asks a SQL Gateway)"
+            "the script was checked for statements that cannot be deployed, but not planned by Flink: a "
+            "JobManager has no EXPLAIN (flinkcompat check --explain-plan uses a SQL Gateway)"
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:

@@ -143,7 +143,7 @@ class JobManagerJobs(SavepointPaths, Closing):
     def describe(self, job: JobRef) -> JobDescription | None:
         """The job's page, which may be seconds old."""
         if not _JOB_ID.fullmatch(job):
-            raise DeployRefused(f"{job!r} is no job id: one has 32 hexadecimal digits, in lower case")
+            raise DeployRefused(f"{job!r} is not a job id: write 32 hexadecimal digits in lower case")
         try:
             page = self._jobmanager.get(f"jobs/{job}")
         except JobManagerError as error:
@@ -260,7 +260,7 @@ def no_connections(placeholder: AnyPlaceholder) -> str:
     """The lookup of a target that was given none."""
     if isinstance(placeholder, EnvPlaceholder):
         raise TargetError(env_in_deployment(placeholder))
-    raise TargetError(f"{placeholder} cannot be resolved: no connections are known here")
+    raise TargetError(f"{placeholder} cannot be resolved: this process has no connections")
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
@@ -272,11 +272,11 @@ def find_savepoint(directory: str | None) -> tuple[str | None, str]:
         found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
         looked = bool(found) or UPath(directory).parent.parent.exists()
     except Exception as error:  # whatever a store's client raises: this machine cannot look there
-        return None, f". Whether {directory} holds a savepoint could not be seen from here ({type(error).__name__})"
+        return None, (f". {directory} cannot be read from here, so look there for a savepoint ({type(error).__name__})")
     if not looked:
-        return None, f". Whether {directory} holds a savepoint could not be seen from here"
+        return None, f". {directory} cannot be read from here, so look there for a savepoint"
     # A job that was recovered after its savepoint is stopped a second time: the later one counts.
     latest = [path for time, path in found if time == found[-1][0]]
     if len(latest) > 1:
-        return None, f". Which of these savepoints is the later one cannot be told: {', '.join(latest)}"
+        return None, f". The later of these savepoints is unknown: {', '.join(latest)}"
     return (latest[0] if latest else None), ""

@@ -39,7 +39,8 @@ def runtime_of(settings: Mapping[str, Any]) -> str:
     runtime = str(settings.get("runtime_environment") or "")
     if not _RUNTIME.fullmatch(runtime):
         raise DeployError(
-            f"runtime_environment {runtime!r} is none of Flink's: set the one of the applications (FLINK-1_20, say)"
+            f"runtime_environment {runtime!r} is not a Flink runtime: set the one of the applications, for "
+            "example FLINK-1_20"
         )
     return runtime
 
@@ -50,12 +51,12 @@ def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> Ma
     try:
         poll_interval = 1.0 if interval in (None, "") else float(str(interval))
     except ValueError:
-        raise DeployError(f"poll_interval {interval!r} is no number of seconds") from None
+        raise DeployError(f"poll_interval {interval!r} is not a number of seconds") from None
     if conn_id := settings.get("aws_conn_id"):
         if hook is None:
-            raise DeployError(f"aws_conn_id {conn_id!r} names a connection of Airflow, and none is known here")
+            raise DeployError(f"aws_conn_id {conn_id!r} names an Airflow connection, and this process has none")
         if settings.get("endpoint_url"):
-            raise DeployError(f"endpoint_url belongs into the extra of connection {str(conn_id)!r}")
+            raise DeployError(f"set endpoint_url in the extra of connection {str(conn_id)!r}")
         service, s3 = (_amazon(hook(str(conn_id)), kind) for kind in (_SERVICE, "s3"))
         client = service.get_client_type(region_name=region)
         return ManagedFlink(
@@ -76,6 +77,6 @@ def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> Ma
 def _amazon(hook: Any, kind: str) -> Any:
     """The Amazon provider's hook of a connection for one service, which is what its own class for that is."""
     if not hasattr(hook, "get_client_type"):
-        raise DeployError(f"{type(hook).__name__} is no hook of a connection of type aws: see aws_conn_id")
+        raise DeployError(f"{type(hook).__name__} is not the hook of an aws connection: check aws_conn_id")
     hook.client_type = kind
     return hook

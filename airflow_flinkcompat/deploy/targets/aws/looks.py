@@ -113,11 +113,9 @@ class ApplicationLook:
             if left is None:
                 return RunOutcome("CANCELED")
             if more and more[0].created == left.created:
-                unclear = f"snapshots {left.name} and {more[0].name} were created at one time, {left.created}"
-                remedy = "start the application from the later one by hand, then flinkcompat ledger adopt"
-                return RunOutcome(
-                    "CANCELED", failure=f"{unclear}, and nothing says which of them the stop took: {remedy}"
-                )
+                unclear = f"snapshots {left.name} and {more[0].name} were created at the same time, {left.created}"
+                remedy = "start the application from the later one by hand, then run flinkcompat ledger adopt"
+                return RunOutcome("CANCELED", failure=f"{unclear}, so the snapshot of the stop is unknown: {remedy}")
             if left.status not in ("CREATING", "READY"):
                 return RunOutcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
             if left.status == "CREATING":
@@ -126,7 +124,8 @@ class ApplicationLook:
         since = [each for each in self.operations if start is not None and each.began >= start.began]
         failed = next((each for each in since if each.failed), None)
         return RunOutcome(
-            "FAILED", failure=failure(failed) if failed else "the application is READY, and no operation says why"
+            "FAILED",
+            failure=failure(failed) if failed else ("the application is READY, and no operation gives the reason"),
         )
 
     def _live(self, failure: Callable[[ServiceOperation], str]) -> RunOutcome:

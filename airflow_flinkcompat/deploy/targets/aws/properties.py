@@ -63,8 +63,8 @@ class RunRecord:
                     former[key.removeprefix("former.")] = FormerRun(**json.loads(value))
                 except (TypeError, ValueError):
                     raise DeployError(
-                        f"property {key!r} of group {_RECORD_GROUP!r} is not as the target writes it: remove it from "
-                        "the application"
+                        f"property {key!r} of group {_RECORD_GROUP!r} was not written by flinkcompat: remove "
+                        "it from the application"
                     ) from None
         return cls(row.get("request"), _given(row.get("after")), former)
 
@@ -101,18 +101,20 @@ class PropertyLayout:
         script = str(settings.get("script_property") or "flinkcompat.script")
         group, dot, key = script.rpartition(".")
         if not dot or not _ID.fullmatch(group) or not key:
-            raise DeployError(f"script_property {script!r} is not of the form GROUP.KEY (flinkcompat.script, say)")
+            raise DeployError(
+                f"script_property {script!r} must have the form GROUP.KEY, for example flinkcompat.script"
+            )
         own = str(settings.get("settings_property_group") or "flinkcompat.settings")
         if not _ID.fullmatch(own) or own in (group, _RECORD_GROUP):
             raise DeployError(
-                f"settings_property_group {own!r} is no id of a group of its own: write 1 to 50 letters, digits and "
-                f"_.- that differ from {group!r} and {_RECORD_GROUP!r}"
+                f"settings_property_group {own!r} is not a valid group id: write 1 to 50 letters, digits and "
+                f"_.-, other than {group!r} and {_RECORD_GROUP!r}"
             )
         if not (place := settings.get("script_s3")):
             return cls(group, key, own)
         found = _S3.fullmatch(str(place))
         if found is None:
-            raise DeployError(f"script_s3 {place!r} is not of the form s3://BUCKET/PREFIX")
+            raise DeployError(f"script_s3 {place!r} must have the form s3://BUCKET/PREFIX")
         return cls(group, key, own, (found["bucket"], found["prefix"].strip("/")))
 
     @property
@@ -138,12 +140,13 @@ class PropertyLayout:
             found[self.settings_group] = dict(settings)
         if len(found[self.group]) > _GROUP_PROPERTIES:
             raise DeployError(
-                f"property group {self.group!r} would hold {len(found[self.group])} properties, and the service takes "
-                f"{_GROUP_PROPERTIES}: name an own group in script_property, or use script_s3"
+                f"property group {self.group!r} would hold {len(found[self.group])} properties, and the "
+                f"service accepts {_GROUP_PROPERTIES}: name another group in script_property, or use "
+                "script_s3"
             )
         if len(found) > _GROUPS:
             raise DeployError(
-                f"the application would have {len(found)} property groups, and the service takes {_GROUPS}"
+                f"the application would have {len(found)} property groups, and the service accepts {_GROUPS}"
             )
         return found
 
@@ -157,14 +160,14 @@ class PropertyLayout:
         """The properties that contain a script."""
         if found := placeholders(script):
             raise ScriptRefused(
-                f"{source}: the script holds {found[0]}, and whoever may describe the application would read its value "
-                "in the property: set script_s3 in the connection, so that the script lies in an object"
+                f"{source}: the script contains {found[0]}, and every user who may describe the application "
+                "could read its value: set script_s3 in the connection to store the script in an object"
             )
         parts = [script[at : at + _VALUE_CHARACTERS] for at in range(0, len(script), _VALUE_CHARACTERS)]
         if len(parts) > _GROUP_PROPERTIES:
             raise ScriptRefused(
-                f"{source}: the script has {len(script)} characters, and a property group takes "
-                f"{_GROUP_PROPERTIES * _VALUE_CHARACTERS}: set script_s3, so that it lies in an object"
+                f"{source}: the script has {len(script)} characters, and a property group accepts "
+                f"{_GROUP_PROPERTIES * _VALUE_CHARACTERS}: set script_s3 to store it in an object"
             )
         return {f"{self.key}.{number}": part for number, part in enumerate(parts, 1)}
 
@@ -190,19 +193,19 @@ def check_settings_fit(settings: Mapping[str, str]) -> None:
     """Raise ScriptRefused if the service cannot hold a setting, or would reveal a secret to readers."""
     if len(settings) > _GROUP_PROPERTIES:
         raise ScriptRefused(
-            f"the job has {len(settings)} settings, and a property group takes {_GROUP_PROPERTIES}: SET the others in "
-            "the script"
+            f"the job has {len(settings)} settings, and a property group accepts {_GROUP_PROPERTIES}: SET "
+            "the others in the script"
         )
     for key, value in settings.items():
         if found := placeholders(value):
             raise ScriptRefused(
-                f"the setting {key!r} holds {found[0]}, and whoever may describe the application would read its value: "
-                "put it into the script, and set script_s3 in the connection"
+                f"the setting {key!r} contains {found[0]}, and every user who may describe the application "
+                "could read its value: put it into the script, and set script_s3 in the connection"
             )
         if not 0 < len(value) <= _VALUE_CHARACTERS or len(key) > _VALUE_CHARACTERS:
             raise ScriptRefused(
-                f"the setting {key!r} has {len(value)} characters, and the service takes 1 to {_VALUE_CHARACTERS}: SET "
-                "it in the script"
+                f"the setting {key!r} has {len(value)} characters, and the service accepts 1 to "
+                f"{_VALUE_CHARACTERS}: SET it in the script"
             )
 
 
@@ -215,7 +218,7 @@ def object_of(uri: str) -> tuple[str, str]:
     """Bucket and key of an object. Raises DeployError: a property names none."""
     found = _S3.fullmatch(uri)
     if found is None or not found["prefix"]:
-        raise DeployError(f"{uri!r} is not of the form s3://BUCKET/KEY")
+        raise DeployError(f"{uri!r} must have the form s3://BUCKET/KEY")
     return found["bucket"], found["prefix"]
 
 

@@ -29,7 +29,7 @@ _STOP_SECONDS = 75 * 120.0
 _WAITER_SECONDS = 5
 _PAGE = 50
 _THROTTLED = frozenset({"ThrottlingException", "Throttling", "RequestLimitExceeded", "TooManyRequestsException"})
-_POLICY = "the rights that are needed are listed by docs/targets/aws-iam-policy.json"
+_POLICY = "docs/targets/aws-iam-policy.json lists the permissions that are needed"
 _REMEDIES = {
     "AccessDeniedException": _POLICY,
     "AccessDenied": _POLICY,
@@ -199,7 +199,7 @@ class ManagedFlink:
         row = self._call("describe_application_operation", ApplicationName=name, OperationId=operation.id)
         info = row.get("ApplicationOperationInfoDetails", {}).get("OperationFailureDetails", {}).get("ErrorInfo", {})
         said = condense(info.get("ErrorString", ""), self.redactor)
-        return f"{operation.kind} {operation.status}: {said or 'the service gives no reason'}"
+        return f"{operation.kind} {operation.status}: {said or 'the service reports no reason'}"
 
     def snapshots(self, name: str) -> tuple[ServiceSnapshot, ...]:
         """Every snapshot of an application, the latest first."""
@@ -312,7 +312,7 @@ class ManagedFlink:
         except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, NoRegionError) as error:
             raise TargetError(f"{said}: {error}. Set the AWS connection that aws_conn_id names") from None
         except ParamValidationError as error:
-            raise TargetError(f"{said} cannot be asked for: {self.redactor(str(error))}") from None
+            raise TargetError(f"{said} cannot be sent: {self.redactor(str(error))}") from None
         except BotoCoreError as error:
             raise ServiceUnanswered(f"{said} was not answered: {self.redactor(str(error))}") from None
 

@@ -130,8 +130,8 @@ class ManagedFlinkTarget(Closing):
         if self._layout.s3 is not None:
             self._keep_object(name, job.script)
         return (
-            "the script was read for what cannot be deployed, and not planned by Flink: the service has no EXPLAIN "
-            "(flinkcompat check --explain-plan asks a SQL Gateway)"
+            "the script was checked for statements that cannot be deployed, but not planned by Flink: the "
+            "service has no EXPLAIN (flinkcompat check --explain-plan uses a SQL Gateway)"
         )
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
@@ -171,7 +171,7 @@ class ManagedFlinkTarget(Closing):
             )
         if look.application.status != "RUNNING":
             raise StopFailed(
-                f"application {name} is {look.application.status}, and only one that is RUNNING can be stopped"
+                f"application {name} is {look.application.status}, and only a RUNNING application can be stopped"
             )
         try:
             self._service.stop(name, force=False)
@@ -185,7 +185,7 @@ class ManagedFlinkTarget(Closing):
         """Ask for a snapshot that is named by the request."""
         operation, look = Operation(Verb.SAVEPOINT, request_id, job, directory=directory), self._look_of(job)
         if look is None:
-            raise TargetError(f"{self} knows of no job {job}")
+            raise TargetError(f"{self} has no job {job}")
         name = look.application.name
         if self._service.snapshot(name, request_id) is not None:
             return operation
@@ -251,8 +251,8 @@ class ManagedFlinkTarget(Closing):
         application = look.application
         if application.drops_state:
             raise TargetError(
-                f"application {application.name} declares AllowNonRestoredState, so state may have been left aside: "
-                "somebody else started it, or changed how it starts"
+                f"application {application.name} sets AllowNonRestoredState, so state may have been skipped: "
+                "somebody else started it, or changed its restore settings"
             )
         if application.restore == "RESTORE_FROM_CUSTOM_SNAPSHOT" and application.snapshot:
             return Proof(snapshot_ref(application.name, application.snapshot), Strength.DECLARED)
@@ -289,8 +289,9 @@ class ManagedFlinkTarget(Closing):
         look = self._found(name)
         if look is None:
             raise TargetError(
-                f"{self} has no application {name!r}, after which the deployment is named: create it first (by "
-                "Terraform, say), with a program that reads its script from the application's properties"
+                f"{self} has no application {name!r}, which has the deployment's name: create it first, for "
+                "example with Terraform, with a program that reads its script from the application's "
+                "properties"
             )
         return look
 
@@ -335,7 +336,7 @@ class ManagedFlinkTarget(Closing):
         look = self._look_of(stop.job)
         former = look.record.former.get(split(stop.job)[1]) if look is not None else None
         if look is None or (look.job != stop.job and former is None):
-            raise StopFailed(f"{self} knows of no job {stop.job}")
+            raise StopFailed(f"{self} has no job {stop.job}")
         name = look.application.name
         if look.job != stop.job and former is not None:
             if former.snapshot is None:
@@ -357,7 +358,7 @@ class ManagedFlinkTarget(Closing):
         name = split(asked.job)[0]
         found = self._service.snapshot(name, asked.request_id) if name else None
         if name is None or found is None or found.status not in ("CREATING", "READY"):
-            seen = "is not there" if found is None else f"is {found.status}"
+            seen = "does not exist" if found is None else f"is {found.status}"
             raise SavepointFailed(f"snapshot {asked.request_id} of application {name} {seen}")
         return snapshot_ref(name, found.name) if found.status == "READY" else None
 
@@ -367,8 +368,8 @@ class ManagedFlinkTarget(Closing):
         name = prepare_job(job).job_name or job.settings.get(JOB_NAME, "")
         if not _NAME.fullmatch(name):
             raise ScriptRefused(
-                f"{job.source}: the job is named {name!r}, and an application has 1 to 128 letters, digits and _.-: "
-                f"name the deployment, or {JOB_NAME}, after the application"
+                f"{job.source}: the job is named {name!r}, and the name of an application has 1 to 128 "
+                f"letters, digits and _.-: give the deployment, or {JOB_NAME}, the name of the application"
             )
         check_settings_fit(job.settings)
         if self._layout.s3 is None:
@@ -376,13 +377,19 @@ class ManagedFlinkTarget(Closing):
         look = self._look(name)
         found, wrong = look.application, ""
         if found.runtime != self._runtime:
-            wrong = f"has runtime environment {found.runtime}, and the connection names {self._runtime}: correct that"
+            wrong = (
+                f"has runtime environment {found.runtime}, and the connection names {self._runtime}: correct the "
+                "connection"
+            )
         elif found.mode == "INTERACTIVE":
             wrong = "is a Studio notebook: create one of mode STREAMING"
         elif not found.snapshots_enabled:
             wrong = "has snapshots disabled, so its stop would lose the state: enable them"
         elif found.rolls_back:
-            wrong = "has system rollback enabled, which would start an earlier version beside the ledger: disable it"
+            wrong = (
+                "has system rollback enabled, which could start an earlier version that the ledger does not "
+                "record: disable it"
+            )
         if wrong:
             raise TargetError(f"{job.source}: application {name} {wrong}")
         return look
@@ -394,12 +401,12 @@ class ManagedFlinkTarget(Closing):
         owner, snapshot = split(start.savepoint)
         if owner != name:
             raise TargetError(
-                f"{source}: {start.savepoint} is no snapshot of application {name}, and the service restores an "
-                "application from its own only"
+                f"{source}: {start.savepoint} is not a snapshot of application {name}, and the service "
+                "restores an application only from its own snapshots"
             )
         found = self._service.snapshot(name, snapshot)
         if found is None or found.status != "READY":
-            seen = "is not there" if found is None else f"is {found.status}"
+            seen = "does not exist" if found is None else f"is {found.status}"
             raise StateRefused(f"{source}: snapshot {snapshot} of application {name} {seen}", StateFault.GONE)
         return snapshot
 
@@ -453,8 +460,9 @@ class ManagedFlinkTarget(Closing):
             raise ServiceUnanswered(f"{source}: application {name} is UPDATING for {_UPDATE_SECONDS:.0f} s") from None
         if self._layout.own(seen.application.groups) != wanted:
             raise TargetError(
-                f"{source}: application {name} (version {seen.application.version}) does not hold the properties that "
-                "it was given: somebody else changed it meanwhile, or the service stores them otherwise"
+                f"{source}: application {name} (version {seen.application.version}) does not have the "
+                "properties that were written: somebody else changed it meanwhile, or the service stores "
+                "them in another form"
             )
 
     def _object(self, uri: str) -> str:

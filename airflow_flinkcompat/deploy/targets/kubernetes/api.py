@@ -267,4 +267,4 @@ def _said(error: ApiException) -> str:
     try:
         return str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):
-        return str(error.reason or "no reason given")
+        return str(error.reason or "no reason reported")

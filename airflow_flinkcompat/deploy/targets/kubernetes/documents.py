@@ -25,7 +25,7 @@ from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import mask_option, placeholders
 
 DEPLOYMENT = f"{PREFIX}deployment"
-"""Label: the deployment that something belongs to."""
+"""Label: the deployment that a resource belongs to."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STAR
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup
 
-_DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been left aside"
+_DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been skipped"
 
 
 class KubernetesJobs(Closing):
@@ -105,9 +105,9 @@ class KubernetesJobs(Closing):
             edited = job == f"{current.name}/{current.request}" and not current.ended
             if edited and current.flink_job is not None and self._seen.get(job) == current.flink_job:
                 raise DeployRefused(
-                    f"somebody edited {self._manifest.kind} {current.name} while job {job} was verified: what runs is "
-                    "not what was deployed, and was left as it is. Record it (`flinkcompat ledger adopt`), or undo the "
-                    "edit, then deploy again"
+                    f"somebody edited {self._manifest.kind} {current.name} while job {job} was verified: the "
+                    "running version is not the deployed one, and was left unchanged. Record it "
+                    "(`flinkcompat ledger adopt`), or undo the edit, then deploy again"
                 )
             state = "FINISHED" if current.note(STOPPED).get("job") == job else "CANCELED"
             return JobStatus(job, current.job_name, state, completed_checkpoints=None)
@@ -162,8 +162,9 @@ class KubernetesJobs(Closing):
         proof = jobs.restored_from(id_)
         if proof.snapshot is not None and current is not None and current.drops_state:
             raise TargetError(
-                f"{self._manifest.kind} {current.name}: {_DROPS_STATE}: somebody else changed how it starts. Set it to "
-                "false there, and look at the job's rows before it is recorded (`flinkcompat ledger adopt`)"
+                f"{self._manifest.kind} {current.name}: {_DROPS_STATE}: somebody else changed its restore "
+                "settings. Set it to false there, and look at the job's rows before you record it "
+                "(`flinkcompat ledger adopt`)"
             )
         return proof
 
@@ -316,7 +317,7 @@ class KubernetesJobs(Closing):
     def _in_flink_of(self, job: JobRef, current: FlinkResource | None) -> tuple[JobManagerJobs, JobRef]:
         """The job in Flink, by its resource as it was read."""
         if current is None or current.flink_job is None:
-            raise TargetError(f"job {job} {CANNOT_TELL}: the operator names no job of it in Flink{self._why(current)}")
+            raise TargetError(f"job {job} {CANNOT_TELL}: the operator names no Flink job for it{self._why(current)}")
         return self._jobs_of(current), JobRef(current.flink_job)
 
     def _why(self, resource: FlinkResource | None) -> str:

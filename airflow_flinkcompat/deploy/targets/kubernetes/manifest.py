@@ -78,7 +78,7 @@ class Manifest:
         args = tuple(str(each) for each in (spec.get("job") or {}).get("args") or ())
         if sum(arg.count(each) for arg in args for each in _PLACEHOLDERS) != 1:
             raise DeployError(
-                f"{place}: one of spec.job.args has to say where the script stands, by one of "
+                f"{place}: one of spec.job.args must contain the place of the script, as one of "
                 f"{', '.join(_PLACEHOLDERS)}"
             )
         found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
@@ -146,10 +146,11 @@ class Manifest:
         if self.mounts:
             if (size := sum(len(each.encode()) for each in self.files(text).values())) > _LARGEST_FILE_BYTES:
                 raise ScriptRefused(
-                    f"the file of the script has {size} bytes, and a ConfigMap or Secret holds {_LARGEST_FILE_BYTES} "
-                    "(1 MiB) at most: split the script, or keep its longest texts in the image"
+                    f"the file of the script has {size} bytes, and a ConfigMap or Secret can contain "
+                    f"{_LARGEST_FILE_BYTES} (1 MiB) at most: split the script, or move its longest texts "
+                    "into the image"
                     + (
-                        " ({script_uri} takes less than half of what {statements_uri} does)"
+                        " ({script_uri} needs less than half the space of {statements_uri})"
                         if self._reads_statements
                         else ""
                     )

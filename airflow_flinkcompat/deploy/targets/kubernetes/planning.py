@@ -89,16 +89,17 @@ def plan_of(
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     gone = sorted(({*before} - {*job.settings}).intersection(base.configuration if base is not None else ()))
     notes = [
-        f"Plan of flinkcompat for {place}: merge it into what its repository holds of that.",
+        f"Plan of flinkcompat for {place}: merge it into the manifests of its repository.",
         *_upgrade(base, mode),
     ]
     if gone:
-        notes.append(f"Take out of spec.flinkConfiguration: {', '.join(gone)}.")
+        notes.append(f"Remove from spec.flinkConfiguration: {', '.join(gone)}.")
     if file.secret:
         filled = ", ".join(sorted({str(each) for each in placeholders(job.script)}))
         notes.append(
-            f"Before the merge make the Secret {file.name} in namespace {namespace} with the key {SCRIPT_FILE}: the "
-            f"script with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
+            f"Before the merge, create the Secret {file.name} in namespace {namespace} with the key "
+            f"{SCRIPT_FILE}: the script with {filled} filled in (for example by an ExternalSecret or a "
+            "SealedSecret). No document here contains it."
         )
     return ChangePlan(
         place,
@@ -116,9 +117,10 @@ def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: s
     if found := secret_places({**resource, "spec": looked}):
         source = "the manifest of the connection" if base is None else "the resource"
         raise DeployRefused(
-            f"{place}: {', '.join(found)} would stand in the plan for everybody to read. Take it out of {source}, and "
-            "have Flink get it from a Secret (an environment variable with valueFrom.secretKeyRef, a file that is "
-            "mounted, a service account's own role), or add it in the repository itself; then plan again"
+            f"{place}: {', '.join(found)} would be readable by everybody in the plan. Remove it from "
+            f"{source}, and have Flink read it from a Secret (an environment variable with "
+            "valueFrom.secretKeyRef, a file that is mounted, a service account's own role), or add it in "
+            "the repository itself; then plan again"
         )
 
 
@@ -135,24 +137,24 @@ def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str
 
 def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
     """Effects of the merge through the operator, and what is unchecked until then."""
-    after = "The next run of the deployment records it once the job runs and Flink says"
+    after = "The next run of the deployment records it once the job runs and Flink reports"
     if base is None:
         return [
             "The operator starts the job, without state.",
-            f"{after} that it began empty (latest.restored).",
+            f"{after} that it started empty (latest.restored).",
         ]
     if mode is StartMode.STATELESS:
         return [
-            "One merge, one step: the operator cancels the job WITHOUT a savepoint and starts the script empty. There "
-            "is no way back to the state of now but a savepoint that you have taken before.",
-            f"{after} that it began empty (latest.restored).",
-            "upgradeMode: stateless stays in the repository: set it to savepoint with a second merge, or the next "
-            "change of anybody starts the job empty, too. The next plan of flinkcompat sets it.",
+            "One merge, one step: the operator cancels the job WITHOUT a savepoint and starts the script "
+            "empty. To return to the present state, you need a savepoint that you take before the merge.",
+            f"{after} that it started empty (latest.restored).",
+            "upgradeMode: stateless stays in the repository: set it to savepoint with a second merge, or "
+            "the next change by anybody also starts the job empty. The next plan of flinkcompat sets it.",
         ]
     return [
-        "One merge, one step: the operator stops the job with a savepoint and starts the script from it. Nobody "
-        "compares that savepoint before the start, and nobody brings the former script back: if the job does not run, "
-        "revert the merge, and hold what Flink says of its restore against the savepoint.",
+        "One merge, one step: the operator stops the job with a savepoint and starts the script from it. "
+        "Nothing checks that savepoint before the start, and nothing rolls back to the former script: if "
+        "the job does not run, revert the merge, and compare Flink's restore error with the savepoint.",
         "The last-state fallback is off: if the savepoint fails, the job keeps running, and the operator tries again.",
         f"{after} that it was restored from the savepoint that the operator recorded (latest.restored).",
     ]

@@ -26,7 +26,7 @@ FILES = f"{PREFIX}files"
 """Annotation, JSON: the ConfigMaps and Secrets of its scripts, the latest first."""
 SUSPENDED, RUNNING = "suspended", "running"
 FALLBACK = "kubernetes.operator.job.upgrade.last-state-fallback.enabled"
-"""The option by which a stop with savepoint may quietly become one without."""
+"""The option that allows a stop with savepoint to become a stop without one."""
 KEPT = {
     FALLBACK: "false",
     "kubernetes.operator.savepoint.cleanup.enabled": "false",
@@ -195,8 +195,8 @@ class FlinkResource:
         for each in self.metadata.get("ownerReferences") or ():
             if each.get("controller"):
                 raise DeployRefused(
-                    f"{kind} {self.name} is made and changed by {each.get('kind')} {each.get('name')}, which would "
-                    "undo any change made here. Nothing was touched: deploy by a resource of its own"
+                    f"{kind} {self.name} is made and changed by {each.get('kind')} {each.get('name')}, which "
+                    "would undo any change made here. Nothing was changed: deploy with another resource"
                 )
 
     def require_ours(self) -> None:
@@ -213,15 +213,15 @@ class FlinkResource:
         if owner is None and managing is not None:
             owner = _CONTROLLERS[managing]
             clear = (
-                f" (metadata.managedFields name {managing}; after it was taken out: kubectl patch {kind} {self.name} "
+                f" (metadata.managedFields name {managing}; after you remove it there, run kubectl patch {kind} {self.name} "
                 """--type=merge -p '{"metadata":{"managedFields":[{}]}}')"""
             )
         raise DeployRefused(
-            f"{kind} {self.name} belongs to {owner}, which would undo any change made here. "
-            f"Nothing was touched. Take it out of {owner} (Argo CD: ignoreDifferences does not do, remove it from "
-            "the application; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: disabled and remove "
-            f"its labels){clear}, or leave it there and have the change written for a pull request to its repository "
-            "(plan_only=True of the deployment)"
+            f"{kind} {self.name} belongs to {owner}, which would undo any change made here. Nothing was "
+            f"changed. Remove it from {owner} (Argo CD: remove it from the application, because "
+            "ignoreDifferences is not enough; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: "
+            f"disabled and remove its labels){clear}, or keep it there and write the change as a pull "
+            "request to its repository (plan_only=True of the deployment)"
         )
 
     # ------------------------------------------------------------------------------------------------ what became of it

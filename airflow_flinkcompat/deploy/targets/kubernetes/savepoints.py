@@ -39,7 +39,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         current = self._find(resource_of(asked.job))
         flink_job = self._flink_job(asked.job, current)
         if current is None or flink_job is None:
-            raise SavepointFailed(f"{self} knows no job {asked.job}, of which a savepoint was asked for")
+            raise SavepointFailed(f"{self} has no job {asked.job}, whose savepoint was requested")
         return replace(self._jobs_of(current).poll(replace(asked, job=flink_job)), job=asked.job)
 
     def _flink_job(self, job: JobRef, current: FlinkResource | None) -> JobRef | None:
@@ -78,7 +78,8 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         ready = [each for each in self._resources() if each.status.get("jobManagerDeploymentStatus") == "READY"]
         if not ready:
             raise TargetError(
-                f"{snapshot} cannot be deleted: a JobManager does that, and none of {self} is ready; delete it by hand"
+                f"{snapshot} cannot be deleted: only a JobManager can delete it, and none of {self} is "
+                "ready; delete it by hand"
             )
 
         def shared(resource: FlinkResource) -> int:

@@ -81,8 +81,8 @@ _SEEN_SECONDS = 5.0
 _NO_REQUEST = "0" * 32
 _SHARED = "get, patch and create"
 _NOT_PLANNED = (
-    "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
-    "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
+    "the script was checked for statements that cannot be deployed, and the API server validated the "
+    "resource; Flink did not plan it (flinkcompat check --explain-plan uses a SQL Gateway)"
 )
 
 
@@ -136,12 +136,12 @@ class KubernetesTarget(KubernetesSavepoints):
         """
         name, file = name_of(job), self._file(job, _NO_REQUEST)
         if self._manifest.mounts:
-            with self._tried(job, "the start keeps its script in", file.kept):
+            with self._tried(job, "the start stores its script in", file.kept):
                 self._keep_script(file, name, dry_run=True)
         if base is not None:
             found = secret_places(body)
             kept, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
-            with self._tried(job, "a way back keeps what the resource is made anew from in", kept, rights, found):
+            with self._tried(job, "a rollback stores the spec of the resource in", kept, rights, found):
                 Following(self._api).keep(name, body, "", dry_run=True)
 
     @contextmanager
@@ -156,11 +156,11 @@ class KubernetesTarget(KubernetesSavepoints):
                 raise
             plural, _, name = kept.partition("/")
             places = ", ".join(found)
-            otherwise = f"; or take {places} out of the resource and have Flink get it from a Secret" if found else ""
+            otherwise = f"; or remove {places} from the resource and have Flink read it from a Secret" if found else ""
             raise TargetError(
-                f"{job.source}: {error}. Nothing was touched: {what} {plural}/{name} of namespace "
+                f"{job.source}: {error}. Nothing was changed: {what} {plural}/{name} of namespace "
                 f"{self._api.namespace}, so the right to {rights} {plural} is needed "
-                f"(docs/targets/kubernetes-rbac.yaml), and room for it in the namespace's quota{otherwise}"
+                f"(docs/targets/kubernetes-rbac.yaml), and free space in the namespace's quota{otherwise}"
             ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
@@ -168,7 +168,7 @@ class KubernetesTarget(KubernetesSavepoints):
         current, base = self._checked(job)
         name = name_of(job)
         if current is None and base is not None:
-            raise DeployRefused(f"{self._manifest.kind} {name} is being made anew by a redeploy: run that again first")
+            raise DeployRefused(f"{self._manifest.kind} {name} is being re-created by a redeploy: run that again first")
         if current is not None:
             current.require_its_own()
             if current.deleting:
@@ -188,8 +188,8 @@ class KubernetesTarget(KubernetesSavepoints):
         if base is not None and (differing := self._manifest.differing(base.spec)):
             where = f"{self._manifest.kind} {name}" if current is not None else f"ConfigMap {next_of(name)}"
             raise TargetError(
-                f"{where} is what the deployment goes on from, and it is not as the manifest says: {differing}. Its "
-                "engine is told by the manifest: edit the one or the other, so that they agree"
+                f"{where} is the resource that the deployment updates, and it differs from the manifest: "
+                f"{differing}. The manifest determines its engine: edit one of both so that they agree"
             )
         return current, base
 
@@ -260,7 +260,7 @@ class KubernetesTarget(KubernetesSavepoints):
             return poll(lambda: self._find(current.name), changes, timeout=_SETTLE_SECONDS)
         except Overdue as overdue:
             kind = self._manifest.kind
-            _log.warning("%s %s changes all the time, and is started as it is now", kind, current.name)
+            _log.warning("%s %s keeps changing, and is started in its present form", kind, current.name)
             return overdue.last if isinstance(overdue.last, FlinkResource) else current
 
     def _going_on(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
@@ -291,7 +291,8 @@ class KubernetesTarget(KubernetesSavepoints):
             seen = poll(lambda: self._find(suspended.name), waits, timeout=_SEEN_SECONDS)
             if seen is not None and same_job(seen):
                 _log.warning(
-                    "the operator took the start of %s for done and started nothing: it is made anew", seen.name
+                    "the operator considered the start of %s done and started nothing: the resource is re-created",
+                    seen.name,
                 )
                 return seen
         return None
@@ -305,17 +306,17 @@ class KubernetesTarget(KubernetesSavepoints):
             asked = self._find(resource_of(job))
             if asked is not None and asked.note(STOPPED).get("request") == request_id:
                 return operation
-            raise StopFailed(f"{self} knows no job {job}")
+            raise StopFailed(f"{self} has no job {job}")
         if current.note(STOPPED).get("request") == request_id:
             return operation
         if directory is not None:
             raise DeployRefused(
-                f"the operator puts savepoints where the resource's own 'state.savepoints.dir' says: set it in "
-                f"{self._manifest.kind} {current.name}, and give no savepoint directory"
+                "the operator writes savepoints to 'state.savepoints.dir' of the resource: set it in "
+                f"{self._manifest.kind} {current.name}, and pass no savepoint directory"
             )
         current.require_ours()
         if current.wants_suspended or current.unaccepted or self._over(current):
-            raise StopFailed(f"job {job} does not run (any more){self._why(current)}")
+            raise StopFailed(f"job {job} does not run{self._why(current)}")
 
         def patch(seen: FlinkResource) -> Mapping[str, Any]:
             before = seen.upgrade_savepoint
@@ -351,7 +352,7 @@ class KubernetesTarget(KubernetesSavepoints):
         if note.get("request") == request_id and note.get("savepoint"):  # its successor was started since
             return Snapshot(str(note["savepoint"]))
         if current is None:
-            raise StopFailed(f"{self._manifest.kind} {name} is gone, and its savepoint is not known")
+            raise StopFailed(f"{self._manifest.kind} {name} is gone, and its savepoint is unknown")
         if note.get("request") != request_id:
             if current.ref == job and not current.ended:
                 return None  # nobody has asked for it yet
@@ -367,14 +368,14 @@ class KubernetesTarget(KubernetesSavepoints):
             return found
         found = current.upgrade_savepoint
         if found is None or same_snapshot(found, note.get("before")):
-            raise StopFailed(f"the operator suspended job {job} and recorded no savepoint of that{self._why(current)}")
+            raise StopFailed(f"the operator suspended job {job} and recorded no savepoint{self._why(current)}")
         # The job failed before it was stopped, or its savepoint was complete and the operator did not hear of it.
         flink_job = note.get("flink_job")
         final = self._jobs_of(current).final_savepoint(JobRef(flink_job)) if current.session_job and flink_job else None
         if final is None:
             raise StopFailed(
-                f"job {job} ended before it could be stopped with a savepoint{self._why(current)}; the operator names "
-                f"its checkpoint {found}, which may go away with the job's retention"
+                f"job {job} ended before it could be stopped with a savepoint{self._why(current)}; the "
+                f"operator names its checkpoint {found}, which Flink may delete"
             )
         return final
 
@@ -410,7 +411,8 @@ class KubernetesTarget(KubernetesSavepoints):
             poll(lambda: self._of(job), lambda seen: seen is not None and not self._over(seen), timeout=_END_SECONDS)
         except Overdue:
             raise TargetError(
-                f"job {job} has not ended after {_END_SECONDS:.0f} s{self._why(self._of(job))}: does the operator run?"
+                f"job {job} has not ended after {_END_SECONDS:.0f} s{self._why(self._of(job))}: check that "
+                "the operator runs"
             ) from None
 
     # ------------------------------------------------------------------------------------------------------ resources
@@ -544,11 +546,11 @@ class KubernetesTarget(KubernetesSavepoints):
                 again = self._find(read.name)
                 if again is None or again.revision != read.revision:
                     raise DeployRefused(
-                        f"somebody else changed {self._manifest.kind} {read.name} at this moment ({conflict.reason}): "
-                        "nothing was written over it"
+                        f"somebody else changed {self._manifest.kind} {read.name} at the same time "
+                        f"({conflict.reason}): its change was not overwritten"
                     ) from None
                 seen = again
-        raise TargetError(f"{self._manifest.kind} {read.name} changes too fast to be written to: try again")
+        raise TargetError(f"{self._manifest.kind} {read.name} keeps changing, so it could not be written: try again")
 
     def _dry_run(self, current: FlinkResource | None, body: Mapping[str, Any]) -> FlinkResource:
         """The resource as the API server would store it, even if another run creates one of its name now."""
@@ -576,8 +578,8 @@ class KubernetesTarget(KubernetesSavepoints):
         require_name(name_of(job))
         if found := next(iter(placeholders("\n".join(job.settings.values()))), None):
             raise ScriptRefused(
-                f"{job.source}: {found} in a setting would stand in the resource for everybody to read: SET it in the "
-                "script"
+                f"{job.source}: {found} in a setting would be readable by everybody in the resource: SET it "
+                "in the script"
             )
         if not self._manifest.mounts and (found := next(iter(placeholders(job.script)), None)):
             raise ScriptRefused(
@@ -590,7 +592,7 @@ class KubernetesTarget(KubernetesSavepoints):
         if self._manifest.needs_sql_driver and (version := self.engine().version).startswith("1."):
             raise TargetError(
                 f"the manifest (or session_cluster alone) has Flink's own SqlDriver run scripts, and Flink {version} "
-                "has none: give a manifest with entryClass flinkcompat.SqlRunner, the jarURI of "
+                "has none: write a manifest with entryClass flinkcompat.SqlRunner, the jarURI of "
                 'flinkcompat-sql-runner.jar and args ["--statements", "{statements}"]'
             )
 

@@ -146,7 +146,7 @@ def failure_of(status: Any) -> str:
     """The platform's reason for the failure of a job instance or a savepoint."""
     failure = getattr(status, "failure", None)
     said = (failure.message or failure.reason) if failure else None
-    return str(said or "no reason given")
+    return str(said or "no reason reported")
 
 
 def same_location(shown: str | None, path: str | None) -> bool:

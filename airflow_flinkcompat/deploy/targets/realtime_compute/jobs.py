@@ -58,7 +58,7 @@ class RealtimeComputeJobs(Closing):
         if len(found) > 1:
             raise TargetError(
                 f"deployments of {self} run on {', '.join(sorted(found))}: set engine_version of "
-                f"{self._api.settings.place} to the one that those of this connection are to run on"
+                f"{self._api.settings.place} to the version for this connection"
             )
         name = next(iter(found), None) or self._api.default_engine_version()
         return EngineInfo("vvr", version_of(name, f"the engine version of {self}"))
@@ -223,5 +223,5 @@ def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
     return replace(
         seen,
         tasks_running=running is not None and running.observed_flink_job_status == "RUNNING",
-        failure=f"it was restarted {restarts} times, says the platform" if restarts else None,
+        failure=f"the platform restarted it {restarts} times" if restarts else None,
     )

@@ -78,7 +78,7 @@ class WorkspaceSettings:
         return cls(
             host,
             read.required("workspace", "the id of the workspace, as the console shows it"),
-            read.required("namespace", "the name of the namespace, workspace-default for instance"),
+            read.required("namespace", "the name of the namespace, for example workspace-default"),
             read.credential(),
             scheme,
             version,
@@ -92,7 +92,9 @@ def version_of(engine_version: str, place: str) -> str:
     """The version of VVR in a name of the platform: ``8.0.9`` of ``vvr-8.0.9-flink-1.17``."""
     found = _ENGINE_VERSION.fullmatch(engine_version)
     if found is None:
-        raise ApiError(f"{place} is {engine_version!r}: the platform names versions as vvr-8.0.9-flink-1.17")
+        raise ApiError(
+            f"{place} is {engine_version!r}: write a version of the platform, for example vvr-8.0.9-flink-1.17"
+        )
     return found["version"]
 
 
@@ -130,7 +132,7 @@ class _Reader:
         found = _ENDPOINT.fullmatch(given)
         if found is None:
             raise ApiError(
-                f"{self.access.place}: {self.named('endpoint')} {given!r} is no endpoint: it reads "
+                f"{self.access.place}: {self.named('endpoint')} {given!r} is not an endpoint: write "
                 "ververica.<region>.aliyuncs.com"
             )
         return found["scheme"] or "https", found["host"]
@@ -142,7 +144,7 @@ class _Reader:
         except ValueError:
             seconds = 0.0
         if not 0 < seconds < float("inf"):
-            raise ApiError(f"{self.access.place}: {self.named('timeout')} {given!r} is no number of seconds")
+            raise ApiError(f"{self.access.place}: {self.named('timeout')} {given!r} is not a number of seconds")
         return seconds
 
     def credential(self) -> Credential:
@@ -154,7 +156,7 @@ class _Reader:
             secret = self.text("access_key_secret") or self.text("password")
             if key_id is None or secret is None:
                 raise ApiError(
-                    f"{self.access.place}: no access key is given: set {self.named('access_key_id')} and "
+                    f"{self.access.place}: the access key is missing: set {self.named('access_key_id')} and "
                     f"{self.named('access_key_secret')}"
                     + ("" if self.access.settings is None else ", login and password, or alibaba_conn_id")
                 )

@@ -98,7 +98,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         found = self._api.validate(asked)
         if not _is_valid(found):
             raise TargetError(self._invalid(job, found))
-        return "the platform validated the script; whether a savepoint fits it, its API does not check before the start"
+        return "the platform validated the script; its API does not check before the start that a savepoint fits"
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
         """Write the script into the deployment, read it back, and start a job instance from the given state."""
@@ -120,8 +120,8 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             return JobRef(own.job_id)
         if others := [each.job_id for each in jobs if instances.is_active(each)]:
             raise TargetError(
-                f"the deployment {deployment.name!r} of {self} has a job instance that has not ended, and not of this "
-                f"start: {', '.join(others)}. Stop it first"
+                f"the deployment {deployment.name!r} of {self} has a job instance that has not ended and "
+                f"does not belong to this start: {', '.join(others)}. Stop it first"
             )
         return None
 
@@ -133,24 +133,24 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             named += [f"{each} of the setting {key!r}" for each in placeholders(value)]
         if named:
             raise ScriptRefused(
-                f"{job.source}: the platform keeps and shows the text of scripts and settings, so nothing is filled in "
-                f"here: {', '.join(named)}. Make a variable of the namespace in the console, and write "
-                "${secret_values.<name>} in its place"
+                f"{job.source}: the platform stores and shows the text of scripts and settings, so "
+                f"placeholders are not filled in: {', '.join(named)}. Create a variable of the namespace in "
+                "the console, and write ${secret_values.<name>} in its place"
             )
         return prepared
 
     def _name(self, job: JobSpec, prepared: Prepared) -> str:
         name = prepared.job_name or job.settings.get(JOB_NAME)
         if not name:
-            raise ScriptRefused(f"{job.source}: no deployment is named: set '{JOB_NAME}'")
+            raise ScriptRefused(f"{job.source}: the deployment has no name: set '{JOB_NAME}'")
         return name
 
     def _require_queue(self, name: str) -> str:
         queue = self._api.settings.deployment_target
         if queue is None:
             raise TargetError(
-                f"there is no deployment {name!r} in {self}: make it in the console, with its resources, or set "
-                f"deployment_target of {self._api.settings.place} to the queue in which it is to be made"
+                f"there is no deployment {name!r} in {self}: create it in the console, with its resources, "
+                f"or set deployment_target of {self._api.settings.place} to the queue in which to create it"
             )
         return queue
 
@@ -175,7 +175,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     def _invalid(self, job: JobSpec, found: Any) -> str:
         details = getattr(found, "error_details", None)
-        said = (details and details.message) or getattr(found, "message", None) or "no reason given"
+        said = (details and details.message) or getattr(found, "message", None) or "no reason reported"
         place = job.source
         if details and str(details.line_number or "").isdigit():
             column = details.column_number if str(details.column_number or "").isdigit() else 1
@@ -209,8 +209,8 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         written = self._api.deployment(deployment_id)
         if differing := instances.not_as_written(before, wanted, written, gone):
             raise TargetError(
-                f"the deployment {name!r} of {self} does not read back as it was written: {', '.join(differing)}. It "
-                "was not started. Somebody else may be changing it: try again, or look at it in the console"
+                f"the deployment {name!r} of {self} differs from the written one: {', '.join(differing)}. It "
+                "was not started. Somebody else may be changing it: try again, or check it in the console"
             )
         return written
 
@@ -276,12 +276,12 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         """Request the stop unless one is at work or has failed. Its id is left in a label."""
         operation = Operation(Verb.STOP, request_id, job, directory=directory)
         if directory is not None:
-            _log.warning("%s: savepoints lie where the workspace keeps them, not in %s", self, directory)
+            _log.warning("%s: the workspace stores its savepoints, not %s", self, directory)
         with suppress(Overdue):  # the platform says itself why it cannot be stopped
             poll(lambda: self.status(job), lambda seen: seen is not None and seen.starting, timeout=_UP_SECONDS)
         found = self._api.job(job)
         if found is None:
-            raise TargetError(f"{self} knows no job {job}")
+            raise TargetError(f"{self} has no job {job}")
         if not instances.is_active(found):
             return operation
         deployment = self._api.deployment(found.deployment_id)
@@ -304,7 +304,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         """Ask for a savepoint of the job instance that its deployment runs. Its id is left in the description."""
         found = self._api.job(job)
         if found is None or not instances.is_active(found):
-            raise TargetError(f"job {job} of {self} {'is not known' if found is None else 'has ended'}")
+            raise TargetError(f"job {job} of {self} {'is unknown' if found is None else 'has ended'}")
         if self._savepoint_of(found.deployment_id, request_id) is None:
             self._api.create_savepoint(found.deployment_id, _described(request_id))
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
@@ -320,7 +320,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         found = self._api.job(operation.job)
         savepoint = self._savepoint_of(found.deployment_id, operation.request_id) if found else None
         if savepoint is None:
-            raise SavepointFailed(f"{self} knows no savepoint of request {operation.request_id}")
+            raise SavepointFailed(f"{self} has no savepoint of request {operation.request_id}")
         if instances.savepoint_state(savepoint) == instances.SAVEPOINT_FAILED:
             raise SavepointFailed(f"the savepoint {savepoint.savepoint_id} of {self} failed: {self._why(savepoint)}")
         complete = instances.savepoint_state(savepoint) == instances.COMPLETED
@@ -363,8 +363,8 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             raise StopFailed(f"the savepoint of the stop of job {job} failed: {self._why(latest)}")
         if runs or latest is not None:
             return None
-        ended = "is not known" if found is None else f"is {instances.state_of(found)}"
-        raise StopFailed(f"job {job} {ended}, and {self} has no savepoint of a stop of it")
+        ended = "is unknown" if found is None else f"is {instances.state_of(found)}"
+        raise StopFailed(f"job {job} {ended}, and {self} has no savepoint from its stop")
 
     def _savepoint_of(self, deployment_id: str, request_id: str) -> Any | None:
         """The savepoint that was asked for under a request."""

@@ -42,7 +42,7 @@ def encode_statements(statements: Iterable[str]) -> str:
     """
     encoded = [base64.urlsafe_b64encode(statement.encode()).decode("ascii") for statement in statements]
     if not encoded:
-        raise ValueError("a script without a statement runs nothing: give at least its INSERT")
+        raise ValueError("a script without a statement runs nothing: write at least its INSERT")
     return ",".join(encoded)
 
 
