@@ -124,8 +124,8 @@ def _verified(target: Target, job: JobStatus, side: Side) -> bool:
         raise DeployRefused(f"on {target}, {job.name!r} is job {found.job}, not {job.job_id}: adopt job {found.job}")
     if differs := difference(found, side):
         raise DeployRefused(
-            f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options say: adopt it "
-            f"with the script and options that it runs{shown(found, side, side.source)}"
+            f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options: adopt it with "
+            f"the script and options that it runs{shown(found, side, side.source)}"
         )
     return True
 

@@ -42,7 +42,7 @@ class Choice:
         try:
             at = datetime.fromisoformat(str(text))
         except ValueError:
-            raise DeployRefused(f"source offsets {text!r} are not known: write {_CHOICES}") from None
+            raise DeployRefused(f"source offsets {text!r} are unknown: write {_CHOICES}") from None
         if at.tzinfo is None:
             raise DeployRefused(f"source offsets {text!r} have no time zone: write a time such as 2026-01-31T00:00:00Z")
         return cls(Offset.TIMESTAMP, at)

@@ -153,8 +153,8 @@ def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOff
     topic = source.options.get("topic", "")
     if not topic or ";" in topic:
         raise DeployRefused(
-            f"table {source.name} reads several topics, and Flink's Kafka connector takes places of one "
-            f"only: it cannot resume from the former job's offsets without its state. {_INSTEAD}"
+            f"table {source.name} reads several topics, and Flink's Kafka connector accepts start offsets of "
+            f"one topic only: it cannot resume from the former job's offsets without its state. {_INSTEAD}"
         )
     same = [each for each in former if each.options.get("topic") == topic]
     if not same:
