@@ -77,7 +77,7 @@ class WarmRestart(SavepointWriting):
     def is_possible(self) -> bool:
         """True if history supplies all of the state; otherwise the log states the reason."""
         if not isinstance(self._cluster.target, SavepointStore):
-            self._log(f"no warm start: the place of a savepoint {CANNOT_TELL} ({self._cluster.target})")
+            self._log(f"no warm start: the path of a savepoint {CANNOT_TELL} ({self._cluster.target})")
             return False
         try:
             reasons = self._start.reasons

@@ -365,7 +365,8 @@ class TargetContract:
         said = {
             Strength.OBSERVED: f"restored from {savepoint}",
             Strength.DECLARED: f"restored from {savepoint}, as declared by the platform (not observed)",
-            Strength.UNKNOWN: f"requested start from {savepoint}; the restored state cannot be determined on this target",
+            Strength.UNKNOWN: f"requested start from {savepoint}; the restored state cannot be determined "
+            "on this target",
         }
         assert second.evidence[0] == said[strength]
 

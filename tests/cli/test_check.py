@@ -346,7 +346,7 @@ def test_every_rule_s_report_holds_the_schema_and_reads_back(rule: Any, engine: 
     [
         (["--explain-plan"], "add --engine flink"),
         (["--engine", "flink", "--gateway", "http://localhost:1"], "belong to --explain-plan"),
-        (["--engine", "flink", "--explain-plan", "--gateway", "ftp://x"], "is no address of a REST API"),
+        (["--engine", "flink", "--explain-plan", "--gateway", "ftp://x"], "is not the address of a REST API"),
         (["--engine", "flink", "--explain-plan", "--gateway", "http://127.0.0.1:1"], "does not answer"),
         (["--engine", "flink", "--explain-plan"], "run flinkcompat planner install 2.3"),
     ],

@@ -869,5 +869,5 @@ def test_a_secret_among_the_settings_is_told_in_the_project_file(
     result = run(*command, "--format", "github")
     assert result.code == 2
     assert f"::error file=flinkcompat.toml,line={line},endLine={line},col=1," in result.out
-    assert "::the setting 's3.secret-key' holds a secret in plain text" in result.out
+    assert "::the setting 's3.secret-key' contains a secret in plain text" in result.out
     assert "hunter2" not in result.out + result.err

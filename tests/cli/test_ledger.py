@@ -355,7 +355,7 @@ def test_adopt(style: str, ledger: Ledger, cluster: JobManagerStandIn, run: Run,
     given = ("--job-id", JOB, "--script", "orders.sql", "--set", "a=b", "--jobmanager", cluster.url)
     result = run("ledger", "adopt", "orders", *given, "--format", style)
     assert result.code == 0
-    assert result.err == "warning: the job is named 'nightly', the script names its job 'order totals'\n"
+    assert result.err == "warning: the job is named 'nightly', and the script names it 'order totals'\n"
     head = ledger.head()
     assert head is not None
     assert (head.kind, head.job.script, head.job.settings, head.job_id) == ("adopted", SCRIPT, {"a": "b"}, JOB)
@@ -374,7 +374,7 @@ def test_adopt_a_program(ledger: Ledger, cluster: JobManagerStandIn, run: Run) -
     given = ("--job-id", JOB, "--script", "orders.py", "--jobmanager", cluster.url)
     refused = run("ledger", "adopt", "orders", *given, "--var", "DB_PASSWORD=planted-pw")
     assert (refused.code, ledger.entries()) == (2, ())
-    assert "the variable 'DB_PASSWORD' holds a secret in plain text" in refused.err
+    assert "the variable 'DB_PASSWORD' contains a secret in plain text" in refused.err
     assert "planted-pw" not in refused.err + refused.out
     taken = run("ledger", "adopt", "orders", *given, "--var", "DB_PASSWORD=${conn.db.password}")
     assert (taken.code, taken.err) == (0, "")

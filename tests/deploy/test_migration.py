@@ -64,15 +64,13 @@ def test_it_says_what_is_kept_and_writes_it(tmp_path: Path, monkeypatch: pytest.
     assert {len(each) for each in sums.values()} == {32}
     assert set(*map(set, kept["entries"].values())) <= set(sums)
     assert read_metadata(f"{tmp_path}/new").operators
-    assert said[-1].endswith("entries rewritten, read back and equal")
+    assert said[-1].endswith("entries rewritten, read back and found equal")
     assert made.rehearse("anything") == "not rehearsed"
 
 
 def test_less_than_was_decided_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch, at_least=MigrationExtent.WHOLE)
-    with pytest.raises(
-        DeployRefused, match=r"keeps less than was decided on \(partial, not whole\): global-window-agg"
-    ):
+    with pytest.raises(DeployRefused, match=r"keeps less than was decided \(partial, not whole\): global-window-agg"):
         made.prepare()
 
 
@@ -84,7 +82,7 @@ def test_what_cannot_be_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch, jobs=2)
-    with pytest.raises(DeployRefused, match="a script here makes several"):
+    with pytest.raises(DeployRefused, match="one of the scripts makes several"):
         made.prepare()
 
 
@@ -139,7 +137,7 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
         "table.exec.state.ttl": "1 d", "pipeline.max-parallelism": "64",
     }  # fmt: skip
     assert (where, options) == (None, {})
-    assert said[0] == "the planner compiles both scripts, for what can be kept of the state"
+    assert said[0] == "the planner compiles both scripts, to find which state can be kept"
 
 
 class Live:
@@ -187,7 +185,7 @@ def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pyte
     assert made.prepare() is None
     assert said[-2:] == [
         "taking a savepoint of job job-1, which keeps running",
-        "the savepoint of job job-1 holds the state that its plan predicts",
+        "the savepoint of job job-1 contains the state that its plan predicts",
     ]
     assert target.disposed == [str(ADDED / "old")]
 

@@ -30,7 +30,7 @@ def test_a_gateway_elsewhere_needs_a_folder_both_see(tmp_path: Path) -> None:
 
 def test_the_planner_must_be_of_the_version_that_is_judged() -> None:
     asked = planner(Scripted(version="1.20.3"))
-    with pytest.raises(PlansUnavailable, match=r"job\.sql is to run on Flink 2\.3, the planner is of Flink 1\.20\.3"):
+    with pytest.raises(PlansUnavailable, match=r"job\.sql is to run on Flink 2\.3, and the planner is Flink 1\.20\.3"):
         explain_plans(side(TABLES + SUMS), side(TABLES + SUMS), asked)
     explain_plans(*[side(TABLES + SUMS, engine_version="1.20")] * 2, asked)
 
@@ -41,14 +41,14 @@ def test_a_target_without_a_planner_is_named_with_the_remedy() -> None:
         JobManagerTarget("http://jobs.test:8081") as target,
         pytest.raises(
             PlansUnavailable,
-            match=r"^the JobManager at http://jobs\.test:8081 compiles no plans: ask a SQL Gateway .*--gateway URL\)$",
+            match=r"^the JobManager at http://jobs\.test:8081 compiles no plans: use a SQL Gateway .*--gateway URL\)$",
         ),
     ):
         explain_plans(*both, target)
 
 
 GROUP = str(FOLDER / "2.3" / "group")
-GONE, UNREAD = "/gone", "the stored state was not read, so the deployed script stands for it"
+GONE, UNREAD = "/gone", "the stored state was not read, so the deployed script is used in its place"
 
 
 def test_the_last_savepoint_of_a_job_is_the_targets_else_the_ledgers(tmp_path: Path) -> None:

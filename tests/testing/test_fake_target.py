@@ -90,15 +90,15 @@ def test_what_it_cannot_do_is_said_and_nothing_is_assumed(tmp_path: Path) -> Non
     deploy(target, ledger, side(CHANGED), checked_old_sha256=side(SCRIPT).digest(), **more)  # type: ignore[arg-type]
     told = "\n".join(said)
     for what in (
-        "checkpoints: cannot be told on this target",
-        "state sizes: cannot be told on this target",
-        "source offsets: cannot be told on this target",
-        "what a job reads cannot be told on this target",
-        "old savepoints were not disposed of: where they lie cannot be told on this target",
+        "checkpoints: cannot be determined on this target",
+        "state sizes: cannot be determined on this target",
+        "source offsets: cannot be determined on this target",
+        "the sources of a job cannot be determined on this target",
+        "old savepoints were not deleted: their paths cannot be determined on this target",
         "the script was read, not planned",
     ):
         assert what in told, told
-    with pytest.raises(DeployError, match="which checkpoint outlives job job-2 cannot be told on this target"):
+    with pytest.raises(DeployError, match="the retained checkpoint of job job-2 cannot be determined on this target"):
         deploy(
             target,
             ledger,
@@ -124,7 +124,9 @@ def test_offsets_out_of_a_savepoint_that_cannot_be_read_are_refused_before_the_s
     options = Options(settle_seconds=0)
     first = deploy(target, ledger, side(SCRIPT), checked_old_sha256=None, options=options)
     written = len(ledger.entries())
-    with pytest.raises(DeployRefused, match=r"as-stored .* cannot be told on this target \(the fake target\): choose"):
+    with pytest.raises(
+        DeployRefused, match=r"as-stored .* cannot be determined on this target \(the fake target\): choose"
+    ):
         deploy(
             target,
             ledger,
@@ -145,7 +147,7 @@ def test_a_job_that_ended_by_itself_is_no_start(tmp_path: Path) -> None:
     options = Options(settle_seconds=0)
     first = deploy(target, ledger, side(SCRIPT), checked_old_sha256=None, options=options)
     target.cancel(first.start.job_ref)
-    with pytest.raises(DeployError, match="there is no savepoint to go on from"):
+    with pytest.raises(DeployError, match="there is no savepoint to resume from"):
         deploy(target, ledger, side(CHANGED), checked_old_sha256=side(SCRIPT).digest(), options=options)
     target.server.refuses.add("orders")
     later = deploy(
@@ -156,7 +158,7 @@ def test_a_job_that_ended_by_itself_is_no_start(tmp_path: Path) -> None:
         checked_old_sha256=side(SCRIPT).digest(),
         options=Options(settle_seconds=0, allow_ended=True),
     )
-    assert later.evidence[0] == "started from an empty state, as the platform declares (not observed)"
+    assert later.evidence[0] == "started from an empty state, as declared by the platform (not observed)"
     with pytest.raises(StartFailed, match="the state does not fit"):
         deploy(
             target,

@@ -33,7 +33,7 @@ class EndpointOrigin:
         who = f"{self._of('login', 'password')} (a password alone is a bearer token)"
         match status:
             case 401 if self.credentials:
-                return f"it rejects the credentials: check {who}"
+                return f"it rejects the credentials; check {who}"
             case 401:
                 return f"it requires authentication: set {who}"
             case 403:
@@ -71,8 +71,8 @@ class EndpointOrigin:
         if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"):
             return f"it does not use TLS there: write http instead of https in {self.place} if that is intended"
         if "ALERT" in reason:
-            given = "does not accept" if self.client_cert else "may want"
-            return f"it {given} a client certificate: check {self._of('client_cert', 'client_key')}"
+            answer = "rejects the" if self.client_cert else "may require a"
+            return f"it {answer} client certificate: check {self._of('client_cert', 'client_key')}"
         return f"check the certificates of {self.place}"
 
 

@@ -71,7 +71,7 @@ def adopt(
     entry = AdoptedEntry(
         job=side,
         start=JobStart(job_id=job_id),
-        message=f"script passed by {owner}, {'confirmed by the platform' if verified else 'not verified'}",
+        message=f"script supplied by {owner}, {'confirmed by the platform' if verified else 'not verified'}",
         owner=owner,
         evidence=(f"job {job.name!r} was {job.state}", *compared, *warnings),
     )

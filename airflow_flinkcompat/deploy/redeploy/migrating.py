@@ -30,8 +30,7 @@ def prepare(run: Run, migration: StateMigration) -> str | None:
     """
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
-            f"no state of {run.ledger.deployment} can be migrated: the place of a savepoint {CANNOT_TELL} "
-            f"({run.target})"
+            f"no state of {run.ledger.deployment} can be migrated: the path of a savepoint {CANNOT_TELL} ({run.target})"
         )
     earlier, prepared = _prepared(run), migration.prepare()
     if prepared and earlier:  # of a call that died before the job had stopped
@@ -45,7 +44,7 @@ def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapsho
     Raises MigrationFailed, and the DeployError of a target that does not answer: call again.
     """
     if not isinstance(run.target, SavepointStore):
-        raise MigrationFailed(f"the savepoint was not migrated: its place {CANNOT_TELL} ({run.target})")
+        raise MigrationFailed(f"the savepoint was not migrated: its path {CANNOT_TELL} ({run.target})")
     earlier = [
         entry
         for entry in _earlier(run)

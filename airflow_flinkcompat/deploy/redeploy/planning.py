@@ -324,7 +324,7 @@ def _await_up(run: Run, job: JobRef) -> None:
         poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
     except Overdue:
         raise DeployError(
-            f"job {job} does not run after {run.options.start_timeout:.0f} s: the plan is not verified yet"
+            f"job {job} is not running after {run.options.start_timeout:.0f} s: the plan is not verified yet"
         ) from None
 
 

@@ -56,11 +56,11 @@ def check_read_back(run: Run, progress: Progress) -> None:
         differs = f"job {found.job} runs under the name {name!r}" if found.job else f"{name!r} is deployed"
     check_overtaken(run)
     ledger = run.ledger.deployment
-    says = f"entry {head.number} of the ledger of {ledger} records job {head.job_id}" if head else "nothing is deployed"
+    recorded = f"records job {head.job_id} (entry {head.number})" if head else "records no deployment"
     held = entries[-1] if entries else head
     back = f", or restore the version of entry {held.number} there" if held else ""
     raise DeployRefused(
-        f"on {run.target}, {differs}, but {says} according to the ledger: somebody else deployed. Nothing "
+        f"on {run.target}, {differs}, and the ledger of {ledger} {recorded}: somebody else deployed. Nothing "
         f"was changed. Record the running version (`flinkcompat ledger adopt {ledger} --job-id "
         f"{found.job or 'ID'} --script FILE`){back}; then check the change "
         f"again{shown(found, held.job, f'entry {held.number}') if held else ''}"
@@ -113,7 +113,7 @@ def shown(found: Deployed, job: JobSpec, name: str) -> str:
         told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
         untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
         but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
-        same = "script and settings are the same" if all(told) else ("they differ only in a secret, which is not shown")
+        same = "script and settings are the same" if all(told) else "they differ only in a secret, which is not shown"
         return f"\n(compared with {name}: {same}{but})"
     more = len(lines) - _MOST_LINES
     return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

@@ -19,7 +19,7 @@ def dispose_old(run: Run) -> None:
     if keep is None:
         return
     if not isinstance(run.target, SavepointStore):
-        run.log(f"old savepoints were not deleted: their place {CANNOT_TELL}")
+        run.log(f"old savepoints were not deleted: their paths {CANNOT_TELL}")
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):

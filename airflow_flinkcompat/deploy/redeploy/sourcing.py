@@ -58,7 +58,7 @@ def _sources(run: Run, job: JobSpec) -> Sources:
     if isinstance(run.target, SourceTables):
         return run.target.sources(job)
     run.validate(job, Start())
-    return Sources(unknown=f"the offset of a job {CANNOT_TELL}")
+    return Sources(unknown=f"the sources of a job {CANNOT_TELL}")
 
 
 def require_savepoint(
@@ -71,8 +71,8 @@ def require_savepoint(
 
 
 _NOWHERE = (
-    "the source offsets as-stored are read from the savepoint that stops the former job, and there is none "
-    "(choose earliest, latest, a moment, or script)"
+    "the source offsets as-stored are read from the savepoint of the former job's stop, and there is none "
+    "(choose earliest, latest, a time, or script)"
 )
 
 
@@ -80,8 +80,8 @@ def _require_reach(run: Run) -> None:
     """Raises DeployRefused: savepoints cannot be read from here."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
-            f"the source offsets as-stored are read from the savepoint, and its place {CANNOT_TELL} "
-            f"({run.target}): choose earliest, latest, a moment, or script"
+            f"the source offsets as-stored are read from the savepoint, and its path {CANNOT_TELL} "
+            f"({run.target}): choose earliest, latest, a time, or script"
         )
     root = savepoint_root(run)
     if root is None:
@@ -92,5 +92,5 @@ def _require_reach(run: Run) -> None:
         raise DeployRefused(
             f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from "
             f"here ({type(error).__name__}: {error}): install a client for it, or choose earliest, latest, a "
-            "moment, or script"
+            "time, or script"
         ) from None

@@ -43,7 +43,7 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.model import StartMode
 
 _NO_STATE = {
-    StateFault.GONE: (" The savepoint is missing: put it back first, or start stateless with ended jobs allowed."),
+    StateFault.GONE: " The savepoint is missing: put it back first, or start stateless with ended jobs allowed.",
     StateFault.DAMAGED: (
         " The savepoint cannot be read: replace it with a complete copy first, or start stateless with "
         "ended jobs allowed."
@@ -137,7 +137,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
     except DeployError as error:
         raise DeployError(
             f"{failed.message}.\nRolling back to entry {head.number} has to wait: {error}\n"
-            f"Run this again when it answers: the way back is written down, and goes on from {savepoint}"
+            f"Run this again when it answers: the rollback is recorded, and resumes from {savepoint}"
         ) from None
     if left:
         message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to the same sink"
@@ -157,7 +157,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
     except NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
-            f"{start.job_id} from {savepoint} and goes on, but {error}: look at it. "
+            f"{start.job_id} from {savepoint} and still runs, but {error}: look at it. "
             f"{_doubled(run, head, failed)}"
         )
         run.append(RolledBackEntry(**run.way_back(head), start=start, message=message))
@@ -168,7 +168,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         left = _end(run, start)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(FailedEntry(**run.way_back(head), start=start, message=message))
-        runs = f"{left}, and no other job" if left else "Nothing"
+        runs = f"{left}, and no other job" if left else "No job"
         gone = _NO_STATE.get(error.fault, "") if error.fault else ""
         commands = _commands(run, head, savepoint, start.start_mode)
         return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{commands}")
@@ -187,8 +187,8 @@ def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFail
     left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
         raise DeployError(
-            f"{failed.message}.\nThe former job {head.job_id} runs again by itself, and {left}: two jobs write to one "
-            "sink. Cancel that one by hand, then run this again"
+            f"{failed.message}.\nThe former job {head.job_id} runs again by itself, and {left}: two jobs write to the "
+            "same sink. Cancel that one by hand, then run this again"
         )
     message = (
         f"{failed.message}.\nThe former job {head.job_id} (entry {head.number}) runs again by itself, so nothing was "

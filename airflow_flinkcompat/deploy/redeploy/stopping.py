@@ -170,7 +170,7 @@ def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
     except Overdue:
         raise DeployError(
             f"the stop of job {job_id} with a savepoint did not complete within "
-            f"{run.options.stop_timeout:.0f} s and is still in progress, into "
+            f"{run.options.stop_timeout:.0f} s and is still writing to "
             f"{directory or 'the savepoint directory of the cluster'}: nothing else was done. Run this again "
             "to wait for the same stop"
         ) from None
@@ -222,7 +222,7 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
         return Ended(run.append(replace(failed, start=left, rolls_back_to=head.number)))
     run.append(failed)
     message = (
-        f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
+        f"{message}\nNo job of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
     )
     if checkpoint is None:
         return StartFailed(f"{message}The only choice left is a stateless start, with ended jobs allowed")

@@ -201,7 +201,7 @@ class _Watch:
             self.log(f"job {self.job_id} is {status.state}, restored from {restored}; watching it")
         if status.state == "FINISHED" or self.clock() - self.proven_since >= self.settle_seconds:
             return status
-        self.missing = "it is not yet running for long enough"
+        self.missing = "it has not run for long enough yet"
         return None
 
     def _proved_before(self, status: JobStatus) -> bool:

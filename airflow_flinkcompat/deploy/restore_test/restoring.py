@@ -193,12 +193,12 @@ class Runner:
 
     def _settle(self, job_id: JobRef) -> JobStatus:
         """Until nothing has failed for a while; how it was last seen."""
-        begin = self._journal.begun(_step(job_id, "go on"))
+        begin = self._journal.begun(_step(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:
             return time.time() - begin < self._timeouts.settle
 
-        return self._watched(job_id, is_early, self._timeouts.settle + self._timeouts.start, "go on", ran=True)
+        return self._watched(job_id, is_early, self._timeouts.settle + self._timeouts.start, "keep running", ran=True)
 
     def _watched(
         self, job_id: JobRef, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
@@ -243,7 +243,7 @@ class Runner:
             )
         except Overdue as overdue:
             seen = overdue.last
-        why = (seen.failure if seen else None) or "no reason is given"
+        why = (seen.failure if seen else None) or "no reason reported"
         if seen is not None and seen.state == "CANCELED":
             raise Inconclusive(f"somebody else cancelled the job ({why})")
         if self._target.failed_at_restore(job_id):

@@ -3,7 +3,7 @@
 Every target has the same verbs. Starts and stops can be repeated: each has a request id that the caller chose and
 recorded before, so that a later run finds out the outcome. The stop of a job and the start of its successor share one
 id. A capability of only some targets is a protocol of its own, tested with ``isinstance``. A target without it gets an
-explicit message ("cannot be told on this target") or a refusal with its name and a remedy; nothing is assumed instead.
+explicit message ("cannot be determined on this target") or a refusal with its name and a remedy; nothing is assumed.
 """
 
 from airflow_flinkcompat.deploy.target.capabilities import (

@@ -75,7 +75,7 @@ class TargetLocation:
         if which not in self.addresses:
             known = which in ("gateway", "jobmanager")
             raise DeployError(
-                f"the target {self.target!r} is reached by its {which}, whose address is not given: "
+                f"the target {self.target!r} is reached by its {which}, whose address is missing: "
                 + (f"add --{which} URL" if known else "no command has an option for it")
             )
         return self.addresses[which]

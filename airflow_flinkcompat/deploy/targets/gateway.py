@@ -199,7 +199,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
                 overlay(session, path, options, _PRIVATE)
             except GatewayError as error:
                 failed = SubmissionUnknown if error.unanswered else TargetError
-                raise failed(f"{prepared.job.span}: table {path[2]} cannot have other options: {error}") from None
+                raise failed(f"{prepared.job.span}: cannot change the options of table {path[2]}: {error}") from None
 
     def _explain(self, session: Session, prepared: Prepared) -> str:
         rows = self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift).rows

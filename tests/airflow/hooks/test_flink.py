@@ -292,7 +292,7 @@ def test_a_target_without_a_planner_has_that_of_another_connection(monkeypatch: 
         monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(connections.__getitem__))
         found = FlinkHook("f")
         sides = (Side("INSERT INTO t SELECT 1", engine="flink", engine_version="1.20"),) * 2
-        with pytest.raises(PlansUnavailable, match=r"is to run on Flink 1\.20, the planner is of Flink 2\.3\.0"):
+        with pytest.raises(PlansUnavailable, match=r"is to run on Flink 1\.20, and the planner is Flink 2\.3\.0"):
             found.explain_plans(*sides)
         with found.planner() as cluster:
             assert str(cluster.restore_test_target) == f"the SQL Gateway at http://127.0.0.1:{server.port}"

@@ -320,7 +320,7 @@ def test_source_offsets_that_come_too_late_to_be_seen_before_fail_for_good(deplo
     run, tasks, _ = deployed.checked(script(size=5))
     deployed.cluster.reads[script(size=5).strip()] = Sources((ORDERS,))
     tasks["restart"].source_offsets = "{{ 'newest' }}"
-    with pytest.raises(AirflowFailException, match="'newest' are not known"):
+    with pytest.raises(AirflowFailException, match="'newest' are unknown"):
         run.execute(tasks["restart"])
     assert deployed.cluster.now == {"job-1": "RUNNING"}
 
@@ -328,9 +328,9 @@ def test_source_offsets_that_come_too_late_to_be_seen_before_fail_for_good(deplo
 @pytest.mark.parametrize(
     ("mode", "given", "words"),
     [
-        ("stateless", "newest", "source_offsets: source offsets 'newest' are not known"),
-        ("stateless", {"orders": "2026-01-31T00:00:00"}, "name no zone"),
-        ("savepoint", "earliest", "Flink ignores where else it is told to begin"),
+        ("stateless", "newest", "source_offsets: source offsets 'newest' are unknown"),
+        ("stateless", {"orders": "2026-01-31T00:00:00"}, "have no time zone"),
+        ("savepoint", "earliest", "Flink ignores other start offsets"),
         ("checkpoint", {"orders": "script"}, "Flink ignores"),
     ],
 )

@@ -119,7 +119,7 @@ def test_wrong_credentials_say_whose_they_are(client: Any, given: dict[str, str]
         message = refused(server.url, given, client=client)
         assert len(server.seen) == 1, "the same credentials are not tried again"
     assert f"{server.url} answered 401" in message
-    assert "it does not accept what it was given: check login and password of connection 'flink_prod'" in message
+    assert "it rejects the credentials; check login and password of connection 'flink_prod'" in message
 
 
 def test_missing_credentials_say_where_they_belong() -> None:
@@ -131,7 +131,7 @@ def test_a_user_without_rights() -> None:
     with rest_server(authorization="Bearer x", refuse=403) as server:
         message = refused(server.url, LOGIN)
     assert "answered 403" in message
-    assert f"give that user access there, or use another one in login and password of {PLACE}" in message
+    assert f"grant it there, or set another user in login and password of {PLACE}" in message
 
 
 def test_an_endpoint_of_ones_own_has_a_remedy_too() -> None:
@@ -160,12 +160,12 @@ def test_an_authority_of_ones_own(client: Any, https: Running, certificates: Cer
 def test_a_wrong_authority_is_named(https: Running, certificates: Certificates) -> None:
     other = certificates.path("other.pem")
     message = refused(https.url, {"ca_file": other})
-    assert f"no authority in {other!r} has signed its certificate: ca_file of {PLACE} must be" in message
+    assert f"no authority in {other!r} signed its certificate: ca_file of {PLACE} must be" in message
     assert "CERTIFICATE_VERIFY_FAILED" in message
 
 
 def test_no_authority_is_asked_for(https: Running) -> None:
-    assert f"name the PEM file of the one that did in ca_file of {PLACE}" in refused(https.url, {})
+    assert f"name the PEM file of the authority that did in ca_file of {PLACE}" in refused(https.url, {})
 
 
 def test_verification_can_be_switched_off(https: Running, certificates: Certificates, mutual: Running) -> None:
@@ -176,13 +176,13 @@ def test_verification_can_be_switched_off(https: Running, certificates: Certific
 def test_a_certificate_for_another_name(certificates: Certificates) -> None:
     with rest_server(tls=certificates.server(name="flink.example.com")) as server:
         message = refused(server.url, {"ca_file": certificates.path("ca.pem")})
-    assert "its certificate is for another name" in message
+    assert "its certificate is for another host name" in message
 
 
 def test_a_server_without_tls() -> None:
     with rest_server() as server:
         message = refused(server.url.replace("http:", "https:"), {})
-    assert f"it does not speak TLS there: is its address http instead of https in {PLACE}?" in message
+    assert f"it does not use TLS there: write http instead of https in {PLACE} if" in message
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -199,13 +199,13 @@ def test_a_client_certificate(client: Any, files: dict[str, str], mutual: Runnin
     ask(client, endpoint(mutual.url, {"ca_file": certificates.path("ca.pem"), **given}, PLACE))
 
 
-@pytest.mark.parametrize(("file", "words"), [(None, "may want"), ("stranger.pem", "does not accept")])
+@pytest.mark.parametrize(("file", "words"), [(None, "may require a"), ("stranger.pem", "rejects the")])
 def test_a_client_certificate_that_is_missing_or_foreign(
     file: str | None, words: str, mutual: Running, certificates: Certificates
 ) -> None:
     given = {"client_cert": certificates.path(file)} if file else {}
     message = refused(mutual.url, {"ca_file": certificates.path("ca.pem"), **given})
-    assert f"it {words} a client certificate: check client_cert and client_key of {PLACE}" in message
+    assert f"it {words} client certificate: check client_cert and client_key of {PLACE}" in message
 
 
 # --- proxies ----------------------------------------------------------------------------------------------------------
@@ -247,13 +247,13 @@ def test_a_proxy_that_does_not_know_us(
         message = refused(url, given)
         assert (len(proxy.seen), plain.seen) == (1, [])
     assert "407" in message
-    assert f"the proxy wants to know who asks: check proxy_login and proxy_password of {PLACE}" in message
+    assert f"the proxy requires authentication: check proxy_login and proxy_password of {PLACE}" in message
 
 
 def test_a_proxy_that_cannot_reach_the_server(certificates: Certificates) -> None:
     with proxy_server() as proxy:
         message = refused("https://localhost:1", {"proxy": proxy.url})
-    assert f"the proxy did not let it through; check proxy of {PLACE}" in message
+    assert f"the proxy refused the connection; check proxy of {PLACE}" in message
     assert "502" in message
 
 
@@ -283,21 +283,21 @@ def test_the_jobmanager_may_have_a_proxy_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"login": "a:b", "password": "planted"}, "login holds a colon"),
-        ({"password": "planted-token\n"}, "password begins or ends with a blank, or holds a line break"),
+        ({"login": "a:b", "password": "planted"}, "login contains a colon"),
+        ({"password": "planted-token\n"}, "password starts or ends with a blank, or contains a line break"),
         ({"password": "planted-tökén"}, "password is a bearer token"),
-        ({"timeout": "soon"}, "timeout 'soon' is no number of seconds above 0"),
-        ({"timeout": 0}, "timeout '0' is no number"),
-        ({"timeout": "nan"}, "timeout 'nan' is no number"),
-        ({"verify": "maybe"}, "verify 'maybe' is neither true nor false"),
+        ({"timeout": "soon"}, "timeout 'soon' is not a number of seconds above 0"),
+        ({"timeout": 0}, "timeout '0' is not a number"),
+        ({"timeout": "nan"}, "timeout 'nan' is not a number"),
+        ({"verify": "maybe"}, "verify 'maybe' must be true or false"),
         ({"ca_file": "/no/such.pem"}, "ca_file '/no/such.pem' cannot be used: No such file"),
         ({"ca_file": __file__}, "a PEM file is needed"),
         ({"client_cert": "/no/such.pem"}, "client_cert '/no/such.pem' cannot be used: No such file"),
-        ({"client_cert": __file__}, "PEM files of a certificate and of its key are needed"),
+        ({"client_cert": __file__}, "set PEM files of a certificate and its key"),
         ({"client_key": "/k.pem"}, "client_key needs client_cert beside it"),
-        ({"proxy": "proxy:3128"}, "proxy 'proxy:3128' is no address of a proxy"),
+        ({"proxy": "proxy:3128"}, "proxy 'proxy:3128' is not a proxy address"),
         ({"proxy": "socks5://proxy:1"}, "it reads http://host:port"),
-        ({"proxy": "http://[::1"}, "is no address of a proxy"),
+        ({"proxy": "http://[::1"}, "is not a proxy address"),
         ({"proxy": "http://me:planted@proxy:1"}, "use proxy_login and proxy_password"),
         ({"proxy_login": "me"}, "proxy_login needs proxy beside it"),
     ],
@@ -317,7 +317,7 @@ def test_an_encrypted_key_is_never_asked_for_at_the_terminal(certificates: Certi
         "client_key": certificates.path("locked.key"),
         "client_key_password": password,
     }
-    with pytest.raises(ApiError, match="client_key_password where the key is encrypted") as caught:
+    with pytest.raises(ApiError, match="client_key_password if the key is encrypted") as caught:
         endpoint("https://gw", given, PLACE)
     assert "planted" not in str(caught.value)
 

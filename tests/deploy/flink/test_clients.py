@@ -121,9 +121,9 @@ def test_client_errors_are_not_repeated() -> None:
 
 
 def test_something_else_answers() -> None:
-    with pytest.raises(GatewayError, match="no JSON"):
+    with pytest.raises(GatewayError, match="something other than JSON"):
         gateway(Server({INFO: [httpx.Response(200, text="<html>")]})).info()
-    with pytest.raises(GatewayError, match="is no SQL Gateway"):
+    with pytest.raises(GatewayError, match="is not a SQL Gateway"):
         gateway(Server({INFO: [httpx.Response(200, json=["x"])]})).info()
 
 
@@ -200,7 +200,7 @@ def test_credentials_are_sent_and_never_shown() -> None:
 
 @pytest.mark.parametrize("url", ["", "gateway:8083", "ftp://gateway", "http://"])
 def test_address_that_is_none(url: str) -> None:
-    with pytest.raises(ApiError, match="is no address of a REST API"):
+    with pytest.raises(ApiError, match="is not the address of a REST API"):
         Endpoint(url)
 
 

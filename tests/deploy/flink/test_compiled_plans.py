@@ -206,7 +206,7 @@ def test_a_connector_the_client_lacks_is_told_with_its_remedy(tmp_path: Path) ->
 
 
 def test_a_plan_that_cannot_be_seen(tmp_path: Path) -> None:
-    with pytest.raises(PlansUnavailable, match="cannot be seen from here: name a folder that both see"):
+    with pytest.raises(PlansUnavailable, match="this machine cannot read: name a folder that both can access"):
         planner(Scripted(writes=None)).compile_plans(side(TABLES + SUMS), str(tmp_path))
 
 

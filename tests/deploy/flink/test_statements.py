@@ -55,7 +55,7 @@ def test_forms_of_a_job(job: str, submitted: str, explained: str) -> None:
     ("script", "message"),
     [
         ("", "holds no SQL statement"),
-        (DDL, "the script makes no job: it holds no INSERT"),
+        (DDL, "the script makes no job: it contains no INSERT"),
         (
             f"{DDL}{INSERT};\n{INSERT};",
             r"makes 2 jobs \(job\.sql:3:1, job\.sql:4:1\).*wrap them in EXECUTE STATEMENT SET",
@@ -97,7 +97,7 @@ def test_settings() -> None:
     check_settings({"parallelism.default": "1", "s3.secret-key": "${conn.lake.password}"})
     with pytest.raises(ScriptRefused, match=r"'execution\.state-recovery\.path' is refused"):
         check_settings({"execution.state-recovery.path": "x"})
-    with pytest.raises(ScriptRefused, match=r"'s3\.secret-key' holds a secret in plain text") as caught:
+    with pytest.raises(ScriptRefused, match=r"'s3\.secret-key' contains a secret in plain text") as caught:
         check_settings({"s3.secret-key": "hunter2hunter2"})
     assert "hunter2" not in str(caught.value)
 

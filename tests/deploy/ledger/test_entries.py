@@ -229,10 +229,10 @@ def test_a_kind_that_a_later_release_adds_takes_no_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"script": ""}, "it holds no job"),
+        ({"script": ""}, "it contains no job"),
         ({"engine": "spark"}, "engine 'spark' is not one of"),
         ({"functions": [{"kind": "scalar"}]}, "'name'"),
-        ({"catalog": "CREATE TABLE t"}, "its sha256 is not that of the job it holds: a later version wrote it"),
+        ({"catalog": "CREATE TABLE t"}, "its sha256 does not match its job: a later version of flinkcompat"),
     ],
 )
 def test_a_job_that_cannot_be_understood_is_told_and_never_passed_over(

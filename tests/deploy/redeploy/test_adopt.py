@@ -73,14 +73,14 @@ def test_the_entry_is_what_is_deployed(take: Adopt, ledger: Ledger, cluster: Job
     done = take(replace(SIDE, settings={"parallelism.default": "2"}))
     assert ledger.head() == done.entry
     assert (done.entry.kind, done.entry.job_id, done.entry.owner) == ("adopted", JOB, "ann")
-    assert done.entry.message == "script as stated by ann, not verified"
+    assert done.entry.message == "script supplied by ann, not verified"
     assert done.entry.sha256 == replace(SIDE, settings={"parallelism.default": "2"}, engine_version="2.3.0").sha256
     assert (done.job.name, done.job.state) == ("order totals", "RUNNING")
     assert done.warnings == ()
     assert done.compared == (
         "name: the script's pipeline.name is 'order totals', the job's name 'order totals'",
-        "tables it reads: the job's orders, the script's orders",
-        "tables it writes: the job's totals, the script's totals",
+        "tables that it reads: the job's orders, the script's orders",
+        "tables that it writes: the job's totals, the script's totals",
     )
     assert {request.split()[0] for request in cluster.asked} == {"GET"}, "the job is not touched"
 
@@ -88,7 +88,7 @@ def test_the_entry_is_what_is_deployed(take: Adopt, ledger: Ledger, cluster: Job
 def test_differences_are_told(take: Adopt, cluster: JobManagerStandIn) -> None:
     cluster.job(JOB, "nightly", "Source: payments[1] -> Calc[2]", "Sink: sums[3]")
     assert take().warnings == (
-        "the job is named 'nightly', the script names its job 'order totals'",
+        "the job is named 'nightly', and the script names it 'order totals'",
         "the job reads payments, which the script does not",
         "the job writes sums, which the script does not",
     )
@@ -98,7 +98,10 @@ def test_what_cannot_be_compared_is_said(take: Adopt, cluster: JobManagerStandIn
     cluster.job(JOB, "order totals", "TableSourceScan(table=[[default_catalog, default_database, orders]])")
     done = take()
     assert done.warnings == ()
-    assert done.compared[1:] == ("tables it reads: could not be compared", "tables it writes: could not be compared")
+    assert done.compared[1:] == (
+        "tables that it reads: could not be compared",
+        ("tables that it writes: could not be compared"),
+    )
 
 
 @pytest.mark.parametrize("state", ["RESTARTING", "FAILED", "FINISHED", "CANCELED", "CREATED"])
@@ -117,7 +120,7 @@ def test_batch_job(take: Adopt, cluster: JobManagerStandIn) -> None:
 
 def test_unknown_job(take: Adopt, cluster: JobManagerStandIn) -> None:
     cluster.job("c" * 32, "ended", state="FINISHED")
-    with pytest.raises(DeployRefused, match=rf"knows no job {OTHER}; .* not ended: {JOB} \(order totals, RUNNING\)$"):
+    with pytest.raises(DeployRefused, match=rf"has no job {OTHER}; .* not ended: {JOB} \(order totals, RUNNING\)$"):
         take(job_id=OTHER)
 
 
@@ -130,13 +133,15 @@ def test_a_redeploy_that_goes_on_notices(take: Adopt, ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("job_id", ["", "a" * 31, "A" * 32, "../overview", "a" * 32 + "\n"])
 def test_what_is_no_job_id(job_id: str, take: Adopt) -> None:
-    with pytest.raises(DeployRefused, match="is no job id"):
+    with pytest.raises(DeployRefused, match="is not a job id"):
         take(job_id=job_id)
 
 
 def test_what_is_deployed_already(take: Adopt) -> None:
     take()
-    with pytest.raises(DeployRefused, match="entry 1 of the ledger of orders adopted: there is nothing to adopt"):
+    with pytest.raises(
+        DeployRefused, match=r"recorded by entry 1 of the ledger of orders \(adopted\): there is nothing to adopt"
+    ):
         take()
 
 
@@ -152,7 +157,7 @@ def test_running_deployment_is_not_replaced(take: Adopt, ledger: Ledger, cluster
 
 def test_former_job_nobody_knows(take: Adopt, ledger: Ledger) -> None:
     ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
-    with pytest.raises(DeployRefused, match=r"is not known to .* it may run elsewhere. .*--former-ended"):
+    with pytest.raises(DeployRefused, match=r"is unknown to .* it may run elsewhere. .*--former-ended"):
         take()
     assert take(former_ended=True).entry.number == 2
 
@@ -161,7 +166,7 @@ def test_redeploy_under_way(take: Adopt, ledger: Ledger, cluster: JobManagerStan
     ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
     ledger.append(StartedEntry(job=SIDE, start=JobStart(job_id=JOB), owner="bob"))
     cluster.job(OTHER, "order totals", state="FINISHED")
-    with pytest.raises(DeployRefused, match=r"the redeploy of bob has not come to its end .entry 2 .*started"):
+    with pytest.raises(DeployRefused, match=r"the redeploy of bob has not ended .entry 2 .*started"):
         take()
     assert take(former_ended=True).entry.number == 3
 
@@ -174,7 +179,7 @@ def test_job_of_a_redeploy_that_still_runs(take: Adopt, ledger: Ledger, cluster:
 
 
 def test_engine_version(take: Adopt) -> None:
-    with pytest.raises(DeployRefused, match=r"stated as 1\.20, but the cluster runs 2\.3\.0"):
+    with pytest.raises(DeployRefused, match=r"--engine-version is 1.20, but the cluster runs 2\.3\.0"):
         take(replace(SIDE, engine_version="1.20"))
     assert take(replace(SIDE, engine_version="2.3")).entry.job.engine_version == "2.3.0"
 

@@ -46,7 +46,7 @@ def test_and_at_another() -> None:
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_a_vertex_with_state_that_is_gone_is_dropped_state(parallelism: int) -> None:
     _, wrong = compare_state(SAVED, taken(parallelism, s=(SOURCE, 234), k=("k[5]: Writer", 10)))
-    assert wrong == f"state was dropped: no operator of the new job took that of {AGGREGATE} (3,000 bytes)"
+    assert wrong == f"state was dropped: no operator of the new job restored the state of {AGGREGATE} (3,000 bytes)"
 
 
 def test_a_vertex_without_state_may_go() -> None:
@@ -59,7 +59,9 @@ def test_operators_of_lasting_ids_may_be_chained_otherwise_at_another_parallelis
     saved = taken(2, s=("Source: o[2]", 100), c=(apart[0], 40), d=(apart[1], 0))
     lines, wrong = compare_state(saved, taken(1, s=(joined, 140)))
     assert wrong == ""
-    assert lines[-1] == (f"  chained otherwise at this parallelism: {joined} (140 bytes); before {apart[0]} (40 bytes)")
+    assert lines[-1] == (
+        f"  chained differently at this parallelism: {joined} (140 bytes); before: {apart[0]} (40 bytes)"
+    )
     # At the parallelism they had, their ids would be the same.
     assert "state was dropped" in compare_state(saved, taken(2, s=(joined, 140)))[1]
     # The operators are there and hold nothing.
@@ -68,7 +70,7 @@ def test_operators_of_lasting_ids_may_be_chained_otherwise_at_another_parallelis
 
 def test_an_operator_of_the_same_name_that_was_kept_is_not_the_one_that_is_gone() -> None:
     saved = taken(a=("GroupAggregate[3]", 10), b=("GroupAggregate[5]", 20))
-    assert "took that of GroupAggregate[5]" in compare_state(saved, taken(2, a=("GroupAggregate[3]", 30)))[1]
+    assert "restored the state of GroupAggregate[5]" in compare_state(saved, taken(2, a=("GroupAggregate[3]", 30)))[1]
 
 
 def test_what_is_not_shown_is_not_compared() -> None:

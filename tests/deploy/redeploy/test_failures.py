@@ -78,7 +78,7 @@ def full_for_good(stage: DeploymentFixture) -> str:
     assert (head.sha256, head.start.start_mode) == (stage.first.sha256, "checkpoint")
     assert f"runs again as job {head.job_id}, restored from {head.start.savepoint} and verified" in message
     assert re.search(r"/chk-\d+$", str(head.start.savepoint))
-    assert "may be written a second time" in message
+    assert "may be written again" in message
     stage.goes_on(head.job_id)
     entry = stage.run(owner="another")
     assert (entry.kind, stage.running) == ("deployed", (entry.job_id,)), (
@@ -92,7 +92,7 @@ def full_for_good_by_hand(stage: DeploymentFixture) -> str:
     with _full(stage.root / "full") as place:
         message = _savepoint_cannot_be_written(stage, place, roll_back=False)
     assert "is FAILED" in message
-    found = re.search(r"its latest checkpoint is file:(\S+)\. To go on from it by hand", message)
+    found = re.search(r"its latest checkpoint is file:(\S+)\. To resume from it by hand", message)
     assert found
     assert (Path(found[1]) / "_metadata").is_file(), "the checkpoint that is named is there"
     assert stage.running == ()
@@ -104,8 +104,8 @@ def full_with_nothing_left(stage: DeploymentFixture) -> str:
     with _full(stage.root / "full") as place:
         message = _savepoint_cannot_be_written(stage, place)
     assert "is FAILED" in message
-    assert f"its checkpoints went with it, because '{RETENTION}' does not keep them" in message
-    assert "What is left is a stateless start, with ended jobs allowed" in message
+    assert f"its checkpoints were deleted with it, because '{RETENTION}' does not retain them" in message
+    assert "The only choice left is a stateless start, with ended jobs allowed" in message
     assert stage.running == ()
     return message
 
@@ -153,7 +153,7 @@ def _no_savepoint(stage: DeploymentFixture, harm: Callable[[Path], object], reas
     for part in (
         "Rolling back failed too",
         remedy,
-        f"Nothing of {stage.name} runs now",
+        f"No job of {stage.name} runs now",
         str(savepoint),
         "SET 'execution.",
     ):
@@ -182,7 +182,7 @@ def savepoint_truncated(stage: DeploymentFixture) -> str:
     def cut(savepoint: Path) -> None:
         os.truncate(savepoint / "_metadata", 100)
 
-    return _no_savepoint(stage, cut, "EOFException", "put a whole copy of it in its place first, or start stateless")
+    return _no_savepoint(stage, cut, "EOFException", "replace it with a complete copy first, or start stateless")
 
 
 @case("savepoint that holds something else at the retry")
@@ -191,7 +191,7 @@ def savepoint_overwritten(stage: DeploymentFixture) -> str:
         (savepoint / "_metadata").write_bytes(b"no savepoint at all, " * 100)
 
     return _no_savepoint(
-        stage, overwrite, "Unexpected magic number", "put a whole copy of it in its place first, or start stateless"
+        stage, overwrite, "Unexpected magic number", "replace it with a complete copy first, or start stateless"
     )
 
 
@@ -242,7 +242,9 @@ def slots_missing(stage: DeploymentFixture) -> str:
     kind, message = stage.fails(target, options=replace(OPTIONS, start_timeout=8))
     assert kind is RolledBack
     # Which of the two depends on how long the cluster lets a job wait.
-    assert re.search(r"NoResourceAvailableException|not every task runs \(are there slots for all of them\?\)", message)
+    assert re.search(
+        r"NoResourceAvailableException|not every task runs \(check that there are slots for all of them\)", message
+    )
     assert "No task of the new job ever ran, so no row was written twice" in message
     assert stage.kinds[-3:] == ["failed", "rolling-back", "rolled-back"]
     head = stage.ledger.head()
@@ -255,7 +257,7 @@ def _ended_before(stage: DeploymentFixture, state: str) -> str:
     kind, message = stage.fails()
     assert kind is DeployRefused
     assert f"job {stage.first.job_id} of {stage.name} (ledger entry 1) is {state}" in message
-    assert "no deployment has stopped it" in message
+    assert "no deployment stopped it" in message
     assert "start mode checkpoint" in message
     assert stage.kinds == []
     assert stage.running == ()
@@ -290,9 +292,9 @@ def cancelled_while_stopping(stage: DeploymentFixture) -> str:
     kind, message = stage.fails(target)
     assert kind is StartFailed
     assert f"job {stage.first.job_id} could not be stopped with a savepoint and is CANCELED" in message
-    assert f"Nothing of {stage.name} runs now" in message
-    assert f"its checkpoints went with it, because '{RETENTION}' does not keep them" in message
-    assert "What is left is a stateless start, with ended jobs allowed" in message
+    assert f"No job of {stage.name} runs now" in message
+    assert f"its checkpoints were deleted with it, because '{RETENTION}' does not retain them" in message
+    assert "The only choice left is a stateless start, with ended jobs allowed" in message
     assert stage.kinds == ["deploying", "stopping", "failed"]
     assert stage.running == ()
     allowed = replace(OPTIONS, allow_ended=True)
@@ -333,7 +335,7 @@ def two_runs(stage: DeploymentFixture) -> str:
     assert "deployed" in outcomes, said
     (lost,) = set(outcomes) - {"deployed"}
     assert lost in ("DeployRefused", "LedgerConflict"), said
-    assert re.search("at the same time|is deploying|went on while this run was at work", outcomes[lost])
+    assert re.search("at the same time|is deploying|another run wrote to the ledger", outcomes[lost])
     assert stage.kinds.count("deployed") == stage.kinds.count("stopping") == 1
     head = stage.ledger.head()
     assert head is not None

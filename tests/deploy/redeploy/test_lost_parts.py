@@ -36,8 +36,8 @@ def taskmanager_killed(stage: DeploymentFixture) -> str:
     target.before["restored_from"] = replaced
     kind, message = stage.fails(target, options=WATCHFUL)
     assert kind is RolledBack, message
-    assert re.search(r"the job \w{32} is \w+ after its start: ", message)
-    assert "may be written a second time" in message
+    assert re.search(r"job \w{32} is \w+ after its start: ", message)
+    assert "may be written again" in message
     head = stage.ledger.head()
     assert head is not None
     stage.goes_on(head.job_id)
@@ -54,7 +54,7 @@ def taskmanager_lost(stage: DeploymentFixture) -> str:
         head = stage.ledger.head()
         assert head is not None
         began = f"started again as job {head.job_id} from {head.start.savepoint}"
-        for part in (began, "did not prove itself", "look at it"):
+        for part in (began, "was not verified", "look at it"):
             assert part in message
     finally:
         flink.revive("taskmanager")

@@ -56,8 +56,8 @@ def test_a_program_is_adopted_with_its_language_and_variables(target: JobManager
     assert done.warnings == ()
     assert done.compared == (
         "name: the script's pipeline.name is 'order totals', the job's name 'order totals'",
-        "tables it reads: the job's orders, the script's orders",
-        "tables it writes: the job's totals, the script's totals",
+        "tables that it reads: the job's orders, the script's orders",
+        "tables that it writes: the job's totals, the script's totals",
     )
     assert head.sha256 == replace(JOB_PY, engine_version=head.job.engine_version).sha256
 
@@ -67,7 +67,7 @@ def test_a_program_is_adopted_with_its_language_and_variables(target: JobManager
     [
         (replace(JOB_PY, script=PROGRAM + 'password = "planted-pw"\n'), r"password at job.py:11:12"),
         (replace(JOB_PY, script=PROGRAM.replace('{os.environ["DB_PASSWORD"]}', "planted-pw")), r"password at job.py:6"),
-        (replace(JOB_PY, variables={"DB_PASSWORD": "planted-pw"}), "the variable 'DB_PASSWORD' holds a secret"),
+        (replace(JOB_PY, variables={"DB_PASSWORD": "planted-pw"}), "the variable 'DB_PASSWORD' contains a secret"),
     ],
 )
 def test_a_secret_of_a_program_is_not_stored(
@@ -99,7 +99,7 @@ def test_a_script_after_a_program_has_no_way_back_and_says_so(target: JobManager
     cluster = FakeCluster()
     with pytest.raises(
         DeployRefused,
-        match=r"entry 1 of the ledger of orders deployed a program, which pretended could not start again .*roll_back=",
+        match=r"entry 1 of the ledger of orders deployed a program, which pretended cannot start again .*roll_back=",
     ):
         deploy(cluster, ledger, SIDE, start_mode="savepoint", checked_old_sha256=head.sha256, options=Options())
     assert len(ledger.entries()) == 1

@@ -55,12 +55,12 @@ def test_another_script_is_refused_and_nothing_touched(target: FakeTarget, ledge
         deployed(target, ledger, CHANGED)
     number = first.number
     assert str(refused.value).splitlines() == [
-        f"the fake target says that job job-1 runs another script than entry {number} holds, and by the ledger entry "
-        f"{number} of the ledger of orders says job job-1: somebody else deployed. Nothing was touched. Record what "
-        "runs (`flinkcompat ledger adopt orders --job-id job-1 --script FILE`), or put back there what entry "
-        f"{number} holds; then check the change again",
+        f"on the fake target, job job-1 runs another script than entry {number} records, and the ledger of orders "
+        f"records job job-1 (entry {number}): somebody else deployed. Nothing was changed. Record the running version "
+        "(`flinkcompat ledger adopt orders --job-id job-1 --script FILE`), or restore the version of entry "
+        f"{number} there; then check the change again",
         f"--- script of entry {number}",
-        "+++ script of what runs",
+        "+++ script of the running version",
         "@@ -3,4 +3,4 @@",
         "     'connector' = 'datagen', 'rows-per-second' = '20', 'fields.n.min' = '0', 'fields.n.max' = '9'",
         " );",
@@ -77,11 +77,11 @@ def test_other_settings_are_shown_and_what_is_secret_of_them_is_not(target: Fake
     first = deployed(target, ledger)
     others = {"parallelism.default": "8", "s3.secret-key": "planted-in-the-console"}
     changed_by_somebody(target, first.start.job_ref, settings={**BY_HAND.settings, **others})
-    with pytest.raises(DeployRefused, match=r"with other settings \(parallelism\.default, s3\.secret-key\)") as refused:
+    with pytest.raises(DeployRefused, match=r"runs other settings \(parallelism\.default, s3\.secret-key\)") as refused:
         deployed(target, ledger, CHANGED)
     assert str(refused.value).splitlines()[1:] == [
         f"--- settings of entry {first.number}",
-        "+++ settings of what runs",
+        "+++ settings of the running version",
         "@@ -1,2 +1,3 @@",
         " execution.checkpointing.interval = 500 ms",
         "-parallelism.default = 1",
@@ -115,7 +115,9 @@ def test_the_same_script_started_by_somebody_else_is_said_to_be_the_same(target:
     first = deployed(target, ledger)
     target.cancel(first.start.job_ref)
     target.start(BY_HAND, Start(), new_id())
-    with pytest.raises(DeployRefused, match=rf"\n\(beside entry {first.number}: script and settings are the same\)$"):
+    with pytest.raises(
+        DeployRefused, match=rf"\n\(compared with entry {first.number}: script and settings are the same\)$"
+    ):
         deployed(target, ledger, CHANGED)
 
 
@@ -123,13 +125,15 @@ def test_a_job_that_the_ledger_does_not_know_is_refused(target: FakeTarget, ledg
     first = deployed(target, ledger)
     target.cancel(first.start.job_ref)
     target.start(BY_HAND, Start(), new_id())
-    with pytest.raises(DeployRefused, match="job job-2 runs under the name 'orders', and by the ledger entry"):
+    with pytest.raises(
+        DeployRefused, match="job job-2 runs under the name 'orders', and the ledger of orders records job"
+    ):
         deployed(target, ledger, CHANGED)
 
 
 def test_so_is_one_where_nothing_is_deployed(target: FakeTarget, ledger: Ledger) -> None:
     target.start(BY_HAND, Start(), new_id())
-    with pytest.raises(DeployRefused, match="by the ledger nothing is deployed: somebody else deployed"):
+    with pytest.raises(DeployRefused, match="the ledger of orders records no deployment: somebody else deployed"):
         deployed(target, ledger)
 
 
@@ -146,11 +150,11 @@ def test_a_job_changed_in_its_place_is_taken_over_with_what_it_runs(target: Fake
     """By the platform's own word; with any other script it is not."""
     first = deployed(target, ledger)
     changed_by_somebody(target, first.start.job_ref, script=CHANGED)
-    with pytest.raises(DeployRefused, match=r"says that job job-1 runs another script than contract\.sql"):
+    with pytest.raises(DeployRefused, match=r"on the fake target, job job-1 runs another script than contract\.sql"):
         adopt(target, ledger, Side.of(side(SCRIPT)), first.start.job_ref, owner="ann")
     entry = adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann").entry
-    assert entry.message == "script as stated by ann, as the platform says too"
-    assert "tables it reads and writes: cannot be told on this target" in entry.evidence
+    assert entry.message == "script supplied by ann, confirmed by the platform"
+    assert "tables that it reads and writes: cannot be determined on this target" in entry.evidence
     with pytest.raises(DeployRefused, match="there is nothing to adopt"):
         adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann")
     assert deployed(target, ledger).job_id == "job-2"
@@ -191,5 +195,5 @@ def test_another_spec_without_a_job_is_refused(ledger: Ledger) -> None:
     first = deployed(target, ledger)
     target.cancel(first.start.job_ref)
     target.spec = Deployed(None, CHANGED)
-    with pytest.raises(DeployRefused, match="'orders' is deployed with another script than entry 4 holds"):
+    with pytest.raises(DeployRefused, match="'orders' is deployed with another script than entry 4 records"):
         deployed(target, ledger, CHANGED)

@@ -101,7 +101,7 @@ def test_the_first_savepoint_is_no_start_once_a_second_stop_failed(target: FakeC
         run(target, ledger, V2)
     target.fail = ""
     target.end("job-1", "CANCELED")
-    with pytest.raises(DeployRefused, match="its last run was stopped by no deployment") as caught:
+    with pytest.raises(DeployRefused, match="no deployment stopped its last run") as caught:
         run(target, ledger, V2)
     assert STOPPED_AT not in str(caught.value)
     assert target.running("orders") == ()
@@ -121,7 +121,7 @@ def test_two_jobs_are_for_a_person_to_choose_from(stays: str, target: FakeCluste
     target.end("job-1", "RUNNING")
     with pytest.raises(DeployRefused, match=r"job-2 of entry 8, .* runs too: .*Cancel one of them") as caught:
         run(target, ledger, V2)
-    assert "Nothing of orders runs now" not in str(caught.value)
+    assert "No job of orders runs now" not in str(caught.value)
     target.end("job-2" if stays == "job-1" else "job-1", "CANCELED")
     entry = run(target, ledger, V2)
     assert (entry.job_id, entry.start.savepoint) == (("job-3", AGAIN) if stays == "job-1" else ("job-2", STOPPED_AT))
@@ -184,7 +184,9 @@ def test_a_stranger_beside_a_start_that_is_taken_up(target: FakeCluster, ledger:
     """Somebody started the former script by hand, while the run was dead."""
     killed(target, ledger, "submit")
     target.run("by-hand")
-    with pytest.raises(DeployRefused, match="job by-hand named 'orders' runs on the cluster and is not the one"):
+    with pytest.raises(
+        DeployRefused, match="job by-hand named 'orders' runs on the cluster and is not the job of the ledger"
+    ):
         run(target, ledger, V2)
     assert "job-2" not in target.jobs
 
@@ -195,7 +197,7 @@ def test_a_run_of_the_same_name_and_other_contents_is_another(target: FakeCluste
     entry = run(target, ledger, V2, checked_old_sha256=V1.sha256)
     assert run(target, ledger, V2, checked_old_sha256=V1.sha256) == entry, "the same run, once more"
     for other in ({"start_mode": "stateless"}, {"checked_old_sha256": None}):
-        with pytest.raises(DeployRefused, match="check the change again, against what is deployed now"):
+        with pytest.raises(DeployRefused, match="check the change again, against the deployed version"):
             run(target, ledger, V2, **{"checked_old_sha256": V1.sha256, **other})
     again = run(target, ledger, V2, checked_old_sha256=V2.sha256, start_mode="stateless")
     assert again.job_id not in (first.job_id, entry.job_id), "checked against what it deployed itself: a redeploy"

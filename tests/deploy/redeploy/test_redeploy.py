@@ -128,14 +128,14 @@ def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: Fak
 def test_first_deployment_has_no_savepoint_to_start_from(target: FakeCluster, ledger: Ledger) -> None:
     with pytest.raises(DeployRefused, match="was never deployed"):
         run(target, ledger, V1, start_mode="savepoint")
-    with pytest.raises(DeployRefused, match="holds no deployment: is it the right ledger"):
+    with pytest.raises(DeployRefused, match="contains no deployment: make sure that it is the right ledger"):
         run(target, ledger, V1, checked_old_sha256="ab" * 32)
     assert target.calls == []
 
 
 def test_check_was_for_another_version(target: FakeCluster, ledger: Ledger) -> None:
     target.version = "2.2.1"
-    with pytest.raises(DeployRefused, match=r"checked for flink 2\.3\.0, the target is flink 2\.2\.1"):
+    with pytest.raises(DeployRefused, match=r"checked for flink 2\.3\.0, and the target is flink 2\.2\.1"):
         run(target, ledger, V1)
     for version in ("2.3.7", "2.3"):
         target.version = version
@@ -180,10 +180,10 @@ def test_every_step_is_an_entry(target: FakeCluster, ledger: Ledger) -> None:
             "CANCELED",
             False,
             "file:/chk-8",
-            "went with it, because 'execution.*does not keep them.* is a stateless start",
+            "deleted with it, because 'execution.*does not retain them.* is a stateless start",
         ),
         ("FAILED", True, None, "it had no checkpoint.* is a stateless start, with ended jobs allowed"),
-        (None, True, None, r"its latest checkpoint was file:/chk-7 \(a later one would lie beside it\)"),
+        (None, True, None, r"its latest checkpoint was file:/chk-7 \(look next to it for a later one\)"),
     ],
 )
 def test_job_that_ends_while_it_is_stopped(
@@ -204,7 +204,7 @@ def test_job_that_ends_while_it_is_stopped(
             target.states["job-1", "completed"] = SnapshotStats(checkpoint)
 
     target.before["stop"] = end
-    with pytest.raises(StartFailed, match=f"(?s)Nothing of orders runs now.*{said}") as caught:
+    with pytest.raises(StartFailed, match=f"(?s)No job of orders runs now.*{said}") as caught:
         run(target, ledger, V2)
     assert not isinstance(caught.value, RolledBack)
     assert target.running("orders") == ()
@@ -237,7 +237,7 @@ def test_job_that_fails_over_its_stop_is_started_again(target: FakeCluster, ledg
         run(target, ledger, V2)
     message = str(caught.value)
     assert "the script of entry 4 runs again as job job-3, restored from file:/chk-8 and verified" in message
-    assert "after that checkpoint may be written a second time" in message
+    assert "after that checkpoint may be written again" in message
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
     head = ledger.head()
     assert head is not None
@@ -253,7 +253,7 @@ def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back
 ) -> None:
     run(target, ledger, V1)
     fails_over_the_stop(target)
-    with pytest.raises(StartFailed, match=r"is file:/chk-8\. To go on from it by hand[^$]*path' = 'file:/chk-8'"):
+    with pytest.raises(StartFailed, match=r"is file:/chk-8\. To resume from it by hand[^$]*path' = 'file:/chk-8'"):
         run(target, ledger, V2, options={"roll_back": False})
     assert target.running("orders") == ()
 
@@ -294,7 +294,7 @@ def test_savepoint_of_whoever_stopped_the_job_is_named(target: FakeCluster, ledg
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
     target.final_savepoint = lambda _: "file:/by-hand"  # type: ignore[method-assign]
-    with pytest.raises(DeployRefused, match=r"but the one of whoever stopped it, file:/by-hand: .* ledger adopt"):
+    with pytest.raises(DeployRefused, match=r"except file:/by-hand, left by whoever stopped it: .* ledger adopt"):
         run(target, ledger, V2)
 
 
@@ -331,7 +331,7 @@ def test_savepoint_of_a_stop_that_was_done_twice_is_the_later_one(tmp_path: Path
     os.utime(tmp_path / "savepoint-c" / "_metadata", (1e9, 1e9))
     found, words = find_savepoint(tmp_path.as_uri())
     assert found is None
-    assert re.search("cannot be told: .*savepoint-b, .*savepoint-c", words)
+    assert re.search("is unknown: .*savepoint-b, .*savepoint-c", words)
 
 
 def test_stop_that_fails_leaves_the_old_job(target: FakeCluster, ledger: Ledger) -> None:
@@ -381,7 +381,7 @@ def test_start_that_fails_is_rolled_back(where: str, target: FakeCluster, ledger
     assert "Rolled back: the script of entry 4 runs again as job job-3" in message
     assert f"restored from {STOPPED_AT} and verified" in message
     assert ("No task of the new job ever ran" in message) == (where == "submit")
-    assert ("may be written a second time" in message) == (where == "restore")
+    assert ("may be written again" in message) == (where == "restore")
     steps = ["deploying", "stopping", "stopped", "starting", "started", "failed", "rolling-back", "rolled-back"]
     assert kinds(ledger)[4:] == [kind for kind in steps if where == "restore" or kind != "started"]
     failed = next(entry for entry in ledger.entries() if entry.kind == "failed")
@@ -407,7 +407,7 @@ def test_start_and_way_back_that_fail_tell_what_to_do(target: FakeCluster, ledge
     message = str(caught.value)
     assert not isinstance(caught.value, RolledBack)
     assert message.count("submit does not work") == 2
-    assert "Nothing of orders runs now" in message
+    assert "No job of orders runs now" in message
     assert "deploy the script of ledger entry 4 again with start mode 'savepoint'" in message
     assert f"SET 'execution.state-recovery.path' = '{STOPPED_AT}'" in message
     assert "000004.json" in message
@@ -432,7 +432,7 @@ def test_without_roll_back_the_way_back_is_told(target: FakeCluster, ledger: Led
 
 def test_first_start_that_fails(target: FakeCluster, ledger: Ledger) -> None:
     target.fail = "submit"
-    with pytest.raises(StartFailed, match="Nothing of orders runs, as before"):
+    with pytest.raises(StartFailed, match="No job of orders runs, as before"):
         run(target, ledger, V1)
     assert kinds(ledger) == ["deploying", "starting", "failed"]
     assert ledger.head() is None
@@ -564,7 +564,7 @@ def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: F
     with pytest.raises(DeployRefused, match="for compatible changes only"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="partial")
     target.states["job-1", "completed"] = SnapshotStats("file:/chk-7", {"v": VertexState("a", 1, 100)})
-    with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
+    with pytest.raises(DeployRefused, match="does not retain checkpoints when cancelled"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
     target.retained = True
     entry = run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
@@ -589,7 +589,9 @@ def test_job_that_dropped_state_has_not_started(target: FakeCluster, ledger: Led
     target.states["job-1", "savepoint"] = SnapshotStats("file:/sp/older", {"v": VertexState("sum", 1, 1)})
     taken = SnapshotStats("file:/sp/orders/job-2/job-1", {"v": VertexState("sum", 1, 100)})
     target.before["submit"] = lambda: target.states.update({("job-1", "savepoint"): taken})
-    with pytest.raises(RolledBack, match=r"state was dropped: no operator of the new job took that of sum \(100 bytes"):
+    with pytest.raises(
+        RolledBack, match=r"state was dropped: no operator of the new job restored the state of sum \(100 bytes"
+    ):
         run(target, ledger, V2)
     assert target.running("orders") == ("job-3",)
 
@@ -763,7 +765,7 @@ def test_a_stop_that_takes_too_long_is_waited_for_again(target: FakeCluster, led
     run(target, ledger, V1)
     results = target.stop_result
     target.stop_result = lambda job_id, trigger_id: None  # type: ignore[method-assign]
-    with pytest.raises(DeployError, match="still at work, into file:/sp/orders/job-2: nothing else was done") as caught:
+    with pytest.raises(DeployError, match="still writing to file:/sp/orders/job-2: nothing else was done") as caught:
         run(target, ledger, V2, options={"stop_timeout": 0.02})
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "stopping"
@@ -784,7 +786,7 @@ def test_former_job_that_only_takes_its_time_is_left_running(target: FakeCluster
         return job_id
 
     target.run = slow  # type: ignore[method-assign]
-    with pytest.raises(RolledBack, match=r"job job-3 from .* and goes on, but it did not prove itself within 0 s: its"):
+    with pytest.raises(RolledBack, match=r"job job-3 from .* and still runs, but it was not verified within 0 s: its"):
         run(target, ledger, V2)
     head = ledger.head()
     assert head is not None
@@ -805,7 +807,7 @@ def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: FakeCluster,
 def test_a_checkpoint_without_a_place_is_no_start(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.states["job-1", "completed"], target.retained = SnapshotStats(""), True
-    with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
+    with pytest.raises(DeployRefused, match="does not retain checkpoints when cancelled"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
     assert target.now == {"job-1": "RUNNING"}
 
@@ -820,7 +822,7 @@ def test_a_start_without_state_is_not_taken_up_by_a_resume(target: FakeCluster, 
         run(target, ledger, V2, start_mode="savepoint")
     with pytest.raises(DeployRefused, match=r"another version .* may still be accepted: wait for \d+ s") as caught:
         run(target, ledger, V1, start_mode="savepoint")
-    assert "Nothing of orders runs now" in str(caught.value)
+    assert "No job of orders runs now" in str(caught.value)
     assert run(target, ledger, V2, start_mode="stateless").job_id == "job-2"
 
 
@@ -841,7 +843,7 @@ def test_refusals_say_when_nothing_runs(target: FakeCluster, ledger: Ledger) -> 
     with pytest.raises(StartFailed):
         run(target, ledger, V2, options={"roll_back": False})
     target.fail, target.refuse = "", TargetError("no such column")
-    with pytest.raises(TargetError, match=r"no such column\nNothing of orders runs now") as caught:
+    with pytest.raises(TargetError, match=r"no such column\nNo job of orders runs now") as caught:
         run(target, ledger, dataclasses.replace(V2, settings={"a": "b"}))
     assert STOPPED_AT in str(caught.value)
 

@@ -190,7 +190,9 @@ def test_state_that_was_dropped_without_a_word_is_rolled_back(
     """As on a cluster that is told to ignore state nobody claims: Flink starts the job, and its windows are empty."""
     first_deployment(run, files)
     monkeypatch.setattr(gateway, "state_options", partial(gateway.state_options, ignore_unclaimed=True))
-    with pytest.raises(RolledBack, match=r"is RUNNING, but state was dropped: no operator of the new job took that of"):
+    with pytest.raises(
+        RolledBack, match=r"is RUNNING, but state was dropped: no operator of the new job restored the state of"
+    ):
         run(Side(files.script(where=" WHERE amount > 1")))
     files.arrive("2.csv", SECOND)
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before the failed change")

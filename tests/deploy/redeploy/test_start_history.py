@@ -152,7 +152,9 @@ def test_what_cannot_be_told_is_neither_deployed_nor_undone(
 ) -> None:
     """It may have begun without the state it was given."""
     fails(target, job_history, began + 3600)
-    with pytest.raises(DeployError, match=r"cannot be told any more, because .* ledger adopt --job-id job-2") as caught:
+    with pytest.raises(
+        DeployError, match=r"can no longer be determined, because .* ledger adopt --job-id job-2"
+    ) as caught:
         run(target, ledger, V2, options=OPTIONS)
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "started"
@@ -187,7 +189,7 @@ def test_a_start_without_state(ledger: Ledger, began: float, monkeypatch: pytest
     _written_at(monkeypatch, began)
     empty = replace(FAILED_LATER, restored_number=30, newest=70)
     fails(target, replace(empty, restores=2), began + 3600)
-    with pytest.raises(DeployError, match="does not prove that it began with an empty state"):
+    with pytest.raises(DeployError, match="history does not prove that it started from an empty state"):
         run(target, ledger, V1, options=OPTIONS)
     fails(target, replace(empty, restores=1), began + 3600)
     assert run(target, ledger, V1, options=OPTIONS).evidence[0] == "started from an empty state"

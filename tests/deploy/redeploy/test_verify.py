@@ -89,9 +89,9 @@ def test_reason_may_come_late() -> None:
     target = Scripted([job("FAILING"), job("FAILED"), job("FAILED"), job("FAILED", failure="at last")])
     with pytest.raises(VerificationFailed, match="at last"):
         target.verify()
-    with pytest.raises(VerificationFailed, match="no reason is given"):
+    with pytest.raises(VerificationFailed, match="no reason reported"):
         Scripted([job("FAILED")]).verify()
-    with pytest.raises(VerificationFailed, match="no reason is given"):
+    with pytest.raises(VerificationFailed, match="no reason reported"):
         Scripted([job("RESTARTING"), job()]).verify()
 
 
@@ -111,13 +111,13 @@ def test_running_from_another_state_is_no_proof(savepoint: str | None, restored:
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (None, "it was never seen"),
+        (None, "it never appeared"),
         (job("RUNNING", tasks=False), "not every task runs"),
         (job(checkpoints=0), "no checkpoint has completed"),
     ],
 )
 def test_what_is_missing_is_told(seen: JobStatus | None, said: str) -> None:
-    with pytest.raises(VerificationFailed, match=f"did not prove itself within 0 s: .*{said}"):
+    with pytest.raises(VerificationFailed, match=f"was not verified within 0 s: .*{said}"):
         Scripted([seen]).verify(timeout=0.3)
 
 
@@ -131,7 +131,7 @@ def test_checkpoint_that_is_refused_is_asked_for_once() -> None:
     target = Scripted([*[job(checkpoints=0)] * 20, job()], refuse=True)
     assert target.verify().state == "RUNNING"
     assert target.asked == 1
-    assert any("no checkpoint could be asked for: not now" in line for line in target.log)
+    assert any("no checkpoint could be triggered: not now" in line for line in target.log)
 
 
 def test_bounded_job_may_end() -> None:

@@ -119,7 +119,7 @@ def test_the_live_job_goes_on_as_if_alone(
         with WithoutLog(local_flink.jobmanager_url) as mute:
             refused = rehearse(cluster(gateway, mute), job_id, old, filtered, QUICK, log=print)
         assert (refused.finding, refused.at, refused.left) == (RehearsalFinding.REFUSED, "submit", ())
-        assert refused.basis == ("operators by the metadata of both savepoints",)
+        assert refused.basis == ("operators in the metadata of both savepoints",)
         assert "Cannot map checkpoint/savepoint state" in refused.reason
         assert [each.name.partition("[")[0] for each in refused.dropped or ()] == ["GlobalWindowAggregate"]
 

@@ -52,7 +52,7 @@ FINDINGS = {
         claimed=(WINDOW, SOURCE),
         unclaimed=(StoredOperator("4558" * 8, "StreamingFileWriter", True),),
         begun=(StoredOperator("99" * 16, "Deduplicate[4]", True),),
-        basis=("operators by the cluster's log",),
+        basis=("operators in the cluster's log",),
     ),
     "refused": Rehearsal(
         RehearsalFinding.REFUSED,
@@ -65,11 +65,11 @@ FINDINGS = {
     "failed": Rehearsal(RehearsalFinding.REFUSED, "State D does not exist in the NFA", at="run", job_id=JOB),
     "untold": Rehearsal(
         RehearsalFinding.INCONCLUSIVE,
-        "source orders (mysql-cdc) cannot be read beside the live job",
+        "source orders (mysql-cdc) cannot be read next to the live job",
         live="not touched",
     ),
     "left": Rehearsal(
-        RehearsalFinding.INCONCLUSIVE, "the JobManager does not answer", left=(f"job {JOB} may still come up",)
+        RehearsalFinding.INCONCLUSIVE, "the JobManager does not answer", left=(f"job {JOB} may still start",)
     ),
 }
 
@@ -84,14 +84,17 @@ def test_what_a_reader_sees(name: str, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["a.sql", "b.sql", "--job-id", JOB], "'sql-gateway' is reached by its gateway, whose address is not given"),
-        (["a.sql", "b.sql", "--job-id", JOB, "--gateway", "http://g:1"], "not given: add --jobmanager URL"),
+        (["a.sql", "b.sql", "--job-id", JOB], "'sql-gateway' is reached by its gateway, whose address is missing"),
+        (["a.sql", "b.sql", "--job-id", JOB, "--gateway", "http://g:1"], "missing: add --jobmanager URL"),
         (["a.sql", "b.sql", "--job-id", JOB, "--target", "gatway"], "there is no target 'gatway'; installed targets: "),
         (
             ["a.sql", "b.sql", "--job-id", JOB, "--target", "jobmanager", "--jobmanager", "http://j:1"],
             "nothing can be rehearsed on the JobManager at http://j:1",
         ),
-        (["a.sql", "b.sql", "--job-id", JOB, "--gateway", "nowhere", "--jobmanager", "http://j:1"], "no address"),
+        (
+            ["a.sql", "b.sql", "--job-id", JOB, "--gateway", "nowhere", "--jobmanager", "http://j:1"],
+            "is not the address",
+        ),
         (["a.sql", "c.sql", "--job-id", JOB, "--gateway", "http://g:1", "--jobmanager", "http://j:1"], "makes no job"),
     ],
 )

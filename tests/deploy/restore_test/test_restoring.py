@@ -117,8 +117,12 @@ ENDS = {
     "its savepoint is gone": (Place(error=StateRefused("no such file", StateFault.GONE)), Inconclusive, "no such"),
     "refused otherwise": (Place(error=TargetError("no such table")), Inconclusive, "no such table"),
     "failed at restore": (Place(FAILED, at_restore=True), RestoreRefused, "it does not fit"),
-    "failed before": (Place(FAILED), Inconclusive, "failed before it ran, not over its state: it does not fit"),
-    "cancelled": (Place(replace(FAILED, state="CANCELED")), Inconclusive, "cancelled by someone else"),
+    "failed before": (
+        Place(FAILED),
+        Inconclusive,
+        ("failed before it ran, and not because of its state: it does not fit"),
+    ),
+    "cancelled": (Place(replace(FAILED, state="CANCELED")), Inconclusive, "somebody else cancelled the job"),
     "never up": (
         Place(JobStatus(JobRef("job-7"), "n", "CREATED")),
         Inconclusive,

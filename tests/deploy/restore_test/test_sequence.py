@@ -208,7 +208,7 @@ def test_dropped_state_is_a_refusal_in_flinks_words(log: bool, monkeypatch: pyte
     result = found(world, monkeypatch)
     assert (result.finding, result.at, result.reason) == (RehearsalFinding.REFUSED, "submit", "Cannot map")
     assert result.dropped == (AGGREGATE,)
-    assert result.basis[0].startswith("operators by the cluster's log" if log else "operators by the metadata")
+    assert result.basis[0].startswith("operators in the cluster's log" if log else "operators in the metadata")
 
 
 def test_operators_without_state_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,13 +233,16 @@ INCONCLUSIVE = {
     "no savepoint": (PlannedRestoreTest(unsaved=JobManagerError("disk full")), "disk full"),
     "control refused": (
         PlannedRestoreTest(control=RestoreRefused("Cannot map", "submit")),
-        "is it the script that job",
+        "make sure that job",
     ),
     "control drops": (
         PlannedRestoreTest(control=frozenset({WRITER, AGGREGATE})),
-        r"does not take all .*GroupAggregate\[3\]",
+        r"does not restore all .*GroupAggregate\[3\]",
     ),
-    "control began empty": (PlannedRestoreTest(stored={"control": (SOURCE, OTHER)}), r"does not take all .*Rank\[3\]"),
+    "control began empty": (
+        PlannedRestoreTest(stored={"control": (SOURCE, OTHER)}),
+        r"does not restore all .*Rank\[3\]",
+    ),
     "control is another query": (PlannedRestoreTest(queries={CONTROL: (":TableSourceScan(t)",)}), "must be its script"),
     "metadata unreadable": (PlannedRestoreTest(stored={"saved": None}), "savepoint directory readable"),
     "neither log nor metadata": (PlannedRestoreTest(log=False, stored={"control": None}), "cannot be told"),
@@ -275,9 +278,9 @@ def test_first_operators_are_named_by_the_job(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_stays_behind_is_left_to_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = PlannedRestoreTest(new=Unanswered("the Gateway did not answer"), left=("job x may still come up",))
+    world = PlannedRestoreTest(new=Unanswered("the Gateway did not answer"), left=("job x may still start",))
     result = found(world, monkeypatch)
-    assert (result.finding, result.left) == (RehearsalFinding.INCONCLUSIVE, ("job x may still come up",))
+    assert (result.finding, result.left) == (RehearsalFinding.INCONCLUSIVE, ("job x may still start",))
     assert world.done == [("cleaned", True, ["saved"]), "left to the watcher"]
 
 
@@ -296,7 +299,7 @@ def test_only_leftovers_of_this_job_are_cancelled(monkeypatch: pytest.MonkeyPatc
 
 
 def test_wrong_input_is_refused_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeployRefused, match="knows no job"):
+    with pytest.raises(DeployRefused, match="has no job"):
         rehearse(Cluster(PlannedRestoreTest()), "9" * 32, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
     with pytest.raises(ScriptRefused, match="makes no job"):
         rehearse(Cluster(PlannedRestoreTest()), LIVE, OLD_SIDE, Script("SET 'a' = 'b';", {}, "new.sql"))  # type: ignore[arg-type]
@@ -308,10 +311,12 @@ def test_a_target_on_which_nothing_can_be_rehearsed_is_named_with_what_it_lacks(
         JobManagerTarget("http://jobs.test:8081") as target,
         pytest.raises(
             DeployRefused,
-            match=r"^nothing can be rehearsed on the JobManager at http://jobs\.test:8081: it starts no job over "
-            r"stand-ins for what it would share with the live one\. Where a SQL Gateway of the same cluster runs",
+            match=r"^nothing can be rehearsed on the JobManager at http://jobs\.test:8081: it cannot replace the "
+            r"tables that a job would share with the live one\. If a SQL Gateway of the same cluster runs",
         ),
     ):
         rehearse(Cluster(target), LIVE, OLD_SIDE, NEW_SIDE)
-    with pytest.raises(DeployRefused, match=r"on the fake target: it does not show what .*; does not show how jobs"):
+    with pytest.raises(
+        DeployRefused, match=r"on the fake target: it does not show which state .*; does not show the plans of jobs"
+    ):
         rehearse(Cluster(FakeTarget()), LIVE, OLD_SIDE, NEW_SIDE)

@@ -64,12 +64,12 @@ def readers(*splits: bytes) -> StoredList:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("newest", "'newest' are not known: write as-stored, earliest, latest, script, or a moment"),
-        ("timestamp", "'timestamp' are not known"),
-        ("2026-01-31T00:00:00", "name no zone: write a moment as 2026-01-31T00:00:00Z"),
-        ({"orders": "2026-01-31"}, "name no zone"),
-        ('{"orders": ', "are no JSON"),
-        ({"orders": None}, "'None' are not known|None are not known"),
+        ("newest", "'newest' are unknown: write as-stored, earliest, latest, script, or a time"),
+        ("timestamp", "'timestamp' are unknown"),
+        ("2026-01-31T00:00:00", "have no time zone: write a time such as 2026-01-31T00:00:00Z"),
+        ({"orders": "2026-01-31"}, "have no time zone"),
+        ('{"orders": ', "are not JSON"),
+        ({"orders": None}, "'None' are unknown|None are unknown"),
     ],
 )
 def test_what_is_no_choice_is_refused(given: Any, words: str) -> None:
@@ -104,14 +104,18 @@ def test_kinesis_is_told_a_moment_in_its_own_form() -> None:
 @pytest.mark.parametrize(
     ("source", "given", "words"),
     [
-        (RATES, "latest", r"rates \(filesystem\) cannot begin at latest: it starts with all its files"),
-        (RATES, "2026-01-31T00:00:00Z", r"rates \(filesystem\) cannot begin at 2026-01-31T00:00:00Z"),
-        (RATES, "as-stored", r"rates \(filesystem\) cannot go on where the former job stood"),
+        (RATES, "latest", r"rates \(filesystem\) cannot start at latest: it starts with all its files"),
+        (RATES, "2026-01-31T00:00:00Z", r"rates \(filesystem\) cannot start at 2026-01-31T00:00:00Z"),
+        (RATES, "as-stored", r"rates \(filesystem\) cannot resume from the former job's offsets"),
         (replace(RATES, connector="upsert-kafka"), "latest", "with the topic's earliest record, as always"),
         (replace(RATES, connector="datagen"), "earliest", "it generates its rows"),
         (replace(RATES, connector="pulsar"), "earliest", r"its connector \(pulsar\) does, which is not known here"),
         (replace(RATES, connector=""), "earliest", "the connector of its catalog"),
-        (replace(ORDERS, hinted=frozenset({MODE, "x"})), "latest", f"a hint of the script sets {MODE}, which wins"),
+        (
+            replace(ORDERS, hinted=frozenset({MODE, "x"})),
+            "latest",
+            (f"a hint of the script sets {MODE}, which overrides"),
+        ),
         (ORDERS, {"order": "latest"}, "source offsets of order: the job reads no such table, but orders"),
         (ORDERS, "as-stored", "the former job did not read topic t"),
         (replace(ORDERS, options={**TOPIC, "topic": "t;u"}), "as-stored", "reads several topics"),
@@ -125,7 +129,7 @@ def test_what_a_source_cannot_do_is_refused(source: SourceTable, given: Any, wor
 
 def test_other_brokers_have_other_places() -> None:
     moved = replace(ORDERS, options={**TOPIC, "properties.bootstrap.servers": "other:9092"})
-    with pytest.raises(DeployRefused, match="places in one cluster are none in another"):
+    with pytest.raises(DeployRefused, match="offsets of one cluster do not apply to another"):
         decide([moved], SourceOffsets.of("as-stored"), former=[ORDERS])
 
 
@@ -198,7 +202,7 @@ def test_sources_are_those_of_the_planner_with_what_counts() -> None:
 
 @pytest.mark.parametrize("explained", [EXPLAINED, EXPLAINED.replace("[c, d, orders,", "[orders,")])
 def test_sources_that_cannot_be_told_say_why(explained: str) -> None:
-    assert "it is a view" in (found := sources_of(Session(), explained).unknown) or "is not understood" in found  # type: ignore[arg-type]
+    assert "it is a view" in (found := sources_of(Session(), explained).unknown) or "cannot read the table" in found  # type: ignore[arg-type]
 
 
 def test_options_are_laid_over_a_table_of_the_session() -> None:
@@ -279,7 +283,7 @@ def test_with_state_offsets_are_stored_ones(ledger: Ledger, mode: str, offsets: 
     target = cluster(ORDERS)
     run(target, ledger, V1)
     before = len(target.calls)
-    with pytest.raises(DeployRefused, match="Flink ignores where else it is told to begin: leave the offsets out"):
+    with pytest.raises(DeployRefused, match="Flink ignores other start offsets: omit the offsets"):
         run(target, ledger, start_mode=mode, offsets=offsets, outcome="compatible")
     assert (len(target.calls), target.now) == (before, {"job-1": "RUNNING"})
     entry = run(target, ledger, start_mode="savepoint", offsets="as-stored")
@@ -301,9 +305,13 @@ def test_as_stored_without_state_begins_where_the_stop_left_it(ledger: Ledger, m
 @pytest.mark.parametrize(
     ("places", "former", "words"),
     [
-        ({}, ORDERS, "holds no place in topic t"),
-        ({"t": {0: 7, 4: -1}}, ORDERS, "had read nothing yet of partition 4 of topic t"),
-        ({"t": {0: -3}}, replace(ORDERS, options={**TOPIC, "properties.group.id": "h"}), "nothing yet of partition 0"),
+        ({}, ORDERS, "has no offset of topic t"),
+        ({"t": {0: 7, 4: -1}}, ORDERS, "had not yet read partition 4 of topic t"),
+        (
+            {"t": {0: -3}},
+            replace(ORDERS, options={**TOPIC, "properties.group.id": "h"}),
+            ("had not yet read partition 0"),
+        ),
     ],
 )
 def test_where_the_savepoint_does_not_tell_the_former_job_goes_on(
@@ -343,10 +351,10 @@ def test_savepoints_out_of_reach_are_found_out_before_the_stop(ledger: Ledger) -
 
 def test_sources_nobody_can_name_begin_by_the_script_or_not_at_all(ledger: Ledger) -> None:
     target = FakeCluster(reads={V1.script: Sources(unknown="the table 'x' is not understood")})
-    with pytest.raises(DeployRefused, match="what the job reads is not known: the table 'x' is not understood"):
+    with pytest.raises(DeployRefused, match="the sources of the job are unknown: the table 'x' is not understood"):
         run(target, ledger, V1, offsets="earliest")
     assert ledger.entries() == ()
-    assert "which ones there are is not known" in run(target, ledger, V1).start.offsets[0]["words"]
+    assert "the list of sources is unknown" in run(target, ledger, V1).start.offsets[0]["words"]
 
 
 # -------------------------------------------------------------------------------- after a backfill
@@ -399,7 +407,7 @@ def test_a_beginning_that_misses_rows_of_a_hand_over_is_refused(
 def test_where_the_former_job_stood_is_no_hand_over(ledger: Ledger) -> None:
     target = cluster(TIMED)
     run(target, ledger, V1)
-    with pytest.raises(DeployRefused, match="is not where the hand-over needs it to begin"):
+    with pytest.raises(DeployRefused, match="differs from the start that the hand-over needs"):
         run(target, ledger, V1, hand_over=handed_over("met"), offsets="as-stored")
     assert target.now == {"job-1": "RUNNING"}
 

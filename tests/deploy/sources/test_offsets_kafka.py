@@ -140,7 +140,7 @@ def test_as_stored_loses_no_row_and_reads_none_twice(orders: Orders) -> None:
     assert row["options"]["scan.startup.mode"] == "specific-offsets"
     assert row["words"] in orders.said
     # And with state the choice is Flink's, not ours: the same again, from the savepoint.
-    with pytest.raises(DeployRefused, match="Flink ignores where else it is told to begin"):
+    with pytest.raises(DeployRefused, match="Flink ignores other start offsets"):
         orders.deploy(orders.side(2), start_mode="savepoint", offsets="earliest")
 
 

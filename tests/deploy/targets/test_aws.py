@@ -117,7 +117,7 @@ def test_a_snapshot_of_a_running_job_is_named_by_its_request(account: Account) -
     assert target.poll(asked).snapshot == f"orders/{request}"
     account.target().savepoint(run, request, None)
     assert [snap.name for snap in account.orders.snaps] == [request]
-    with pytest.raises(SavepointFailed, match="is not there"):
+    with pytest.raises(SavepointFailed, match="does not exist"):
         target.poll(Operation(Verb.SAVEPOINT, new_id(), run))
     account.orders.snaps[0].status = "FAILED"
     with pytest.raises(SavepointFailed, match="is FAILED"):
@@ -141,7 +141,7 @@ def test_a_snapshot_of_the_same_moment_as_the_stops_own_is_not_chosen_between(ac
     account.stopped(run)
     nightly, took = account.orders.snaps
     nightly.created = took.created
-    with pytest.raises(StopFailed, match=r"nightly.* were created at one time, .*flinkcompat ledger adopt"):
+    with pytest.raises(StopFailed, match=r"nightly.* were created at the same time, .*flinkcompat ledger adopt"):
         account.target().poll(Operation(Verb.STOP, new_id(), run))
 
 
@@ -205,13 +205,13 @@ def test_a_start_is_found_among_applications_of_others(account: Account) -> None
 @pytest.mark.parametrize(
     ("script", "settings", "words"),
     [
-        (SECRET, {}, r"holds \$\{conn.sink.password\}, and whoever may describe .* set script_s3"),
+        (SECRET, {}, r"contains \$\{conn.sink.password\}, and every user who may describe .* set script_s3"),
         (SCRIPT, {"x": "${conn.sink.password}"}, "the setting 'x' holds"),
         (SCRIPT, {"x": ""}, "the setting 'x' has 0 characters"),
         (SCRIPT, {"x": "y" * 2049}, "the setting 'x' has 2049 characters"),
         (SCRIPT, {f"k{number}": "v" for number in range(50)}, "the job has 52 settings"),
         (SCRIPT, {"pipeline.name": "my orders"}, "the job is named 'my orders'"),
-        (f"-- {'x' * 102_400}\n{SCRIPT}", {}, "a property group takes 102400: set script_s3"),
+        (f"-- {'x' * 102_400}\n{SCRIPT}", {}, "a property group accepts 102400: set script_s3"),
     ],
 )
 def test_a_job_that_the_service_cannot_hold_is_refused(
@@ -225,7 +225,7 @@ def test_a_job_that_the_service_cannot_hold_is_refused(
 @pytest.mark.parametrize(
     ("name", "runtime", "more", "words"),
     [
-        ("none", None, {}, r"has no application 'none', after which the deployment is named: create it first"),
+        ("none", None, {}, r"has no application 'none', which has the deployment's name: create it first"),
         ("old", "FLINK-1_20", {}, "has runtime environment FLINK-1_20, and the connection names FLINK-2_3"),
         ("bare", "FLINK-2_3", NO_SNAPSHOTS, "has snapshots disabled"),
         ("back", "FLINK-2_3", ROLLBACK, "has system rollback enabled"),
@@ -247,7 +247,9 @@ def test_a_second_job_is_not_started_beside_the_first(account: Account) -> None:
         account.target().start(job(), Start(), new_id())
 
 
-@pytest.mark.parametrize(("snapshot", "words"), [("orders/none", "is not there"), ("other/x", "is no snapshot of")])
+@pytest.mark.parametrize(
+    ("snapshot", "words"), [("orders/none", "does not exist"), ("other/x", ("is not a snapshot of"))]
+)
 def test_a_snapshot_that_is_none_of_the_application_is_refused(snapshot: str, words: str, account: Account) -> None:
     with pytest.raises(TargetError, match=words) as refused:
         account.target().start(job(), Start(Snapshot(snapshot)), new_id())
@@ -280,7 +282,7 @@ def test_properties_that_are_not_those_that_were_given_stop_the_start(account: A
             groups(account)["flinkcompat"]["script.1"] = SCRIPT.strip()
 
     account.server.fails = trims
-    with pytest.raises(TargetError, match="does not hold the properties that it was given"):
+    with pytest.raises(TargetError, match="does not have the properties that were written"):
         account.target().start(job(), Start(), new_id())
     assert account.server.calls["StartApplication"] == 0
 
@@ -331,7 +333,7 @@ def test_a_snapshot_that_is_being_written_is_waited_for(account: Account) -> Non
 def test_only_an_application_that_runs_is_stopped(status: str, account: Account) -> None:
     run = account.started()
     account.orders.status = status
-    with pytest.raises(StopFailed, match=f"is {status}, and only one that is RUNNING"):
+    with pytest.raises(StopFailed, match=f"is {status}, and only a RUNNING application"):
         account.target().stop(run, new_id(), None)
     seen = account.target().status(run)
     assert seen is not None
@@ -358,7 +360,7 @@ def test_an_application_that_the_service_rolled_back_has_failed(status: str, acc
 def test_state_that_may_be_left_aside_is_no_proof(account: Account) -> None:
     run = account.started()
     account.orders.run["FlinkRunConfiguration"] = {"AllowNonRestoredState": True}
-    with pytest.raises(TargetError, match="declares AllowNonRestoredState"):
+    with pytest.raises(TargetError, match="sets AllowNonRestoredState"):
         account.target().restored_from(run)
 
 
@@ -380,7 +382,7 @@ def test_a_restore_that_nobody_here_asked_for_is_rolled_back(account: Account, t
 def test_a_script_that_was_changed_on_the_platform_stops_the_redeploy(account: Account, tmp_path: Path) -> None:
     first = account.deploy(tmp_path, SCRIPT)
     groups(account)["flinkcompat"]["script.1"] = MISFIT
-    with pytest.raises(DeployRefused, match=f"says that job {first.job_id} runs another script than entry") as refused:
+    with pytest.raises(DeployRefused, match=f"job {first.job_id} runs another script than entry") as refused:
         account.deploy(tmp_path, CHANGED)
     assert "\n+INSERT INTO counts SELECT n, COUNT(DISTINCT n) FROM numbers GROUP BY n;" in str(refused.value)
     assert account.target().running("orders") == (first.job_id,)
@@ -389,7 +391,7 @@ def test_a_script_that_was_changed_on_the_platform_stops_the_redeploy(account: A
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("AccessDeniedException", "The rights that are needed are listed by docs/targets/aws-iam-policy.json"),
+        ("AccessDeniedException", "See docs/targets/aws-iam-policy.json for the permissions"),
         ("ExpiredTokenException", "The credentials of the AWS connection have expired: renew them"),
     ],
 )
@@ -431,13 +433,13 @@ def test_credentials_that_are_missing_are_named(account: Account, monkeypatch: p
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"runtime_environment": None}, "runtime_environment '' is none of Flink's"),
-        ({"runtime_environment": "SQL-1_0"}, "runtime_environment 'SQL-1_0' is none"),
-        ({"script_property": "script"}, "script_property 'script' is not of the form GROUP.KEY"),
-        ({"settings_property_group": "flinkcompat"}, "settings_property_group 'flinkcompat' is no id"),
-        ({"script_s3": "bucket/x"}, "script_s3 'bucket/x' is not of the form"),
-        ({"poll_interval": "often"}, "poll_interval 'often' is no number"),
-        ({"aws_conn_id": "aws"}, "aws_conn_id 'aws' names a connection of Airflow, and none is known here"),
+        ({"runtime_environment": None}, "runtime_environment '' is not a Flink runtime"),
+        ({"runtime_environment": "SQL-1_0"}, "runtime_environment 'SQL-1_0' is not a Flink runtime"),
+        ({"script_property": "script"}, "script_property 'script' must have the form GROUP.KEY"),
+        ({"settings_property_group": "flinkcompat"}, "settings_property_group 'flinkcompat' is not a valid group id"),
+        ({"script_s3": "bucket/x"}, "script_s3 'bucket/x' must have the form"),
+        ({"poll_interval": "often"}, "poll_interval 'often' is not a number"),
+        ({"aws_conn_id": "aws"}, "aws_conn_id 'aws' names an Airflow connection, and this process has none"),
     ],
 )
 def test_a_wrong_setting_is_told_with_its_place(settings: dict[str, Any], words: str, account: Account) -> None:
@@ -481,7 +483,7 @@ def test_airflows_connection_opens_it_and_the_providers_waiter_follows_a_stop(
         target.cancel(run)
         assert target.running("orders") == ()
     assert waited == ["application_stop_complete"]
-    with pytest.raises(DeployError, match="endpoint_url belongs into the extra of connection 'aws_test'"):
+    with pytest.raises(DeployError, match="set endpoint_url in the extra of connection 'aws_test'"):
         ManagedFlinkTarget.connect(
             Access(lambda _: "", {**settings, "endpoint_url": "x"}, "connection 'f'", hook=BaseHook.get_hook)
         )
@@ -535,7 +537,9 @@ def test_a_bucket_that_takes_no_script_is_told_before_the_stop(account: Account,
     target, bucket = with_bucket(account)
     first = account.deploy(tmp_path, SCRIPT, target)
     bucket.read_only = True
-    with pytest.raises(DeployError, match=r"put_object of .* failed \(AccessDenied\): Access Denied. The rights"):
+    with pytest.raises(
+        DeployError, match=r"put_object of .* failed \(AccessDenied\): Access Denied. See docs/targets/aws-iam-policy"
+    ):
         account.deploy(tmp_path, CHANGED, target)
     assert target.running("orders") == (first.job_id,)
     assert account.server.calls["StopApplication"] == 0
@@ -594,13 +598,15 @@ def test_the_record_forgets_the_oldest_runs() -> None:
 
 @pytest.mark.parametrize("value", ["FINISHED", '{"state": "FINISHED"}', "[1]"])
 def test_a_record_that_somebody_else_wrote_is_told(value: str) -> None:
-    with pytest.raises(DeployError, match=r"property 'former\.x' of group 'flinkcompat\.run' is not as the target"):
+    with pytest.raises(
+        DeployError, match=r"property 'former\.x' of group 'flinkcompat\.run' was not written by flinkcompat"
+    ):
         RunRecord.of({"flinkcompat.run": {"request": "a", "after": "-", "former.x": value}})
 
 
 def test_other_groups_may_leave_no_room() -> None:
     many = {f"g{number}": {"a": "b"} for number in range(50)}
-    with pytest.raises(DeployError, match="52 property groups, and the service takes 50"):
+    with pytest.raises(DeployError, match="52 property groups, and the service accepts 50"):
         PropertyLayout().groups(many, {"script.1": "x"}, {}, RunRecord("r"))
     full = {"flinkcompat": {f"k{number}": "v" for number in range(50)}}
     with pytest.raises(DeployError, match="would hold 51 properties"):

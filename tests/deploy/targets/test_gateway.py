@@ -92,7 +92,7 @@ def test_a_test_is_started_over_stand_ins_from_the_savepoint(ignore_unclaimed: b
 
 
 def test_a_source_of_one_reader_is_not_read_a_second_time() -> None:
-    with pytest.raises(CannotRehearse, match=r"orders \(mysql-cdc\) cannot be read beside the live job"):
+    with pytest.raises(CannotRehearse, match=r"orders \(mysql-cdc\) cannot be read next to the live job"):
         target(Explaining("mysql-cdc")).restore_test(JOB, "private")
 
 

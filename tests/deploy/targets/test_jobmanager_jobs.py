@@ -108,7 +108,7 @@ def test_jobs_are_described_by_their_vertices() -> None:
     assert there.describe(JOB) == JobDescription((JobVertex("v", "Source: s[1] -> Calc[2]", 4),))
     assert there.describe(JOB) == JobDescription(streaming=False)
     assert there.describe(JOB) is None
-    with pytest.raises(DeployRefused, match=r"'\.\./overview' is no job id"):
+    with pytest.raises(DeployRefused, match=r"'\.\./overview' is not a job id"):
         there.describe(JobRef("../overview"))
     assert len(server.asked) == 3
 

@@ -169,7 +169,7 @@ def test_a_resource_that_another_run_makes_at_this_moment_is_validated_as_it_is(
             return create(body, dry_run=dry_run)
 
         target._api.create = late  # type: ignore[method-assign]
-        assert "validated by the API server" in target.validate(job, Start())
+        assert "the API server validated the resource" in target.validate(job, Start())
     assert stand_in.calls == ["create flinksessionjobs"]
 
 
@@ -181,7 +181,7 @@ def test_what_somebody_else_edits_at_this_moment_is_not_written_over(orders: Dep
             orders.resource["metadata"] |= {"generation": 7, "resourceVersion": "edited"}
 
     orders.stand_in.at = edit
-    with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at this moment"):
+    with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at the same time"):
         orders.deploy(CHANGED, owner="second")
     assert len(orders.runs) == 1
     assert orders.resource["spec"]["job"]["state"] == "running"
@@ -270,7 +270,7 @@ def test_a_script_that_flink_refuses_is_rolled_back(orders: Deployments) -> None
 def test_an_operator_that_does_nothing(orders: Deployments) -> None:
     """The stop is waited for, and a later call goes on with it."""
     orders.stand_in.stopped = True
-    with pytest.raises(DeployError, match="did not complete within 1 s and is still at work"):
+    with pytest.raises(DeployError, match="did not complete within 1 s and is still writing"):
         orders.deploy(CHANGED, owner="second", options=Options(settle_seconds=0.0, stop_timeout=1.0))
     orders.stand_in.stopped = False
     orders.deploy(CHANGED, owner="second")
@@ -375,7 +375,10 @@ def test_an_old_definition_is_told_apart_by_strict_validation() -> None:
     [
         ({}, "needs session_cluster"),
         ({"manifest": "kind: Pod\nspec: {}"}, "is no FlinkSessionJob or FlinkDeployment"),
-        ({"manifest": "kind: FlinkDeployment\nspec: {job: {args: [--script]}}"}, "where the script stands"),
+        (
+            {"manifest": "kind: FlinkDeployment\nspec: {job: {args: [--script]}}"},
+            ("must contain the place of the script"),
+        ),
         ({"manifest": "kind: FlinkSessionJob\nspec: {job: {args: ['{script_uri}']}}"}, "does not have of its own"),
         ({"manifest": "/no/such/file.yaml"}, "cannot be read"),
     ],

@@ -81,7 +81,7 @@ def recorded(orders: Deployments) -> DeployedEntry | None:
 
 
 def test_a_redeploy_of_what_gitops_owns_is_refused_with_both_ways_out(orders: Deployments) -> None:
-    with pytest.raises(DeployRefused, match=r"Take it out of Argo CD .*, or leave it there and .* \(plan_only=True of"):
+    with pytest.raises(DeployRefused, match=r"Remove it from Argo CD .*, or keep it there and .* \(plan_only=True of"):
         orders.deploy(CHANGED, owner="second")
     assert orders.stand_in.calls == []
 
@@ -129,15 +129,15 @@ def test_a_plan_is_what_the_repository_should_hold_and_nothing_else(orders: Depl
     assert patch is not None
     assert patch["spec"] == {"job": {"args": ["--script", CHANGED]}}
     assert [line for line in planned.plan.text.splitlines() if line.startswith("#")] == [
-        "# Plan of flinkcompat for FlinkSessionJob orders of namespace default: merge it into what its repository "
-        "holds of that.",
-        "# One merge, one step: the operator stops the job with a savepoint and starts the script from it. Nobody "
-        "compares that savepoint before the start, and nobody brings the former script back: if the job does not run, "
-        "revert the merge, and hold what Flink says of its restore against the savepoint.",
+        "# Plan of flinkcompat for FlinkSessionJob orders of namespace default: merge it into the manifests "
+        "of its repository.",
+        "# One merge, one step: the operator stops the job with a savepoint and starts the script from it. "
+        "Nothing checks that savepoint before the start, and nothing rolls back to the former script: if "
+        "the job does not run, revert the merge, and compare Flink's restore error with the savepoint.",
         "# The last-state fallback is off: if the savepoint fails, the job keeps running, and the operator tries "
         "again.",
-        "# The next run of the deployment records it once the job runs and Flink says that it was restored from the "
-        "savepoint that the operator recorded (latest.restored).",
+        "# The next run of the deployment records it once the job runs and Flink reports that it was "
+        "restored from the savepoint that the operator recorded (latest.restored).",
     ]
 
 
@@ -156,9 +156,7 @@ def test_what_was_merged_is_recognised_and_proved(orders: Deployments) -> None:
     assert (job.restored, entry.start.savepoint) == ("file:/savepoints/savepoint-1",) * 2
     assert entry.job_id == f"orders/{planned.entry.start.request_id}"
     assert entry.evidence[0] == "restored from file:/savepoints/savepoint-1"
-    assert entry.message == (
-        f"RUNNING, verified; carried out by somebody else, as entry {planned.entry.number} planned"
-    )
+    assert entry.message == (f"RUNNING, verified; somebody else carried out what entry {planned.entry.number} planned")
     head = orders.ledger.head()
     assert head is not None
     assert (head, head.job.script) == (entry, CHANGED)
@@ -206,7 +204,10 @@ def test_another_script_than_was_planned_is_not_recorded(orders: Deployments) ->
 def test_a_redeploy_before_it_is_recorded_says_so(orders: Deployments) -> None:
     planned = plan(orders, CHANGED)
     merge(orders.stand_in, planned.plan.documents)
-    words = rf"runs what entry {planned.entry.number} of the ledger of orders planned: that was carried out, and is not"
+    words = (
+        rf"runs the version that entry {planned.entry.number} of the ledger of orders planned: the plan was carried out"
+    )
+    words += " and is not"
     with pytest.raises(DeployRefused, match=words):
         orders.deploy(MISFIT, owner="second")
     with pytest.raises(DeployRefused, match=words):
@@ -268,7 +269,7 @@ def test_a_merge_that_ended_the_job_with_a_checkpoint_is_not_taken_for_a_success
     said = orders.resource["status"]["jobStatus"]
     job.restored = said["savepointInfo"]["lastSavepoint"]["location"] = "file:/checkpoints/chk-20"
     said.pop("upgradeSavepointPath", None)
-    with pytest.raises(DeployRefused, match="with its checkpoint file:/checkpoints/chk-20 in place of a savepoint"):
+    with pytest.raises(DeployRefused, match="with its checkpoint file:/checkpoints/chk-20 instead of a savepoint"):
         recorded(orders)
 
 
@@ -293,7 +294,7 @@ def test_a_resource_made_anew_from_an_old_savepoint_is_not_taken_for_a_success(o
         target.running("orders")
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/of-last-year"
-    refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
+    refused(orders, "names no savepoint from the stop of the former job of job .*, or only one that the plan named")
 
 
 @pytest.mark.parametrize("stand_in", ["1.10"], indirect=True)
@@ -304,7 +305,7 @@ def test_a_redeploy_from_an_old_savepoint_is_not_taken_for_a_success(orders: Dep
     (document,) = yaml.safe_load_all(planned.plan.documents)
     document["spec"]["job"] |= {"savepointRedeployNonce": 1, "initialSavepointPath": "file:/savepoints/of-last-year"}
     merge(orders.stand_in, yaml.safe_dump(document))
-    refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
+    refused(orders, "names no savepoint from the stop of the former job of job .*, or only one that the plan named")
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/of-last-year"
 
@@ -320,7 +321,10 @@ def test_the_savepoint_of_an_earlier_upgrade_is_not_taken_for_that_of_the_merge(
     job.state = "FAILED"
     orders.stand_in.reconcile()
     merge(orders.stand_in, planned.plan.documents)
-    refused(orders, "took no savepoint of the former job .* names file:/savepoints/savepoint-1, which the former job b")
+    refused(
+        orders,
+        "took no savepoint of the former job .* names file:/savepoints/savepoint-1, which the former job started from",
+    )
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/savepoint-1"
 
@@ -334,7 +338,7 @@ def test_so_is_the_one_that_stood_there_when_it_was_planned(orders: Deployments)
     job.state = "FAILED"
     orders.stand_in.reconcile()
     merge(orders.stand_in, planned.plan.documents)
-    refused(orders, "names file:/savepoints/theirs, which stood there when this was planned")
+    refused(orders, "names file:/savepoints/theirs, which existed when this was planned")
 
 
 @pytest.mark.parametrize(("merged", "other"), [("stateless", "savepoint"), ("savepoint", "stateless")])
@@ -400,7 +404,7 @@ def test_what_flink_says_of_a_secret_is_masked(stand_in: KubernetesStandIn, tmp_
         ),
         (
             {"job": {"allowNonRestoredState": True}},
-            "spec.job.allowNonRestoredState is true, so state may have been left aside",
+            "spec.job.allowNonRestoredState is true, so state may have been skipped",
         ),
     ],
 )
@@ -414,7 +418,7 @@ def test_what_came_with_the_merge_beside_the_plan_is_refused(
     merge(stand_in, yaml.safe_dump(document))
     with orders.target() as target:
         target.running("orders")
-    refused(orders, f"was not written as it was planned: {words}")
+    refused(orders, f"was not written as planned: {words}")
 
 
 def in_place(orders: Deployments) -> DeployedEntry:
@@ -445,7 +449,7 @@ def test_a_plan_for_another_version_of_the_engine_is_refused(orders: Deployments
     session = copy.deepcopy(orders.stand_in.objects["flinkdeployments", "session"])
     session["status"]["clusterInfo"]["flink-version"] = "2.4.0"
     orders.stand_in.objects["flinkdeployments", "session"] = session
-    refused(orders, r"the change was checked for flink 2\.3, the target is flink 2\.4\.0")
+    refused(orders, r"the change was checked for flink 2\.3, and the target is flink 2\.4\.0")
 
 
 def merged_job(orders: Deployments, mode: str = "savepoint") -> FlinkJob:
@@ -482,10 +486,10 @@ def test_an_empty_start_is_proved_although_it_went_on_from_its_own_checkpoint(or
 @pytest.mark.parametrize(
     ("shown", "words"),
     [
-        ({118: 3500, 120: 3610}, "what is shown does not prove that it began with file:/savepoints/savepoint-1"),
+        ({118: 3500, 120: 3610}, "its history does not prove that it started from file:/savepoints/savepoint-1"),
         (
             {900: 9000, 901: 9010},
-            "when it began is not known, and the checkpoints before its first failure are not sho",
+            "its start time is unknown, and Flink does not show the checkpoints before its first failure",
         ),
     ],
 )
@@ -504,7 +508,7 @@ def test_what_cannot_be_told_any_more_is_left_to_a_person(
     assert len(pending_plans(orders.ledger.entries())) == 1
 
 
-@pytest.mark.parametrize("moment", ["runs what entry", "watching it"])
+@pytest.mark.parametrize("moment", ["runs the version that entry", "watching it"])
 def test_a_plan_that_is_overtaken_while_it_is_verified_is_not_noted_as_failed(orders: Deployments, moment: str) -> None:
     merged_job(orders)
     other = plan_of_another(orders)
@@ -514,7 +518,7 @@ def test_a_plan_that_is_overtaken_while_it_is_verified_is_not_noted_as_failed(or
             merge(orders.stand_in, other)
 
     options = Options(settle_seconds=0.5, start_timeout=3.0)
-    with orders.target() as target, pytest.raises(DeployError, match="was replaced or taken away while it was verif"):
+    with orders.target() as target, pytest.raises(DeployError, match="was replaced or removed during its verif"):
         record_carried_out(target, orders.ledger, owner="gate", options=options, log=merge_other)
     assert "failed" not in [each.kind for each in orders.ledger.entries()]
 
@@ -560,7 +564,7 @@ def test_a_secret_of_the_manifest_is_in_no_plan(
 ) -> None:
     manifest = APPLICATION.replace("  serviceAccount: flink", f"  serviceAccount: flink\n  {more}")
     orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
-    words = rf"{place} would stand in the plan for everybody to read\. Take it out of the manifest of the connection"
+    words = rf"{place} would be readable by everybody in the plan\. Remove it from the manifest of the connection"
     with pytest.raises(DeployRefused, match=words) as error:
         plan(orders, SCRIPT)
     assert "hunter2" not in str(error.value)
@@ -579,7 +583,7 @@ def test_an_operator_that_is_not_there_leaves_the_plan_pending(orders: Deploymen
     orders.stand_in.stopped = True
     planned = plan(orders, CHANGED)
     merge(orders.stand_in, planned.plan.documents)
-    with pytest.raises(DeployError, match=r"has not come up after 3 s: what was planned is not proved yet"):
+    with pytest.raises(DeployError, match=r"is not running after 3 s: the plan is not verified yet"):
         recorded(orders)
     assert pending_plans(orders.ledger.entries()) == (planned.entry,)
 
@@ -590,7 +594,7 @@ def test_a_setting_that_is_gone_is_named(orders: Deployments) -> None:
     job = JobSpec(CHANGED, {"parallelism.default": "1"}, engine="flink", source="orders.sql")
     with orders.target() as target:
         planned = plan_change(target, orders.ledger, job, checked_old_sha256=head.sha256, owner="run")
-    assert "Take out of spec.flinkConfiguration: execution.checkpointing.interval." in planned.plan.notes
+    assert "Remove from spec.flinkConfiguration: execution.checkpointing.interval." in planned.plan.notes
     assert planned.plan.patch is not None
     assert planned.plan.patch["spec"]["flinkConfiguration"] == {"execution.checkpointing.interval": None}
 
@@ -628,8 +632,9 @@ def test_a_secret_is_named_and_never_in_a_plan(stand_in: KubernetesStandIn, tmp_
     name = _secret_of(planned)
     assert SECRET not in f"{planned}{orders.ledger.entries()}"
     assert (
-        f"Before the merge make the Secret {name} in namespace default with the key script.sql: the script with "
-        f"{PLACEHOLDER} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
+        f"Before the merge, create the Secret {name} in namespace default with the key script.sql: the script with "
+        f"{PLACEHOLDER} filled in (for example by an ExternalSecret or a "
+        "SealedSecret). No document here contains it."
     ) in planned.plan.notes
     merge(stand_in, f"{_kept(name)}---\n{planned.plan.documents}")
     entry = recorded(orders)
@@ -675,18 +680,18 @@ def test_what_another_resource_makes_cannot_be_planned(orders: Deployments) -> N
 def test_a_job_that_ended_cannot_be_gone_on_from(orders: Deployments) -> None:
     (job,) = orders.runs
     job.state = "FAILED"
-    with pytest.raises(DeployRefused, match="does not run, so the platform can take no savepoint of it"):
+    with pytest.raises(DeployRefused, match="does not run, so the platform cannot take a savepoint of it"):
         plan(orders, CHANGED)
     assert plan(orders, CHANGED, "stateless").entry.start.start_mode == StartMode.STATELESS
 
 
 def test_a_redeploy_that_is_not_at_its_end_comes_first(orders: Deployments) -> None:
     orders.ledger.append(DeployingEntry(job=JobSpec(CHANGED, SETTINGS), owner="somebody"))
-    with pytest.raises(DeployRefused, match="the redeploy of somebody is not at its end"):
+    with pytest.raises(DeployRefused, match="the redeploy of somebody has not ended"):
         plan(orders, CHANGED)
 
 
 def test_a_target_that_no_repository_writes_plans_nothing(orders: Deployments) -> None:
     job = JobSpec(SCRIPT, SETTINGS, engine="flink", source="orders.sql")
-    with pytest.raises(DeployRefused, match="plan_only is not for the fake target"):
+    with pytest.raises(DeployRefused, match="plan_only does not apply to the fake target"):
         plan_change(FakeTarget(), orders.ledger, job, checked_old_sha256=None, owner="run")

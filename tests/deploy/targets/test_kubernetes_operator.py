@@ -322,8 +322,8 @@ def test_a_script_in_the_resource_touches_no_secret(orders: Deployments) -> None
 @pytest.mark.parametrize(
     ("settings", "script", "refused", "says"),
     [
-        ({"session_cluster": "session"}, SCRIPT, "configmaps/orders-flinkcompat-next", "a way back keeps what"),
-        ({"manifest": MOUNTED}, SCRIPT, "configmaps/orders-sql-", "the start keeps its script in configmaps/"),
+        ({"session_cluster": "session"}, SCRIPT, "configmaps/orders-flinkcompat-next", "a rollback keeps the spec"),
+        ({"manifest": MOUNTED}, SCRIPT, "configmaps/orders-sql-", "the start stores its script in configmaps/"),
         ({"manifest": MOUNTED}, WITH_SECRET, "secrets/orders-sql-", "the right to create secrets is needed"),
     ],
 )
@@ -334,7 +334,7 @@ def test_what_a_start_would_have_to_write_is_tried_before_the_stop(
     stand_in.flink.files = stand_in.objects
     orders = _running(stand_in, tmp_path, settings)
     stand_in.refused_files = {refused: "exceeded quota: shop"}
-    with pytest.raises(DeployError, match=f"exceeded quota: shop. Nothing was touched: .*{says}"):
+    with pytest.raises(DeployError, match=f"exceeded quota: shop. Nothing was changed: .*{says}"):
         orders.deploy(_changed(script), owner="second")
     assert stand_in.calls == []
     assert len(orders.runs) == 1
@@ -451,7 +451,7 @@ def test_a_resource_with_a_secret_needs_the_right_to_keep_it(
     monkeypatch.setattr("tests.deploy.targets.kubernetes_stand_in.RIGHTS", former)
     with pytest.raises(DeployError, match="the right to get, patch and create secrets") as refused:
         keyed.deploy(CHANGED, owner="second")
-    assert "take spec.flinkConfiguration.s3.secret-key out of the resource" in str(refused.value)
+    assert "remove spec.flinkConfiguration.s3.secret-key from the resource" in str(refused.value)
     assert KEY not in str(refused.value)
     assert keyed.stand_in.calls == []
     assert len(keyed.runs) == 1
@@ -534,7 +534,7 @@ def test_what_somebody_else_edits_is_not_deleted(orders: Deployments) -> None:
                 orders.resource["metadata"] |= {"generation": 7, "resourceVersion": "edited"}
 
         orders.stand_in.at = touch
-        with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at this moment"):
+        with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at the same time"):
             target.start(JOB, Start(), new_id())
     assert orders.stand_in.calls == ["patch flinksessionjobs", "delete flinksessionjobs", "delete flinksessionjobs"]
     assert orders.resource["metadata"]["generation"] == 7
@@ -552,7 +552,7 @@ def test_a_cluster_without_sql_driver(orders: Deployments, monkeypatch: pytest.M
     """Flink 1.x has none: that is said before anything is stopped."""
     session = orders.stand_in.objects["flinkdeployments", "session"]
     monkeypatch.setitem(session, "status", {"clusterInfo": {"flink-version": "1.20.1"}})
-    with pytest.raises(DeployError, match=r"Flink 1\.20\.1 has none: give a manifest with entryClass flinkcompat"):
+    with pytest.raises(DeployError, match=r"Flink 1\.20\.1 has none: write a manifest with entryClass flinkcompat"):
         orders.deploy(CHANGED, owner="second")
     assert orders.stand_in.calls == []
 
@@ -704,4 +704,4 @@ def test_a_resource_that_never_rests_is_started_as_it_is(
         target.quiet_seconds = dict.fromkeys(target.quiet_seconds, 60.0)
         target.start(JOB, Start(), new_id())
         assert len(target.running("orders")) == 1
-    assert "FlinkSessionJob orders changes all the time, and is started as it is now" in caplog.text
+    assert "FlinkSessionJob orders keeps changing, and is started in its present form" in caplog.text

@@ -95,7 +95,7 @@ def test_a_savepoint_outlives_its_job(orders: Deployments) -> None:
     orders.deploy(CHANGED, owner="second")
     with orders.target() as target:
         assert target.poll(asked).snapshot == taken
-        with pytest.raises(SavepointFailed, match="knows no job orders/never"):
+        with pytest.raises(SavepointFailed, match="has no job orders/never"):
             target.poll(Operation(Verb.SAVEPOINT, asked.request_id, JobRef("orders/never")))
 
 

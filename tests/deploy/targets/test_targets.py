@@ -56,7 +56,7 @@ def test_a_target_is_opened_by_the_settings_and_its_secrets_are_told() -> None:
 
 def test_a_wrong_setting_is_told_with_its_place() -> None:
     access = Access(lambda _: "http://localhost:1", {"timeout": "soon"}, "connection 'f'")
-    with pytest.raises(ApiError, match="connection 'f': timeout 'soon' is no number of seconds"):
+    with pytest.raises(ApiError, match="connection 'f': timeout 'soon' is not a number of seconds"):
         target_class("jobmanager").connect(access)
 
 

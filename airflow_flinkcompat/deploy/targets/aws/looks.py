@@ -125,7 +125,7 @@ class ApplicationLook:
         failed = next((each for each in since if each.failed), None)
         return RunOutcome(
             "FAILED",
-            failure=failure(failed) if failed else ("the application is READY, and no operation gives the reason"),
+            failure=failure(failed) if failed else "the application is READY, and no operation gives the reason",
         )
 
     def _live(self, failure: Callable[[ServiceOperation], str]) -> RunOutcome:

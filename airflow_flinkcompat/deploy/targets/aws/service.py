@@ -29,7 +29,7 @@ _STOP_SECONDS = 75 * 120.0
 _WAITER_SECONDS = 5
 _PAGE = 50
 _THROTTLED = frozenset({"ThrottlingException", "Throttling", "RequestLimitExceeded", "TooManyRequestsException"})
-_POLICY = "docs/targets/aws-iam-policy.json lists the permissions that are needed"
+_POLICY = "see docs/targets/aws-iam-policy.json for the permissions that are needed"
 _REMEDIES = {
     "AccessDeniedException": _POLICY,
     "AccessDenied": _POLICY,

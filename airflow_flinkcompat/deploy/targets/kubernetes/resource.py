@@ -213,7 +213,8 @@ class FlinkResource:
         if owner is None and managing is not None:
             owner = _CONTROLLERS[managing]
             clear = (
-                f" (metadata.managedFields name {managing}; after you remove it there, run kubectl patch {kind} {self.name} "
+                f" (metadata.managedFields name {managing}; after you remove it there, run "
+                f"kubectl patch {kind} {self.name} "
                 """--type=merge -p '{"metadata":{"managedFields":[{}]}}')"""
             )
         raise DeployRefused(

@@ -141,7 +141,7 @@ class KubernetesTarget(KubernetesSavepoints):
         if base is not None:
             found = secret_places(body)
             kept, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
-            with self._tried(job, "a rollback stores the spec of the resource in", kept, rights, found):
+            with self._tried(job, "a rollback keeps the spec of the resource in", kept, rights, found):
                 Following(self._api).keep(name, body, "", dry_run=True)
 
     @contextmanager
@@ -189,7 +189,7 @@ class KubernetesTarget(KubernetesSavepoints):
             where = f"{self._manifest.kind} {name}" if current is not None else f"ConfigMap {next_of(name)}"
             raise TargetError(
                 f"{where} is the resource that the deployment updates, and it differs from the manifest: "
-                f"{differing}. The manifest determines its engine: edit one of both so that they agree"
+                f"{differing}. The manifest determines its engine: edit one of them so that they agree"
             )
         return current, base
 

@@ -212,7 +212,7 @@ class OpenApi(Closing):
         """An answer that denies success, or does not state it."""
         if body is None or body.success is None:
             return RealtimeComputeError(f"{self.place} answered {action} without a success flag")
-        code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason given"))
+        code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason reported"))
         said = ": ".join(filter(None, (code, reason)))
         message = f"{self.place} refused {action}: {said}{self._remedy(_OK, code)}"
         return RealtimeComputeError(message, _OK, reason, code)
