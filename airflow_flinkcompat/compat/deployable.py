@@ -156,7 +156,7 @@ def _secrets(side: Side) -> Iterator[Obstacle]:
     for key, value in side.settings.items():
         variables = variables_alone(key, value)
         if mask_option(key, value) != value and not _is_filled(variables, side):
-            holds = nobody_fills_in(variables) or "holds a secret in plain text"
+            holds = nobody_fills_in(variables) or "contains a secret in plain text"
             kind = ObstacleKind.VARIABLE if variables else ObstacleKind.SECRET
             yield Obstacle(kind, f"{side.source}: the setting {key!r} {holds}; {_REMEDIES['sql']}")
 

@@ -242,15 +242,18 @@ class FlinkCase(Case[FlinkScenario, Any]):
         assert target.running(self.name) == ()
         self._known(target)
         (savepoint,) = {each.stop.savepoint for each in self.ledger.entries() if isinstance(each, StoppedEntry)}
-        how, why = r"(was refused: |\w{32} is FAILED after its start: )", "Cannot map checkpoint/savepoint state "
-        reason = rf"the job {how}[^\n]*{why}[^\n]*"
-        said = re.fullmatch(rf"{reason}\. Rolling back failed too: {reason}\.\n(Nothing of .*)", message, re.DOTALL)
+        how, why = (
+            r"(the job was refused: |job \w{32} is FAILED after its start: )",
+            "Cannot map checkpoint/savepoint state ",
+        )
+        reason = rf"{how}[^\n]*{why}[^\n]*"
+        said = re.fullmatch(rf"{reason}\. Rolling back failed too: {reason}\.\n(No job of .*)", message, re.DOTALL)
         assert said, message
         first = self.ledger.directory / "000001.json"
         assert said[3] == (
-            f"Nothing of {self.name} runs now.\n"
+            f"No job of {self.name} runs now.\n"
             "To bring it back, deploy the script of ledger entry 1 again with start mode 'savepoint' (it starts from "
-            "there); or by hand, in one session of the SQL Gateway:\n"
+            "that state); or by hand, in one session of the SQL Gateway:\n"
             f"  SET 'execution.state-recovery.path' = '{savepoint}';\n"
             "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
             f"  SET 'execution.savepoint.path' = '{savepoint}';\n"

@@ -245,7 +245,7 @@ INCONCLUSIVE = {
     ),
     "control is another query": (PlannedRestoreTest(queries={CONTROL: (":TableSourceScan(t)",)}), "must be its script"),
     "metadata unreadable": (PlannedRestoreTest(stored={"saved": None}), "savepoint directory readable"),
-    "neither log nor metadata": (PlannedRestoreTest(log=False, stored={"control": None}), "cannot be told"),
+    "neither log nor metadata": (PlannedRestoreTest(log=False, stored={"control": None}), "restored state is unknown"),
     "new timed out": (PlannedRestoreTest(new=Inconclusive("the job did not come up")), "did not come up"),
     "strict failed": (PlannedRestoreTest(new=frozenset({WRITER, CALC}), strict=Inconclusive("planner")), "planner"),
 }
