@@ -87,7 +87,7 @@ class Rehearsal:
             case RehearsalFinding.RESTORED:
                 return "restored: the new script runs from the live job's state"
             case _:
-                return "inconclusive"
+                return "could not tell"
 
 
 def with_states(
