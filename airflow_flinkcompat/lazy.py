@@ -17,7 +17,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:
-        """``functools.cached_property`` as Python 3.12 has it: that of 3.11 takes a lock, which costs three calls."""
+        """``functools.cached_property`` of Python 3.12; that of 3.11 takes a lock, which costs three calls."""
 
         def __init__(self, make: Callable[[Any], Any]) -> None:
             self.make = make
@@ -39,14 +39,9 @@ __all__ = ["MovedModules", "cached_property", "lazy_names"]
 def lazy_names(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package that imports its modules only when one of their names is used.
+    """``__getattr__`` and ``__dir__`` of a package that imports a module when one of its names is used.
 
-    Args:
-        package: The package's ``__name__``.
-        homes: Modules, as paths from the package or in full, and the names that each is the home of.
-
-    Returns:
-        Both functions, for a package to take as its own.
+    ``homes``: modules, as paths from the package or in full, and the names that each is the home of.
     """
     home_of = {name: module for module, names in homes.items() for name in names}
 
@@ -64,12 +59,9 @@ def lazy_names(
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Import modules of a package that moved into a subpackage by their former paths as well.
+    """Import of modules that moved into the subpackage ``home`` by their former paths as well.
 
-    Args:
-        package: The package's ``__name__``.
-        home: The subpackage into which they moved.
-        names: The first part of each former path, below the package.
+    ``names``: the first part of each former path, below the package.
     """
 
     def __init__(self, package: str, home: str, names: frozenset[str]) -> None:

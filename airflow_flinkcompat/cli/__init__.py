@@ -95,7 +95,7 @@ def main() -> NoReturn:
 
 
 def run(command: Callable[[], Any]) -> NoReturn:
-    """Run a command, and exit: usage and input errors with exit code 2 and one message, what is out of reach with 3.
+    """Run a command and exit: 2, with one message, for usage and input errors; 3 if out of reach.
 
     Args:
         command: What returns the exit code, or something that is none.

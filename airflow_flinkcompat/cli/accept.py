@@ -1,6 +1,6 @@
-"""``flinkcompat accept``: a finding that may stand, written down beside the script with reason and day.
+"""``flinkcompat accept``: a waiver next to the script, which lets a finding stand until a day.
 
-What is written is a waiver. ``migrate --accept`` is another thing: what a migration does on request alone.
+It states the reason. ``migrate --accept`` is different: it names exceptions that a migration makes on request alone.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _of_scripts(old: str, new: str, given: Given) -> _Change:
 
 
 def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str, Finding]]:
-    """The findings that are meant, each with its engine. Raises InputError: there are none, or it is not told which."""
+    """Selected findings, each with its engine; raises InputError if none or several kinds are selected."""
     if any(report.environments > 1 for report in change.reports):
         raise InputError(
             f"{change.called}: the program is judged for several ways in which conditions on its environment may turn "

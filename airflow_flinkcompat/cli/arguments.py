@@ -130,7 +130,7 @@ _OUTCOME = re.compile(rf"(?<=\[)(?:{_WORDS})(?=\])|^(?:{_WORDS.upper()})\b", re.
 
 
 def coloured(text: str) -> str:
-    """A report with its outcomes in colour, for ``click.echo``, which leaves colours out of what is no terminal."""
+    """A report with coloured outcomes for ``click.echo``, which removes colours outside of terminals."""
     if os.environ.get("NO_COLOR"):
         return text
     return _OUTCOME.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0].lower()], bold=True), text)
@@ -143,7 +143,7 @@ def fails_gate(outcome: Outcome, fail_on: str) -> bool:
 
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
-    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming the one that is none, as ``what`` of ``form``."""
+    """``K=V`` pairs as a mapping; raises :class:`InputError` naming a bad one, a ``what`` of ``form``."""
     settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -155,7 +155,7 @@ def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY
 
 
 def require_program(option: str, found: Mapping[str, str], *paths: str) -> None:
-    """Raises :class:`InputError` if values are named that belong to programs, and no path is that of a program."""
+    """Raise :class:`InputError` if an option of programs has values, and no path is a program."""
     if found and not any(path.endswith(PROGRAM_SUFFIXES) for path in paths):
         raise InputError(f"{option} belongs to programs: no file ends in .py or .table")
 

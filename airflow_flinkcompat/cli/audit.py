@@ -176,7 +176,7 @@ def _extras() -> Iterator[None]:
 
 
 def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
-    """Raises InputError: sources contradict each other, or nothing would change, so that everything would pass."""
+    """Raise InputError if sources contradict each other, or nothing would change and all would pass."""
     if asked.ledger is not None and (asked.paths or asked.revisions):
         raise InputError("--ledger takes what is deployed: leave out --git and every PATH")
     given = asked.given.options

@@ -1,4 +1,4 @@
-"""Arguments of the backfill task that ``flinkcompat backfill`` reads from ``[deployments.NAME.backfill]``.
+"""Arguments of the backfill task from ``[deployments.NAME.backfill]`` for ``flinkcompat backfill``.
 
 The connection, ``spark``, ``dry_run`` and the file of the hand-over concern Airflow and its cluster, and are left to
 the task.

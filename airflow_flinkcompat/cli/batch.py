@@ -129,9 +129,9 @@ def _told(report: Report | Reports, waived: bool) -> dict[str, Any]:
 
 
 def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None) -> dict[str, Any]:
-    """The answer to one line: its verdict, the literal secrets of its new side, and what is over of its waivers.
+    """The answer to a line: its verdict, literal secrets of its new side, and its expired waivers.
 
-    Raises ValueError naming what is wrong with the line, errors of syntax included.
+    Raises ValueError naming the fault of the line, errors of syntax included.
     """
     asked = replace(given.options, functions=_functions(pair.get("functions")))
     named = pair.get("engine", asked.engine)
@@ -190,7 +190,7 @@ def _text(pair: Mapping[str, Any], key: str, what: str) -> str | None:
 
 
 def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:
-    """``["f=scalar"]`` or ``{"f": "scalar"}`` as declarations. Raises :class:`InputError` where it is neither."""
+    """``["f=scalar"]`` or ``{"f": "scalar"}`` as declarations; raises :class:`InputError` otherwise."""
     if isinstance(declared, Mapping):
         declared = [f"{name}={kind}" for name, kind in declared.items()]
     if declared is None:
@@ -201,7 +201,7 @@ def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:
 
 
 def _settings(name: str, settings: Any) -> dict[str, str]:
-    """Settings as texts: ``true`` and numbers as JSON writes them. Raises :class:`InputError` naming a bad one."""
+    """Settings as texts, with ``true`` and numbers as in JSON; raises :class:`InputError` for a bad one."""
     if settings is None:
         return {}
     if not isinstance(settings, Mapping):

@@ -1,4 +1,4 @@
-"""``flinkcompat bootstrap``: the savepoint from which a job that has never run begins as though it always had."""
+"""``flinkcompat bootstrap``: a savepoint from which a new job begins as if it had always run."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def _require_readable(old: Side | None, new: Side | None, engine: str | None) ->
 
 
 def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
-    """Facts around a report: the reason why a backfill refuses the new script, if the report may advise one."""
+    """Facts around a report: the reason why a backfill refuses the new script, if it may be advised."""
     each = report.each if isinstance(report, Reports) else (report,)
     if new is None or (report.outcome is Outcome.COMPATIBLE and not any(one.sinks_begin_empty for one in each)):
         return ReportContext()

@@ -1,4 +1,4 @@
-"""``flinkcompat diff``, ``plan`` and ``lint``: what a change does to all deployments of a project file."""
+"""``flinkcompat diff``, ``plan``, ``lint``: effects of a change on a project file's deployments."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 @click.command("init")
 @click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
 def init_command(folder: Path) -> None:
-    """Write a flinkcompat.toml into FOLDER (default: here) with a deployment for each script found below it.
+    """Write a flinkcompat.toml into FOLDER (default: here), with a deployment for each script below it.
 
     A script is a file *.sql that holds an INSERT, or a program of the Table API (*.py, *.table) whose queries can be
-    read; what else makes a TableEnvironment is told as left out. Its name is that of the file. A file that declares
-    tables which scripts use and do not declare is named as their catalog. Which engine runs the jobs no script tells:
-    as long as the file does not say it, both are judged. A file that is there is never overwritten.
+    read; other files that create a TableEnvironment are listed as left out. Its name is that of the file. A file that
+    declares tables which scripts use and do not declare is named as their catalog. No script shows the engine of its
+    jobs: until the file names it, both are judged. An existing file is never overwritten.
     """
     path = folder / FILE_NAME
     there = find_project_file(folder)
@@ -108,7 +108,7 @@ class _Found:
 
     @property
     def catalogs(self) -> tuple[str, ...]:
-        """The files that declare what scripts use and do not declare; none where two of them declare the same table."""
+        """Files that declare the tables that scripts lack; none if two of them declare the same table."""
         tables = [table for name in self.rivals for table in self.declaring[name]]
         return self.rivals if len({*tables}) == len(tables) else ()
 

@@ -83,10 +83,11 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @_place
 @click.option("--no-index", is_flag=True, help="Read every ledger itself, whatever the index says.")
 def list_command(root: str | None, config: str | None, style: str, no_index: bool) -> None:
-    """Every deployment that has a ledger: what is deployed, since when and by whom, and unfinished redeploys.
+    """List every deployment that has a ledger: its job, since when and by whom, unfinished redeploys.
 
-    The index beside the ledgers tells most of it; --no-index also finds damaged ledgers, and what a release without an
-    index wrote. A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
+    Most of it is read from the index next to the ledgers; --no-index also finds damaged ledgers, and entries of a
+    release without an index. A ledger that cannot be read is named in its line, the others are listed, and the exit
+    code is 2.
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows

@@ -334,7 +334,7 @@ def _require_places(savepoint: str | None, to: str | None) -> None:
 
 
 def _parts(place: str) -> tuple[str, ...]:
-    """The names on the way to a folder: links of this machine are followed, of other stores the URI is taken."""
+    """Names on the way to a folder, with this machine's links resolved; for other stores the URI's."""
     scheme, separator, rest = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:/+", "/", place)).partition("://")
     return (scheme, *rest.rstrip("/").split("/")) if separator else Path(scheme).resolve().parts
 

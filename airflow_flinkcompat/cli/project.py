@@ -177,7 +177,7 @@ def ledger_roots(project: ProjectFile | None) -> tuple[str, ...]:
 
 
 def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
-    """The project with every catalog as DDL, so that its file is read once and not for each of its scripts."""
+    """The project with every catalog as DDL, so that its file is read once for all of its scripts."""
     if project is None:
         return None
     folder, known = project.folder, dict[tuple[str, ...], JobOptions]()
@@ -197,7 +197,7 @@ def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
 
 
 def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
-    """The deployment that a script is judged as, the named one or the one whose script it is; None: it has none."""
+    """Deployment as which a script is judged: the named one, or the one with this script; None if none."""
     if name is not None:
         return named_deployment(project, name)
     found = () if script is None else project.deployments_of(script)
@@ -213,7 +213,7 @@ def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) 
 
 
 def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
-    """Options with the DDL of their catalog's files in place of these. Raises ScriptError: one cannot be read."""
+    """Options with the DDL of their catalog files instead; raises ScriptError if one cannot be read."""
     if not options.catalog_files:
         return options
     places = [folder / path for path in options.catalog_files]

@@ -54,13 +54,13 @@ def rehearse_command(
     timeout: float,
     style: str,
 ) -> None:
-    """Restore script NEW from a savepoint of the running job, whose script is OLD, beside it and with stand-in sinks.
+    """Restore script NEW from a savepoint of the running job of OLD, next to it and with stand-in sinks.
 
-    Either may be a file, - for standard input, or REV:path for a file of a Git revision. The job goes on and is asked
+    Either may be a file, - for standard input, or REV:path for a file of a Git revision. The job continues and is asked
     for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0: restored (which is no proof of
     right rows), 1: refused or could not tell, 2: bad input, 3: Gateway or JobManager out of reach. Progress goes to
-    standard error. Settings, functions and
-    catalog that are not said here are taken of the project file flinkcompat.toml, found upwards from NEW.
+    standard error. Settings, functions and catalog that are not passed are taken from the project file
+    flinkcompat.toml, found upwards from NEW.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError

@@ -75,7 +75,7 @@ def state_errors() -> Iterator[None]:
 
 
 def require_predicted(migration: Migration, *, savepoint: str | None = None, template: str | None = None) -> None:
-    """See before anything is computed or written that state can be rewritten, and is stored as plans predict."""
+    """Check beforehand that state can be rewritten, and is stored as plans predict."""
     from airflow_flinkcompat.migration import require_predicted_state, require_predicted_template, require_rewritable
 
     with state_errors():

@@ -23,7 +23,7 @@ _INDEX = "GIT_INDEX_FILE"
 
 @dataclass(frozen=True)
 class NamedScript:
-    """A script as it was named. ``text`` is None where that side has no script: it was added, or it was deleted."""
+    """A script as it was named; ``text`` is None if that side has no script (added, or deleted)."""
 
     name: str
     text: str | None

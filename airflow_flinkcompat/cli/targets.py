@@ -96,7 +96,7 @@ def _compiles_plans(target: str) -> bool:
 
 
 def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that name a planner, as one argument ``planner``; ``job_options`` gives its mode and jars."""
+    """Options that name a planner, as one argument ``planner``; ``job_options`` adds its mode and jars."""
 
     @wraps(command)
     def called(

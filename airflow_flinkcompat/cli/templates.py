@@ -34,7 +34,7 @@ def place_of(planner: Planner) -> TargetLocation | None:
 
 
 def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
-    """A savepoint that the new script took before it had read anything, of the cache where one is kept there."""
+    """A savepoint that the new script took before it had read anything, from the cache if it is there."""
     from airflow_flinkcompat.deploy import DeployError
     from airflow_flinkcompat.deploy.restore_test import kept_template, options_of
 
@@ -74,7 +74,7 @@ def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Clus
 
 
 def _limit(savepoint: str) -> Mapping[str, str]:
-    """The setting by which a job has the maximum parallelism of a savepoint, which Flink keeps unless it is set."""
+    """The setting for the maximum parallelism of a savepoint, which Flink keeps unless it is set."""
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
     from airflow_flinkcompat.savepoint.store import read_metadata
 

@@ -1,7 +1,7 @@
-"""The catalogue of connectors: the savepoint state of their sources and sinks, and the effect of each option.
+"""The catalogue of connectors: savepoint state of sources and sinks, and the effect of each option.
 
-It is data, a module for each family in ``known``, and judges nothing: :mod:`~airflow_flinkcompat.compat` decides about
-restores.
+It is data, a module for each family in ``definitions``, and judges nothing: :mod:`~airflow_flinkcompat.compat` decides
+about restores.
 """
 
 from __future__ import annotations

@@ -132,11 +132,7 @@ def _counts(table: Mapping[str, Any]) -> OptionCounts:
 
 @lru_cache
 def stored() -> Mapping[str, Any]:
-    """Read the data.
-
-    Returns:
-        What ``python -m dev.measure connectors`` wrote.
-    """
+    """Data that ``python -m dev.measure connectors`` wrote."""
     found: dict[str, Any] = json.loads(gzip.decompress(DATA.read_bytes()))
     return found
 

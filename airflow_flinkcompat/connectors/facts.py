@@ -1,4 +1,4 @@
-"""Facts about a connector as values: the state of its source and its sink, and the effect of each option.
+"""Facts about a connector: state of its source and sink, and the effect of each option.
 
 Nothing here judges. A fact names its evidence: real restores by their ids in the table of evidence, or else the
 connector's document or class.
@@ -70,7 +70,7 @@ class TableUse(StrEnum):
 
 
 class OptionEffect(StrEnum):
-    """Effect of an option on a job that resumes from its savepoint, as the end of a sentence: "it decides …"."""
+    """Effect of an option on a job that resumes from its savepoint, as the end of "it decides …"."""
 
     TUNES = "how the same rows are read or written, such as how fast"
     STARTUP = "where a start without state begins"

@@ -79,7 +79,7 @@ ARTIFACTS: Mapping[str, tuple[MavenArtifact, ...]] = {
     "parquet": _of_flink("flink-sql-parquet"),
     "protobuf": _of_flink("flink-sql-protobuf"),
 }
-"""Artifacts by the value of the option ``connector`` or ``format``, and by the prefix of a database URL.
+"""Artifacts by value of the option ``connector`` or ``format``, and by prefix of a database URL.
 
 Unlisted ones come with Flink, or are unknown.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 EARLIEST, LATEST, TIMESTAMP = "earliest", "latest", "timestamp"
 MILLIS, ISO = "{millis}", "{iso}"
-"""Placeholders in an option for the chosen time: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
+"""Placeholders in an option for a time: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
 
 
 @dataclass(frozen=True)

@@ -32,15 +32,10 @@ _FILE_SINK = "org.apache.flink.connector.file.table.stream."
 
 
 def diff(old: ExecGraph, new: ExecGraph, *, restored: bool = False) -> Restore:
-    """Compare the states of two jobs by operator id and then by content.
+    """Effect on each state of the old job, compared by operator id and then by content.
 
-    Args:
-        old: The deployed job.
-        new: The proposed job.
-        restored: Whether Flink has restored the new job from a savepoint of the old one, so that nothing is refused.
-
-    Returns:
-        The effect on each state. A refusal at submit stands alone, as no state is read then.
+    ``restored``: Flink has restored the new job from a savepoint of the old one, so that nothing is refused. A refusal
+    at submit is the only effect, as no state is read then.
     """
     for refusal in _refusals(old, new):
         return Restore((replace(refusal, effect=RestoreEffect.UNKNOWN) if restored else refusal,))

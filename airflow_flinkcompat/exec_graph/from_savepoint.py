@@ -125,9 +125,7 @@ def read_job(path: str) -> StoredJob:
     """Read the operators of a savepoint or checkpoint.
 
     Of each operator the headers of one subtask are read, as all subtasks register the same state; no row is read.
-
-    Raises:
-        SavepointUnreadable: It cannot be read from here, is damaged, or is of a form that is not known here.
+    Raises SavepointUnreadable if it cannot be read here, is damaged, or is of an unknown form.
     """
     metadata = read_metadata(path, headers=True)
     stateful = frozenset(each.id for each in metadata.operators if each.has_state)

@@ -1,4 +1,4 @@
-"""Findings at a place in a file: the common form of SARIF, annotations, code quality and lint's own lines."""
+"""Findings at a place in a file: the common form of SARIF, annotations, code quality and lint."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Annotation:
 
     @property
     def explained(self) -> str:
-        """The message with both clauses and the restore's outcome, for readers who see nothing else of the report."""
+        """The message with both clauses and the restore's outcome, for readers without the report."""
         if self.finding is None:
             return self.message
         parts = [self.message]

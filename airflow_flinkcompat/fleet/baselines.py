@@ -170,7 +170,7 @@ def revision_baselines(
 
 
 def path_in(path: str, folder: str, repository: Path) -> str:
-    """A path of the project file relative to the root of the repository, even if written as an absolute one."""
+    """A path of the project file relative to the root of the repository, even if written as absolute."""
     return os.path.relpath(path, repository) if Path(path).is_absolute() else Path(folder, path).as_posix()
 
 
@@ -246,7 +246,7 @@ class LedgerBaselines:
         return tuple(dict.fromkeys(each.ledger for each in project.deployments if each.ledger))
 
     def _names(self, root: str) -> tuple[str, ...]:
-        """The deployments of a ledger. Raises OutOfReachError if there are none: a wrong address must not pass."""
+        """Deployments of a ledger; raises OutOfReachError if there are none, which a wrong address causes."""
         if root not in self._known:
             from airflow_flinkcompat.deploy.errors import DeployError
             from airflow_flinkcompat.deploy.ledger.history import deployments
@@ -312,7 +312,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
 
 
 def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
-    """Deployments of the file at the start of the change, why they are unknown, and scripts that it leaves out.
+    """Deployments at the start of the change, why they are unknown, and scripts that the file leaves out.
 
     Outside of a repository there is no such start, and no such deployment.
     """

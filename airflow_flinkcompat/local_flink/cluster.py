@@ -1,4 +1,4 @@
-"""A whole Flink on this machine: JobManager, TaskManager and SQL Gateway as child processes on loopback.
+"""A whole Flink on loopback: JobManager, TaskManager and SQL Gateway as child processes.
 
 Jars only, no scripts and no containers: the jars come from the ``apache-flink-libraries`` wheel (extra ``local-flink``)
 and the Gateway's from Maven Central. About 600 MB resident; ready in about ten seconds.
@@ -122,9 +122,9 @@ def flink_home(home: Path | None = None) -> Path:
 
 
 def gateway_jar(home: Path) -> Path:
-    """The SQL Gateway's jar: of the Flink folder itself (``lib`` or ``opt``), else the one pinned for its version.
+    """The SQL Gateway's jar: of the Flink folder (``lib`` or ``opt``), else as pinned for its version.
 
-    Raises LocalFlinkError when none is pinned for it.
+    Raises LocalFlinkError if none is pinned for it.
     """
     for folder in ("lib", "opt"):
         if own := sorted((home / folder).glob("flink-sql-gateway-[0-9]*.jar")):
@@ -309,7 +309,7 @@ class LocalFlink:
 
 
 def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: int) -> dict[str, str]:
-    """The cluster's configuration: everything on loopback, state under ``work_dir``, no restarts (a failure shows)."""
+    """The cluster's configuration: on loopback, state under ``work_dir``, no restarts to hide failures."""
     local_addresses = ("jobmanager.rpc.address", "jobmanager.bind-host", "taskmanager.host", "taskmanager.bind-host",
                        "rest.address", "rest.bind-address", "sql-gateway.endpoint.rest.address",
                        "sql-gateway.endpoint.rest.bind-address")  # fmt: skip

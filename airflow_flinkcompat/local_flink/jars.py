@@ -47,10 +47,11 @@ def pinned() -> Mapping[str, Jar]:
 
 
 def fetch(name: str, *, progress: bool | None = None) -> Path:
-    """The local file of the jar ``name``; downloaded on first use. ``progress`` None: a bar where stderr is a terminal.
+    """The local file of the jar ``name``, downloaded on first use.
 
-    The proxy and CA variables of the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE`` …) are honoured.
-    Raises JarError: unknown name, no connection, or a file that is not the pinned one.
+    The proxy and CA variables of the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE`` …) are honoured. ``progress``
+    None: a bar if stderr is a terminal. Raises JarError: unknown name, no connection, or a file that is not the pinned
+    one.
     """
     jars = pinned()
     if name not in jars:
@@ -110,7 +111,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m airflow_flinkcompat.local_flink.jars [NAME …]``: fetch (all by default), print the files."""
+    """``python -m airflow_flinkcompat.local_flink.jars [NAME …]``: fetch them or all, print the files."""
     parser = argparse.ArgumentParser(prog="python -m airflow_flinkcompat.local_flink.jars", description=fetch.__doc__)
     parser.add_argument("names", nargs="*", help="jars to fetch; all pinned ones by default")
     options = parser.parse_args(arguments)

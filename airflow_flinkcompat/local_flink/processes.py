@@ -60,7 +60,7 @@ def _java_version(java: str) -> int | None:
 
 
 def choose_ports(wanted: Mapping[str, int | None]) -> dict[str, int]:
-    """A port on loopback for every name; None asks for a free one. Raises LocalFlinkError: a wanted port is in use."""
+    """A port on loopback for each name, None for a free one; raises LocalFlinkError if one is in use."""
     # All sockets stay open until every port is chosen, or one port would be handed out twice.
     with contextlib.ExitStack() as stack:
         chosen = {}
@@ -123,7 +123,7 @@ class Child:
         return self.guard.poll() is None
 
     def log_tail(self) -> str:
-        """The last errors it wrote (or its last lines, where none is an error), no stack frames, secrets masked."""
+        """Its last errors, or its last lines if none is an error, without stack frames, secrets masked."""
         return redact("\n".join(last_errors([line for path in self.logs for line in _tail(path)])[-_LOG_LINES:]))
 
 
@@ -145,7 +145,7 @@ def _tail(path: Path) -> list[str]:
 def spawn(
     name: str, command: Sequence[str], *, output: Path, pid_file: Path, environment: Mapping[str, str], log: Path
 ) -> Child:
-    """Start ``command`` under a guard, in a session of its own; standard output and error go to ``output``."""
+    """Start ``command`` under a guard, in a session of its own, with output and errors to ``output``."""
     with output.open("ab") as stream:
         process = subprocess.Popen(
             [sys.executable, "-I", guard.__file__, str(os.getpid()), str(pid_file), *command],

@@ -1,4 +1,4 @@
-"""A verdict in protocol values: diagnostics, hovers, and the line above the script. Secrets are masked."""
+"""A verdict in protocol values, with masked secrets: diagnostics, hovers, the line above the script."""
 
 from __future__ import annotations
 
@@ -44,14 +44,7 @@ class DeployedTexts:
         self._written: dict[str, tuple[str, str]] = {}
 
     def of(self, side: Side) -> tuple[str, str]:
-        """The deployed script.
-
-        Args:
-            side: What is deployed.
-
-        Returns:
-            The URI of its file, and its text with every secret in it masked.
-        """
+        """URI and text, with every secret masked, of the deployed script."""
         digest = side.sha256
         if digest not in self._written:
             suffix = Path(side.source).suffix or ".sql"
@@ -83,17 +76,9 @@ class ShownDocument:
 def shown_document(
     verdict: DocumentVerdict, text: str, codec: PositionCodec, deployed: DeployedTexts, related: bool
 ) -> ShownDocument:
-    """A verdict with its diagnostics.
+    """A verdict with its diagnostics; a message that two deployments of one script share is there once.
 
-    Args:
-        verdict: The verdict.
-        text: The document that it is about, as the client holds it.
-        codec: The encoding of positions.
-        deployed: Where the former side can be opened.
-        related: Whether the client shows related places.
-
-    Returns:
-        Both; what two deployments of one script say alike is there once.
+    ``deployed``: places where the former side can be opened. ``related``: the client shows related places.
     """
     positions = Positions(text, codec)
     several = len(verdict.fleet.deployments) > 1
@@ -142,14 +127,7 @@ def _former(
 
 
 def lenses(shown: ShownDocument) -> list[types.CodeLens]:
-    """The verdict in a line above the script, of each deployment.
-
-    Args:
-        shown: What was shown of the document.
-
-    Returns:
-        A lens each; a click on it asks again what is deployed.
-    """
+    """The verdict of each deployment in a line above the script; a click reads what is deployed again."""
     reviews = shown.verdict.fleet.deployments
     return [types.CodeLens(_TOP, types.Command(_line(each, shown.verdict), REFRESH)) for each in reviews]
 
@@ -171,15 +149,9 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
 
 
 def hover(shown: ShownDocument, position: types.Position) -> types.Hover | None:
-    """Hover text of a place.
+    """Hover text of a place; None without a finding there.
 
-    Args:
-        shown: What was shown of the document.
-        position: The place.
-
-    Returns:
-        Of each finding there what it means, what to do next, and the page of its rule; on the first line the reports
-        as well. None where nothing is to be said.
+    For each finding: its meaning, the next step, and the page of its rule; on the first line the reports as well.
     """
     here = [(diagnostic, each) for diagnostic, each in shown.diagnostics if _covers(diagnostic.range, position)]
     reviews = {each.name: each for each in shown.verdict.fleet.deployments}

@@ -13,15 +13,11 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class Positions:
-    """Lines and columns from 1, as spans of a script have them → positions of the protocol.
+    """Lines and columns of a script's spans, from 1, as positions of the protocol.
 
     A script has its lines end at a line feed alone, its columns are characters, and a byte order mark is none of them;
-    the protocol's lines end at a carriage return as well, and its columns are code units of the encoding that client
-    and server agreed on.
-
-    Args:
-        text: The document as the client holds it.
-        codec: That encoding.
+    the protocol's lines end at a carriage return as well, and its columns are code units of the encoding (``codec``)
+    that client and server agreed on.
     """
 
     def __init__(self, text: str, codec: PositionCodec) -> None:
@@ -34,29 +30,16 @@ class Positions:
         self._lines = [text[start:end] for start, end in zip(self._starts, ends, strict=True)]
 
     def at(self, offset: int) -> Position:
-        """The position of an offset in the document.
-
-        Args:
-            offset: Characters before it.
-
-        Returns:
-            The position.
-        """
+        """The position of an offset, in characters, in the document."""
         line = bisect_right(self._starts, offset) - 1
         inner = Position(line, offset - self._starts[line])
         return self._codec.position_to_client_units(self._lines, inner)
 
     def range(self, line: int, column: int, end_line: int, end_column: int | None) -> Range:
-        """The range of a place in the script.
+        """The range of a place in the script, by lines and columns from 1; the end is inclusive.
 
-        Args:
-            line: The line on which it begins, from 1.
-            column: Its column, from 1.
-            end_line: The line on which it ends.
-            end_column: The column of its last character; None: it ends with its line.
-
-        Returns:
-            The range; what lies outside of the document is drawn to its nearest place.
+        ``end_column`` None: the place ends with its line. A place outside of the document is moved to the nearest one
+        inside.
         """
         start = self._offset(line, column)
         _, end_of_line = self._extent(end_line)

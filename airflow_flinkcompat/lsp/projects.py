@@ -60,11 +60,7 @@ class DocumentVerdict:
 
 
 class KnownBaselines:
-    """Baselines, each requested once, whatever the answer.
-
-    Args:
-        asked: The baselines themselves.
-    """
+    """Baselines, each requested once, whatever the answer."""
 
     def __init__(self, asked: Baselines) -> None:
         self._asked = asked
@@ -99,11 +95,10 @@ class KnownBaselines:
 
 
 class Projects:
-    """The projects of the open documents. Several threads may ask; those of one project take turns.
+    """The projects of the open documents; several threads may ask, and those of one project take turns.
 
-    Args:
-        given: What the command line says before the files; its engine and version alone count.
-        against: What deployments are compared with, as ``flinkcompat diff --against`` takes it; None: by default.
+    ``given``: options of the command line, of which engine and version alone count. ``against``: as in ``flinkcompat
+    diff --against``.
     """
 
     def __init__(self, given: JobOptions, against: str | None = None) -> None:
@@ -113,15 +108,9 @@ class Projects:
         self._open: dict[Path, _OpenProject] = {}
 
     def verdict(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
-        """The verdict on a script.
+        """The verdict on a script; None if it has no project, or is a program that no deployment names.
 
-        Args:
-            path: Its file, resolved.
-            unsaved: What the editor holds of files, by their resolved paths.
-
-        Returns:
-            The verdict; None where nothing is to be said, because the file belongs to no project, or is a program that
-            no deployment names.
+        ``path`` is resolved, as are those of the editor's ``unsaved`` texts.
         """
         try:
             file = find_project_file(path)

@@ -31,12 +31,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class FlinkcompatServer(LanguageServer):
-    """Checks each document in a thread, one check of it at a time.
+    """Check of each document in a thread, one at a time.
 
     The result of a check that another change overtook is discarded: the document is checked once more in its new state.
-
-    Args:
-        projects: The projects that documents belong to.
     """
 
     def __init__(self, projects: Projects) -> None:
@@ -55,11 +52,7 @@ class FlinkcompatServer(LanguageServer):
         self._told: dict[Path, str] = {}
 
     def request_check(self, uri: str) -> None:
-        """Check a document in its present state.
-
-        Args:
-            uri: The document; one that can be no script is left alone.
-        """
+        """Check a document in its present state, unless it can be no script."""
         if not _path_of(uri).endswith(_SUFFIXES):
             return
         self._asked[uri] = self._asked.get(uri, 0) + 1
@@ -73,24 +66,13 @@ class FlinkcompatServer(LanguageServer):
             self.request_check(each.uri)
 
     def forget(self, uri: str) -> None:
-        """Withdraw the diagnostics of a closed document.
-
-        Args:
-            uri: The document.
-        """
+        """Withdraw the diagnostics of a closed document."""
         self._asked.pop(uri, None)
         self.shown.pop(uri, None)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     async def shown_now(self, uri: str) -> ShownDocument | None:
-        """The shown verdict of a document once its check is done.
-
-        Args:
-            uri: The document.
-
-        Returns:
-            What is shown; None where nothing is.
-        """
+        """Shown verdict of a document once its check is done; None if nothing is shown."""
         if uri in self._checks:
             await asyncio.wait({self._checks[uri]})
         return self.shown.get(uri)
@@ -160,14 +142,7 @@ def _path_of(uri: str) -> str:
 
 
 def make_server(projects: Projects) -> FlinkcompatServer:
-    """The server with all that it answers.
-
-    Args:
-        projects: The projects that documents belong to.
-
-    Returns:
-        A server that was not started.
-    """
+    """The server with its handlers, not started."""
     server = FlinkcompatServer(projects)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -204,11 +179,7 @@ def make_server(projects: Projects) -> FlinkcompatServer:
 
 
 def serve(projects: Projects) -> None:
-    """Serve one client on standard input and output, until it leaves.
-
-    Args:
-        projects: The projects that documents belong to.
-    """
+    """Serve one client on standard input and output, until it leaves."""
     server, answers = make_server(projects), sys.stdout.buffer
     try:
         with redirect_stdout(sys.stderr):  # a word of anybody else would break the protocol

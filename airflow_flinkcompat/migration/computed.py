@@ -1,4 +1,4 @@
-"""Entries computed from history beside stored ones: what begins now is taken from history, the rest is compared."""
+"""Entries computed from history, next to stored ones: new state is taken, the rest is compared."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROUNDING = 1e-9
 COMPUTED_BIT = 0x8000
 """Marks the number of the state of a computed entry, as long as it is not written."""
 EXPIRED = 0
-"""When a computed value was last written whose time to live is over: Flink may hold it yet, and nothing comes of it."""
+"""Time of the last write of a computed value that has expired: Flink may still hold it, unused."""
 R = TypeVar("R")
 _Join = Callable[[bytes, bytes], tuple[bytes, str]]
 """Function of a stored and a computed value: the value to write, and the difference in words."""
@@ -63,7 +63,7 @@ class StateComputer(Protocol):
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """As :meth:`~airflow_flinkcompat.migration.workers.Workers.regrouped`, with the computed entries beside.
+        """As :meth:`~airflow_flinkcompat.migration.workers.Workers.regrouped`, plus the computed entries.
 
         Args:
             wanted: The operator.
@@ -187,12 +187,9 @@ class Differences:
 
 
 class EntryJoin:
-    """Brings stored and computed entries of one operator together.
+    """Join of stored and computed entries of one operator.
 
-    Args:
-        made: What becomes of the operator.
-        header: Of its new files.
-        prefix: How many bytes of a stored key say its key group.
+    ``header``: of its new files. ``prefix``: number of bytes of a stored key that hold its key group.
     """
 
     def __init__(self, made: OperatorMigration, header: KeyedHeader, prefix: int) -> None:
@@ -328,7 +325,7 @@ def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, st
 
 
 class _RowJoin:
-    """Two rows of accumulators as one: fields that go on from the first, which the second is compared with."""
+    """Two rows of accumulators as one: kept fields are the first row's, with which the second is compared."""
 
     def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
         self._fields = state.value.fields

@@ -1,6 +1,6 @@
-"""The keyed state of one operator, rewritten a key group at a time: what memory holds is one group, whatever the size.
+"""Rewriting of one operator's keyed state, a key group at a time, so that memory holds one group.
 
-Entries whose keys stay in their groups are copied in place, in stretches. Where a key changes, or the number of key
+Entries whose keys stay in their groups are copied in place, in ranges. Where a key changes, or the number of key
 groups, entries are first scattered to where they belong and then written group by group. Each part of the work is a
 range of key groups, reads and writes files of its own, and can run in any process that sees both folders.
 """
@@ -144,7 +144,7 @@ class OperatorRewriting:
             return WrittenPart(writer.finish(), self._named(counts), join.differences if join is not None else None)
 
     def compared(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
-        """A range of key groups, of which what history says is held against what is stored; nothing is written."""
+        """Compare a range of key groups with its computed entries; nothing is written."""
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1]))
         for _, content in entries:
             join.entries(*_by_origin(_scattered_entries(content)))
@@ -270,7 +270,7 @@ def _run_of_values(group: bytes, at: int, value: Callable[[bytes], bytes]) -> Ru
 
 
 def _run_of_words(group: bytes, at: int, words: WordMapping) -> Run:
-    """All rows are of one size, so that a look at an entry's lengths and null bits at once tells all of it."""
+    """Rewrite a run of rows of one size, whose lengths and null bits are checked at once."""
     assert words.sizes is not None
     length, pick, added = _SIZE.unpack_from, words.pick, words.added
     fronts = _Fronts(words)
@@ -322,7 +322,7 @@ def _unknown_state(state: int) -> SavepointUnreadable:
 
 
 def _none_lost(header: KeyedHeader, state: int) -> None:
-    """Entries of a state that goes are dropped, which is said beforehand; a timer that nothing takes is not."""
+    """Check that no timer is lost; other entries of a dropped state are dropped, as announced."""
     stored = header.states[state]
     if stored.kind is KeyedStateKind.TIMERS:
         raise NotMigratable(f"the new operator registers no timers {stored.name.removeprefix('_timer_state/')}")

@@ -1,4 +1,4 @@
-"""Entries of a window aggregation as other windows keep them: slices put together, and timers where those fire."""
+"""Entries of a window aggregation for other windows: slices combined, and timers set accordingly."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def timers_tell(spec: StateSpec) -> bool:
 
 
 def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, range]) -> tuple[int, int]:
-    """First timer and last emitted time of an OVER by event time, in milliseconds; infinite if there is none."""
+    """First timer and last emitted time of an event-time OVER, in milliseconds; infinite if none."""
     keyed, groups = part
     timer, sent = EVER, -EVER
     with open_keyed(keyed, path) as file:

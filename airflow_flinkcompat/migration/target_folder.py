@@ -43,9 +43,6 @@ class TargetFolder:
     saw that the mark was its own, so no file of a later run is removed; only the run that wrote ``_metadata`` removes
     it. Stores other than disks do not refuse to replace a file: a run that pauses there between its last check of the
     mark and its ``_metadata``, for as long as another run takes, spoils the output of that run.
-
-    Args:
-        folder: Its place.
     """
 
     def __init__(self, folder: UPath) -> None:

@@ -1,4 +1,4 @@
-"""Reads a written savepoint back, before any job starts from it, and compares it with the one that it was made of."""
+"""Comparison of a written savepoint, read back before any job starts from it, with its source."""
 
 from __future__ import annotations
 

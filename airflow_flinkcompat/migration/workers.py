@@ -22,26 +22,10 @@ class Workers(Protocol):
     """Does parts of the work, in whatever order; they read and write files that all workers see."""
 
     def parts(self, size: int, groups: int) -> int:
-        """Number of parts of the work.
-
-        Args:
-            size: Bytes to read.
-            groups: Number of key groups.
-
-        Returns:
-            The number, from 1.
-        """
+        """Number of parts of the work, from 1, by the bytes to read and the number of key groups."""
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """The same of each part.
-
-        Args:
-            work: What to do.
-            parts: With what.
-
-        Returns:
-            What came of each, in order.
-        """
+        """Do the same work for each part; results are in order."""
 
     def regrouped(
         self,
@@ -50,16 +34,10 @@ class Workers(Protocol):
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Content scattered by the number of a key group and gathered by it.
+        """Scatter content by the number of a key group, and gather it for each range of groups, in order.
 
-        Args:
-            scatter: What of a part comes to which group.
-            parts: All that is read.
-            gather: What to do with a range of groups, given the number and all content of each that has any, in order.
-            groups: The ranges, all groups together, in order.
-
-        Returns:
-            What came of each range, in order.
+        ``gather`` gets a range with the number and all content of each of its non-empty groups, in order. ``groups``
+        are the ranges, which together hold all groups in order.
         """
 
 
@@ -75,10 +53,9 @@ def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyG
 
 
 class LocalWorkers:
-    """Does one part after the other here; what is scattered lies in nameless files until it is gathered.
+    """Workers in this process, one part after the other.
 
-    Args:
-        folder: On whose disk they lie; None: where temporary files do.
+    ``folder``: disk for scattered content, in nameless files until it is gathered; None: that of temporary files.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -108,11 +85,9 @@ class LocalWorkers:
 
 
 class Spill:
-    """Content by key group on disk, in files without a name: nothing is left of them, however the process ends.
+    """Content by key group on disk, in files without a name, which vanish however the process ends.
 
-    Args:
-        groups: Whose content may come.
-        folder: On whose disk they lie; None: where temporary files do.
+    ``folder`` is on that disk; None: that of temporary files.
     """
 
     def __init__(self, groups: range, folder: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Writes the savepoint of a migration: the old job's state under the identities and serializers of the new one.
+"""Writing of a migrated savepoint: the old job's state with the identities and serializers of the new.
 
 A savepoint of the new job that has read nothing is the template: its identities and headers are taken as they are, so
 that nothing is serialised here. The old savepoint is only read. ``_metadata`` comes last, so that a savepoint that was
@@ -336,7 +336,7 @@ class _Writing:
     def _rewritten(
         self, state: OperatorState, work: OperatorRewriting, parallelism: int, watermark: int | None
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """Each file is a subtask of its own, whatever the job's parallelism was or will be: Flink hands them out."""
+        """Rewrite an operator's state, each file as a subtask, which Flink assigns at any parallelism."""
         size = sum(each.handle.size for each in work.stored if each.handle is not None)
         if any(each.index < 0 for each in state.subtasks or ()):
             raise NotMigratable(f"a subtask of {_name(work.made)} has finished")
@@ -419,7 +419,7 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 
 def _in_full(made: OperatorMigration) -> OperatorMigration:
-    """The same with where its parts come from, of an operator that is carried as it is to other key groups."""
+    """The migration with its parts' origins, for an operator that moves as it is to other key groups."""
     if made.effect is RestoreEffect.REWRITTEN:
         return made
     layout = made.new.layout if made.new is not None else None

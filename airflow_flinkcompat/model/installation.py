@@ -49,7 +49,7 @@ def missing_packages(*extras: Extra) -> tuple[str, ...]:
 
 
 def _source(origin: dict[str, dict[str, str]]) -> str:
-    """The suffix ``@ URL`` of a requirement, as PEP 610 recorded the origin; empty if it came from an index."""
+    """The suffix ``@ URL`` of a requirement by its PEP 610 origin; empty if it came from an index."""
     if not (url := origin.get("url")):
         return ""
     version = origin.get("vcs_info", {})

@@ -11,7 +11,7 @@ from airflow_flinkcompat.quick_init import quick_init
 @quick_init
 @dataclass(frozen=True)
 class Span:
-    """A range of a script, 1-based lines and columns, the end inclusive. ``str()`` is ``source:line:column``."""
+    """A range of a script: lines and columns from 1, end inclusive; ``str()`` is ``source:line:column``."""
 
     source: str
     line: int

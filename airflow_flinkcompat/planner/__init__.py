@@ -1,4 +1,4 @@
-"""Flink's own planner in a process of its own: refusals of scripts, and the end of a changed script's restore.
+"""Flink's planner in its own process: refusals of scripts, and results of a changed script's restore.
 
 No job runs and no cluster is needed. ``planner/`` at the root of the repository holds the Java sources. Names load on
 first use: a bare install judges without a planner.

@@ -50,11 +50,9 @@ class PlannerFailure(LocalFlinkError):
 
 
 class Daemon:
-    """The process of one line, which answers one question at a time.
+    """The planner process of one line of Flink, which answers one question at a time.
 
-    Args:
-        installation: Its parts.
-        seconds: How long one script may take once the process has started.
+    ``seconds``: limit for one script once the process has started.
     """
 
     def __init__(self, installation: Installation, seconds: float = SECONDS_A_SCRIPT) -> None:

@@ -27,7 +27,7 @@ _OWN_FILES = f"""\
 for each in $(cut -d ' ' -f 5 /proc/self/mountinfo); do mount -o remount,bind,ro "$each" 2>/dev/null; done
 mount -t tmpfs -o size=256m,mode=700 tmpfs "$folder" && exec "$@"
 """
-"""Setup in which every file system is read-only, and temporary files are in memory and end with the process."""
+"""Setup with read-only file systems, and temporary files in memory that end with the process."""
 _SHARED_FILES = f"""\
 {_LIMITS}
 "$@"

@@ -188,7 +188,7 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
 
 
 def without_notice(report: Report) -> tuple[Report, str]:
-    """Split off the sentence that no planner is installed, for a command that shows it once for many reports.
+    """Split off the sentence that no planner is installed, for a command that shows it once.
 
     Args:
         report: A report of :func:`judge`.

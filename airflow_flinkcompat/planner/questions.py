@@ -211,18 +211,8 @@ def plan(
 ) -> PlannedScript:
     """Flink's plan of one script.
 
-    Args:
-        side: The script with its settings and catalog.
-        installation: Who plans it.
-        variant: What stands in for what is not known.
-        restore: By job a savepoint to restore from.
-
-    Returns:
-        What is planned.
-
-    Raises:
-        PlannerFailure: The planner gives no answer.
-        ScriptError: The script holds no statement.
+    ``variant``: values for unknown inputs. ``restore``: by job, a savepoint to restore from. Raises PlannerFailure if
+    the planner gives no answer, ScriptError if the script holds no statement.
     """
     declared = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     statements = tuple(chain(declared, side.parsed.statements))

@@ -31,9 +31,12 @@ DEPLOYMENT_KEYS = (
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
     "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
-"""Keys of a deployment: the fields of :class:`airflow_flinkcompat.airflow.operators.Deployment` except its name."""
+"""Keys of a deployment: fields of :class:`airflow_flinkcompat.airflow.operators.Deployment`.
+
+The name is not among them.
+"""
 _OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
-"""Arguments of the table ``check`` that may be outside of it, because they are not specific to Airflow."""
+"""Arguments of the table ``check`` that may be outside of it, as they are not specific to Airflow."""
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
 """Keys at the top of the file that apply to all deployments."""
 _TABLES = ("defaults", "deployments", "stopped")

@@ -50,27 +50,13 @@ def file_changes(repository: Path, revisions: str, paths: Sequence[str]) -> Iter
 
 
 class Blobs:
-    """The contents of blobs, of one ``git`` that is asked for one after the other.
-
-    Args:
-        process: ``git cat-file --batch``.
-    """
+    """Contents of blobs from one process ``git cat-file --batch``."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def read(self, blob: str) -> bytes:
-        """The content of a blob.
-
-        Args:
-            blob: Its hash.
-
-        Returns:
-            The content.
-
-        Raises:
-            InputError: The repository lacks it, as a partial clone does.
-        """
+        """Content of the blob with this hash; raises InputError if the repository, a partial clone, lacks it."""
         to, answers = self._process.stdin, self._process.stdout
         assert to is not None
         assert answers is not None

@@ -45,26 +45,12 @@ class Option:
 
 
 def option(**facts: Any) -> dict[str, Option]:
-    """The metadata of a dataclass's field that declares an option.
-
-    Args:
-        facts: The fields of :class:`Option`.
-
-    Returns:
-        Metadata for :func:`dataclasses.field`.
-    """
+    """Metadata for :func:`dataclasses.field` that declares an option by the fields of :class:`Option`."""
     return {"option": Option(**facts)}
 
 
 def declarations(of: type[Any]) -> dict[str, Option]:
-    """The options that a dataclass declares.
-
-    Args:
-        of: The dataclass.
-
-    Returns:
-        The declarations by the names of their fields.
-    """
+    """Options that a dataclass declares, by the names of their fields."""
     return {each.name: each.metadata["option"] for each in fields(of) if "option" in each.metadata}
 
 
@@ -177,16 +163,11 @@ class JobOptions:
     catalog_files: tuple[str, ...] = ()
 
     def over(self, below: JobOptions) -> tuple[Self, tuple[str, ...]]:
-        """These options laid over others, such as those of the project file.
+        """Merge these options over others, such as those of the project file.
 
-        Settings and variables are laid over one another by their keys, functions by their names. A version belongs to
-        the engine that is named with it, and counts for no other one.
-
-        Args:
-            below: The options that count where these say nothing.
-
-        Returns:
-            Both together, and what was taken from ``below``: a name and its value each.
+        Settings and variables are merged by their keys, functions by their names. A version belongs to the engine that
+        is named with it, and counts for no other one. The second result is what was taken from ``below``: a name and
+        its value each.
         """
         functions = {each.name.lower(): each for each in (*below.functions, *self.functions)}
         given = {each.name.lower() for each in self.functions}

@@ -158,16 +158,9 @@ class RevisionFiles:
         return "/".join(done)
 
     def text(self, path: str) -> str | None:
-        """The text of a file.
+        """Text of a file by its path from the root, links followed; None without such a file.
 
-        Args:
-            path: The file from the root; links are followed.
-
-        Returns:
-            The text; None where there is no such file.
-
-        Raises:
-            InputError: It is not UTF-8, or lies elsewhere.
+        Raises InputError if it is not UTF-8, or outside of the repository.
         """
         content = self._blob(self.followed(path))
         try:

@@ -1,4 +1,4 @@
-"""Detection of literal secrets in any text: scripts, comments, hints, URLs, JAAS strings, logs, error messages.
+"""Detection of literal secrets in any text: scripts, comments, hints, URLs, JAAS, logs, errors.
 
 One scan collects the secret ranges; in an ambiguous text it takes more rather than less.
 """
@@ -338,7 +338,7 @@ def _same_name(key: str, value: str) -> bool:
 
 
 def _is_templated(value: str) -> bool:
-    """True for a well-formed JAAS string with placeholders, or a key file, for secrets; any other may hold one."""
+    """True for a well-formed JAAS string with placeholders, or a key file, instead of secrets."""
     return (
         (PLACEHOLDER.search(value) is not None or "Krb5LoginModule" in value)
         and _JAAS.fullmatch(value) is not None
@@ -347,7 +347,7 @@ def _is_templated(value: str) -> bool:
 
 
 def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Callable[[], bool]) -> str:
-    """The quote that opens the value: of a run of two either one (it closes at once) or both (a doubled quote)."""
+    """Quote that opens the value: of a run of two, one (it closes at once) or both (a doubled quote)."""
     single = _SINGLE_QUOTE.match(run)
     if single is None:
         return run
@@ -362,7 +362,7 @@ def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Ca
 
 
 def _closing(text: str, start: int, unit: str) -> int:
-    """Offset of the quote that closes a value opened by ``unit`` before ``start``; the end of the text if none does.
+    """Offset of the quote that closes a value opened by ``unit`` before ``start``, else the text's end.
 
     A quote escaped by doubling, or by more backslashes than the opening one has, belongs to the value.
     """

@@ -57,7 +57,7 @@ _ANY_KEY = re.compile(b"|".join(_IN_KEYS))
 
 
 def may_hold_secret_key(text: str) -> bool:
-    """True if any part of a text can be the key of a secret: one test instead of one for each of its words.
+    """True if any part of a text can be the key of a secret, in one test instead of one per word.
 
     The words above are made of plain letters: their letters must occur in the text.
     """

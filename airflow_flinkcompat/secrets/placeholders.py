@@ -87,7 +87,7 @@ def placeholders(text: str) -> tuple[AnyPlaceholder, ...]:
 
 
 def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
-    """The distinct placeholders of a script that :func:`resolve_placeholders` fills in, in order of appearance.
+    """Distinct placeholders of a script that :func:`resolve_placeholders` fills in, in their order.
 
     Args:
         text: A SQL script.

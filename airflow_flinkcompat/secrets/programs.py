@@ -53,7 +53,7 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
 
 def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
-    """The literal secrets of a text that belongs to a program; also unquoted ones outside of Python and SQL.
+    """Literal secrets of a text of a program; also unquoted ones outside of Python and SQL.
 
     Args:
         text: The contents of the file beside the program.

@@ -95,7 +95,7 @@ def disguise_option(key: str, value: str) -> str:
 
 
 def _disguised(secret: str) -> str:
-    """Letters derived from the secret and a key of this process; delimiters of a literal or its parts stay."""
+    """Letters derived from the secret and a key of this process; delimiters in a literal stay."""
     digest = hmac.digest(_KEY_OF_PROCESS, secret.encode(errors="surrogatepass"), "sha256")
     letters = cycle(b32encode(digest).decode().rstrip("=").lower())
     return "".join(each if each in _STRUCTURE else next(letters) for each in secret)

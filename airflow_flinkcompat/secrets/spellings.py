@@ -19,7 +19,7 @@ _ESCAPED = r"(?:(?<=\\)|(?<=5[cC])|(?<=92;))"
 """Behind a backslash, or what became of it."""
 _SLASH = rf"(?:\\|%(?:25)*5[cC]|{_ESCAPED}u005[cC]|&\#92;)"
 _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:25)*[0-9a-fA-F]{{2}}|&nbsp;|&\#[0-9]+;"
-"""One blank or plus sign (a URL writes the one as the other), or a byte of one, in any spelling: lines get wrapped."""
+"""One blank or plus sign (equal in a URL), or a byte of one, in any spelling, as lines get wrapped."""
 _EDGES = re.compile(r"^[\s+]+|[\s+]+$")
 _SHORTEST = 4
 _LINE = 8
@@ -52,7 +52,7 @@ def plain_pattern(value: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def base64_pattern(value: str) -> re.Pattern[str]:
-    """Match the base64 form of a value, and of any text that contains it (``user:password``), except its ends."""
+    """Pattern of a value's base64 form, and of any text with it (``user:password``), except its ends."""
     kinds = {_bytes(variant) for variant in (value, *variants(value)[:4])}
     cores = dict.fromkeys(core for kind in sorted(kinds) for core in _cores(kind))
     return re.compile("|".join(map(_spelled, cores)))
@@ -73,7 +73,7 @@ def _cores(value: bytes) -> Iterator[str]:
 
 
 def _spelled(value: str) -> str:
-    """The pattern of a value: of each run of one character, any of its spellings, escaped any number of times."""
+    """Pattern of a value: for each run of one character any of its spellings, escaped repeatedly."""
     core = _EDGES.sub("", value)
     if len(" ".join(core.split())) < _SHORTEST:  # blanks and plus signs are too common to be taken for one another
         return "|".join(map(re.escape, variants(value)))

@@ -1,4 +1,4 @@
-"""State migrations whose parts Spark's workers do: they read and write the savepoints' folders themselves."""
+"""State migrations on Spark's workers, which read and write the savepoints' folders themselves."""
 
 from airflow_flinkcompat.spark_migration.workers import SPARK_FROM, SparkWorkers, migration_workers
 

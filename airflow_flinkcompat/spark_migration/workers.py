@@ -1,4 +1,4 @@
-"""Spark as the workers of a migration: a task is a range of key groups, and each writes a state file of its own."""
+"""Spark as the workers of a migration: a task is a range of key groups, and writes its own state file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of targets for applications of AWS Managed Service for Apache Flink, in your own account.
+"""The contract of targets for AWS Managed Service for Apache Flink applications, in your account.
 
 Each test creates the applications it needs and deletes them with their snapshots; a step takes minutes, and costs as
 much as a running application. ``docs/targets/aws.md`` describes how to run it.

@@ -1,4 +1,4 @@
-"""The contract of targets as a pytest plugin: for any installed target, by its name and connection settings.
+"""The contract of targets as a pytest plugin, for an installed target by name and connection settings.
 
     pytest -p airflow_flinkcompat.testing.pytest_plugin --flinkcompat-target my-platform
         --flinkcompat-connection connection.json --pyargs airflow_flinkcompat.testing.installed_target
@@ -72,7 +72,7 @@ def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
 
 @pytest.fixture
 def flinkcompat_misfits() -> Misfits:
-    """Make a platform without real state refuse the next start of a name from a savepoint; real ones do so."""
+    """Make a platform without real state refuse the next start from a savepoint, as real ones do."""
     return lambda _target, _name: None
 
 
@@ -124,7 +124,7 @@ def _settings(connection: str) -> Mapping[str, Any] | str | None:
 
 
 def _by_airflow(conn_id: str, name: str) -> Opens:
-    """Open the target of an Airflow connection. Raises ValueError if it is another target, or there is none."""
+    """Open the target of an Airflow connection; raises ValueError if it is another one, or missing."""
     try:
         from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     except ImportError as error:

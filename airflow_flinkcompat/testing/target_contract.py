@@ -1,4 +1,4 @@
-"""The contract of every target as tests: subclass ``TargetContract``, and provide the fixture ``connect``.
+"""The contract of targets as tests: subclass ``TargetContract``, and provide the fixture ``connect``.
 
 A job of the contract reads generated rows, counts them (so there is state), and swallows them.
 """
@@ -314,7 +314,7 @@ class TargetContract:
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_restore_beside_the_live_job_takes_its_state(self, target: Target, name: str) -> None:
-        """On a target of ``RestoreTests`` and related capabilities: one script is one query, and takes all of it."""
+        """A restore test next to the live job takes all of its state (``RestoreTests`` and the like)."""
         if not (isinstance(target, RestoreTests) and isinstance(target, LiveSavepoints)):
             return
         job = self.started(target, name)
@@ -421,7 +421,7 @@ class TargetContract:
     def test_a_run_that_died_before_it_noted_what_it_did_is_taken_up(
         self, verb: Verb, target: Target, connect: Connect, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """After a verb that the platform executed and no ledger entry records: it is not executed a second time."""
+        """An executed verb that no ledger entry records is not executed a second time."""
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         mortal = connect()

@@ -1,1 +1,1 @@
-"""The connectors of the catalogue, a module for each family, with its ``CONNECTORS``; nothing lists the modules."""
+"""The connectors of the catalogue, a module with ``CONNECTORS`` for each family, listed nowhere else."""

@@ -1,4 +1,4 @@
-"""Connectors for trials: Flink's ``print``, ``blackhole`` and ``datagen`` (measured on 2.3 and 1.20), ``faker``."""
+"""Connectors for trials: ``print``, ``blackhole``, ``datagen`` (measured on 2.3 and 1.20), ``faker``."""
 
 from __future__ import annotations
 

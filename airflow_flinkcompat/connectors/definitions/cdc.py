@@ -1,4 +1,4 @@
-"""Flink CDC: changes of databases (restores of ``postgres-cdc`` 3.5.0 on Flink 1.20; sources of release 3.5)."""
+"""Flink CDC: changes of databases (restores of ``postgres-cdc`` 3.5.0 on 1.20; sources of 3.5)."""
 
 from __future__ import annotations
 

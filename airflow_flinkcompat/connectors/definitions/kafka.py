@@ -1,4 +1,4 @@
-"""Kafka: ``kafka`` and ``upsert-kafka`` (restores on Flink 2.3 with flink-sql-connector-kafka 5.0.0-2.2)."""
+"""``kafka`` and ``upsert-kafka`` (restores on Flink 2.3 with flink-sql-connector-kafka 5.0.0-2.2)."""
 
 from __future__ import annotations
 

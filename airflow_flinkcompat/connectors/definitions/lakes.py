@@ -1,4 +1,4 @@
-"""Table formats on a lake: Iceberg, Paimon and Hudi (restores on Flink 1.20, sources of their connectors), Delta."""
+"""Lake formats: Iceberg, Paimon and Hudi (restores on Flink 1.20, connectors' sources), Delta."""
 
 from __future__ import annotations
 

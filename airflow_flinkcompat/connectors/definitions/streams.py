@@ -1,4 +1,4 @@
-"""Streams besides Kafka: Kinesis and its like, Pulsar, sockets (sources of their connectors; no restore was run)."""
+"""Streams besides Kafka: Kinesis, Pulsar, sockets (by sources of connectors; no restore was run)."""
 
 from __future__ import annotations
 

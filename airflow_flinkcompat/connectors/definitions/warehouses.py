@@ -1,4 +1,4 @@
-"""Analytical databases: Doris (restores on Flink 1.20 with a stand-in), StarRocks and ClickHouse (sources alone)."""
+"""Analytical databases: Doris (restored on 1.20 with a stand-in), StarRocks, ClickHouse (by source)."""
 
 from __future__ import annotations
 

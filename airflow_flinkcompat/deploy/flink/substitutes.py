@@ -40,7 +40,7 @@ class Tables:
 
 
 def tables_of(explained: str) -> Tables:
-    """The tables in the abstract syntax tree of an EXPLAIN. Raises CannotRehearse if it has an unknown form."""
+    """Tables in the abstract syntax tree of an EXPLAIN; raises CannotRehearse if its form is unknown."""
     tree = explained.partition("== Optimized")[0]
     # What is not a sink's name would be written to for real.
     roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]

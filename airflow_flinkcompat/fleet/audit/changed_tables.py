@@ -1,4 +1,4 @@
-"""Tables and views with changed declarations: their new DDL replaces what jobs declare under that name."""
+"""Tables and views with changed declarations: their new DDL replaces the jobs' own of that name."""
 
 from __future__ import annotations
 

@@ -14,11 +14,7 @@ SCHEMA_OF_AUDIT = "flinkcompat-audit/1"
 
 
 class AuditDocument:
-    """Writes the document.
-
-    Args:
-        file: Where to.
-    """
+    """Writer of the document to a file."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

@@ -64,10 +64,7 @@ def _pair(name: str, old: JobSpec, new: JobSpec, options: JobOptions) -> AuditPa
 class Jobs:
     """Pairs of one source as they are read, and remarks about the others at the end.
 
-    Args:
-        pairs: The pairs, read when they are asked for; they may write down what they leave out.
-        words: Where they are from.
-        notes: What is to be known, a line each.
+    ``pairs`` may add ``notes``, a line each, while they are read; ``words`` name the source.
     """
 
     def __init__(self, pairs: Iterator[AuditPair], words: str, notes: list[str]) -> None:

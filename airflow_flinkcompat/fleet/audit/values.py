@@ -13,7 +13,7 @@ from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
 from airflow_flinkcompat.project import FAIL_ON
 
 MOST_KEPT = 200
-"""Number of rows of a group that are kept for display; the others are counted, and only the JSON holds them all."""
+"""Number of a group's rows that are displayed; the others are counted, and only the JSON has them all."""
 _MOST_MESSAGES = 500
 """Number of different messages of a group that are counted; at worst there is one for each script."""
 
@@ -164,11 +164,7 @@ class AuditSubject:
 
 
 class AuditSummary:
-    """All rows, counted as they come; what it holds does not grow with their number.
-
-    Args:
-        subject: What was asked.
-    """
+    """Counts of all rows as they come; its size does not grow with their number."""
 
     def __init__(self, subject: AuditSubject) -> None:
         self.subject = subject

@@ -15,14 +15,7 @@ SCHEMA_OF_FLEET = "flinkcompat-fleet/1"
 
 
 def render_json(fleet: FleetDiff) -> str:
-    """The reviews as a JSON document, each with its whole report.
-
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        A document as ``fleet.schema.json`` describes it.
-    """
+    """The reviews as a JSON document by ``fleet.schema.json``, each with its whole report."""
     return json.dumps(fleet_document(fleet), ensure_ascii=False, indent=2) + "\n"
 
 

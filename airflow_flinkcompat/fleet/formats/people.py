@@ -23,8 +23,9 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 _COMPARED = (Status.CHANGED, Status.DELETED)
 _LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000
-"""Maximum characters of a comment without the names left out, of the rows of its table, and of its notes; GitHub
-accepts 65,536 in all.
+"""Maximum characters of a comment without the names left out, of its table's rows, and of its notes.
+
+GitHub accepts 65,536 in all.
 """
 _NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40
@@ -36,14 +37,7 @@ _HEADER = {
 
 
 def render_fleet_text(fleet: FleetDiff) -> str:
-    """The reviews for a terminal.
-
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        A table, then the report of each deployment that changed or cannot be judged.
-    """
+    """The reviews for a terminal: a table, then the report of each changed or unjudged deployment."""
     shown, passed = _split(fleet)
     rows = [_HEADER[fleet.command == "lint"], *map(_row, shown)] if shown else []
     widths = _widths(rows, max(WIDTH, shutil.get_terminal_size((_WIDTH_OF_LOGS, 24)).columns)) if rows else []
@@ -66,14 +60,8 @@ def render_fleet_text(fleet: FleetDiff) -> str:
 def render_fleet_markdown(fleet: FleetDiff) -> str:
     """The reviews as a pull-request comment, or as the summary of a CI step.
 
-    The hidden first line is the same for every commit, so that a later comment can replace this one.
-
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        A table, and below it each report folded; reports that would make it too long for a comment are left out, and
-        named.
+    The hidden first line is the same for every commit, so that a later comment can replace this one. Below the table
+    each report is folded; reports that would make it too long for a comment are left out, and named.
     """
     linted = fleet.command == "lint"
     shown, passed = _split(fleet)
@@ -123,7 +111,7 @@ def explained(review: DeploymentReview) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths of columns: as wide as their cells, except for the widest ones, which share the rest of the line."""
+    """Widths of columns: those of their cells, except for the widest ones, which share the rest."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1

@@ -30,14 +30,7 @@ _BESIDE_THE_CATALOGUE = {
 
 
 def render_sarif(fleet: FleetDiff) -> str:
-    """The findings as a SARIF log, each at its place in the proposed file.
-
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        The log; it has no result where nothing is to be looked at.
-    """
+    """The findings as a SARIF log, each at its place in the proposed file; without any, no result."""
     found = annotations_of(fleet)
     codes = sorted({each.rule for each in found})
     log = {

@@ -22,11 +22,7 @@ _MOST_PRESSING = tuple(Severity)
 def render_github(fleet: FleetDiff) -> str:
     """Workflow commands with which GitHub shows findings at the lines of a pull request.
 
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        A line for each finding, errors first, because GitHub shows ten of a step, and for each note; then the summary.
+    Errors come first, because GitHub shows ten of a step; notes and the summary follow.
     """
     found = sorted(annotations_of(fleet), key=lambda each: _MOST_PRESSING.index(each.severity))
     title = _escaped(f"flinkcompat {fleet.command}", property_=True)
@@ -49,14 +45,7 @@ def _escaped(text: str, *, property_: bool = False) -> str:
 
 
 def render_gitlab(fleet: FleetDiff) -> str:
-    """A report of GitLab's code quality.
-
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        A JSON list with an entry for each finding.
-    """
+    """A report of GitLab's code quality: a JSON list with an entry for each finding."""
     rows = [
         {
             "description": f"{each.deployment}: {each.explained}",
@@ -71,14 +60,7 @@ def render_gitlab(fleet: FleetDiff) -> str:
 
 
 def render_junit(fleet: FleetDiff) -> str:
-    """A test case for each deployment: a failure if the gate fails, an error if nothing could be judged.
-
-    Args:
-        fleet: What is said of the deployments.
-
-    Returns:
-        The XML of one test suite.
-    """
+    """XML of a test suite with a case per deployment: a failure if the gate fails, an error if unjudged."""
     codes = [each.exit_code(fleet.fail_on) for each in fleet.deployments]
     counts = {
         "tests": str(len(codes)),

@@ -42,18 +42,10 @@ _ROOT = ".git"
 
 
 def read(job: JobSpec, catalog: Script | None = None, decided: Mapping[str, bool] | None = None) -> ProgramScript:
-    """Read a PyFlink program as a script.
+    """Read a PyFlink program as a script, up to the part where reading stops.
 
-    Args:
-        job: The program, its variables and the texts next to it.
-        catalog: Not used: a program declares its tables itself, or names them.
-        decided: The outcome of conditions on inputs, by name.
-
-    Returns:
-        Its statements, and the part where reading stopped.
-
-    Raises:
-        ScriptError: The text is not Python, or too long.
+    ``catalog`` is unused: a program declares its tables itself, or names them. ``decided``: the outcome of conditions
+    on inputs, by name. Raises ScriptError if the text is not Python, or too long.
     """
     return parse_program(job.script, job.source, job.variables, job.files, decided)
 
