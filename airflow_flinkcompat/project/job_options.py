@@ -166,8 +166,13 @@ class JobOptions:
         """Merge these options over others, such as those of the project file.
 
         Settings and variables are merged by their keys, functions by their names. A version belongs to the engine that
-        is named with it, and counts for no other one. The second result is what was taken from ``below``: a name and
-        its value each.
+        is named with it, and counts for no other one.
+
+        Args:
+            below: The options that apply where these set nothing.
+
+        Returns:
+            The merged options, and those taken from ``below``: a name and its value each.
         """
         functions = {each.name.lower(): each for each in (*below.functions, *self.functions)}
         given = {each.name.lower() for each in self.functions}
