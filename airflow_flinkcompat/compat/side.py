@@ -270,7 +270,6 @@ def _under(side: Side, decided: Mapping[str, bool]) -> Side:
 
 
 def _read_alike(old: Side, new: Side) -> bool:
-    """True if both read the same."""
     return (old.language, old.digest(), old.source) == (new.language, new.digest(), new.source)
 
 

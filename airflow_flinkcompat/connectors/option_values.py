@@ -82,7 +82,6 @@ def floating(text: str) -> float:
 
 
 def _quantity(text: str, units: Mapping[str, int]) -> tuple[int, int]:
-    """The number and its unit."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         raise ValueError(text)

@@ -349,7 +349,6 @@ _GOES_ON = frozenset({RestoreEffect.RIGHT, RestoreEffect.MOVED, RestoreEffect.RE
 
 
 def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
-    """The ids of the operators upstream of one."""
     return frozenset(graph.ids[place] for graph in job.graphs for place in graph.upstream_of(id))
 
 

@@ -291,7 +291,6 @@ def _rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) 
 
 
 def _is_sorted_by(operator: RankOperator, state: NamedState, columns: TableColumns) -> bool:
-    """Return whether a state is keyed by the ranking's sort columns."""
     if state.map_key is None or state.name == "data-state-with-update":
         return True
     order = [(key, type) for (key, _, _), type in zip(operator.order, operator.order_types, strict=True)]

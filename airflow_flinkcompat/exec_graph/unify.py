@@ -149,7 +149,6 @@ def _kinds(operator: Operator) -> frozenset[ExecKind]:
 
 
 def _united(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
-    """The inputs of nested unions."""
     for place in union.inputs:
         below = _operator_node(plan, place)
         if below.kind is ExecKind.UNION:

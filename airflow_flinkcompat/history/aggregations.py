@@ -78,8 +78,6 @@ def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLa
 
 @dataclass(frozen=True)
 class _Aggregation:
-    """One aggregation with its input rows."""
-
     rows: TableRows
     operator: AggregateOperator
     layout: StateLayout
@@ -195,7 +193,6 @@ class _Aggregation:
         ]
 
     def _call(self, field: StateField) -> AggregateCall:
-        """The call that computes a field of the accumulators."""
         part = field.meaning
         if not isinstance(part, CallPart):
             raise NotComputable(f"{field.words} is not computed from history yet")
@@ -221,7 +218,6 @@ class _Aggregation:
 
     @property
     def _types(self) -> Mapping[Expression, DataType]:
-        """The types of the arguments of all calls."""
         called = zip(self.operator.aggregates, self.operator.argument_types, strict=True)
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 

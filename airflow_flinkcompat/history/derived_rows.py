@@ -33,7 +33,6 @@ class NotComputable(Exception):
 
 
 def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
-    """Rows that are joined."""
     assert node.condition is not None
     width, wanted = len(node.left.schema), needed | references([node.condition])
     left = context.compile(node.left, frozenset(i for i in wanted if i < width))

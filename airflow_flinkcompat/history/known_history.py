@@ -520,7 +520,6 @@ class KnownHistory:
         savepoint: str,
         say: Callable[[str], None] = lambda line: None,
     ) -> Iterator[tuple[HistoryComputer, ...]]:
-        """One computer for each script."""
         # What is told without Spark is told without its packages.
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.history.prepared import NOTHING, PreparedHistory

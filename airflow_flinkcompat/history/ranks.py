@@ -128,8 +128,6 @@ def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
 
 @dataclass(frozen=True)
 class _Ranking:
-    """The rows of one ranking."""
-
     rows: TableRows
     operator: RankOperator
     layout: StateLayout

@@ -153,7 +153,6 @@ def _listed(entries: Callable[[Any], Iterator[Any]], parts: Sequence[Any]) -> li
 
 
 def _read(number: int, state: PlainState, rest: bytes, value: bytes) -> tuple[Place, Sequence[PlainValue]]:
-    """The place and the values of an entry."""
     kept = state.state
     length = NAMESPACE_LENGTHS[kept.namespace]
     words = range(0, length - length % _WORD, _WORD)

@@ -153,7 +153,6 @@ def least_watermark(session: SparkSession, rows: TableRows) -> int:
 
 
 def _highest(session: SparkSession, rows: TableRows) -> int:
-    """The highest watermark of all rows of a table."""
     from airflow_flinkcompat.backfill.execution.frames import Execution
 
     steps = exact(rows.grouped(Scan(rows.table), (), (_highest_of(rows.table),)), ("TIMESTAMP(3)",))

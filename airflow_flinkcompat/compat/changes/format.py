@@ -100,7 +100,6 @@ def format_value(value: Any) -> str:
 
 
 def _format_segment(segment: StatelessSegment) -> str:
-    """Input of a stateless segment, and its conditions."""
     match segment.origin:
         case Source(table=read):
             pass

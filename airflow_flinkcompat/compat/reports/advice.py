@@ -339,7 +339,6 @@ def _from_zero(report: Report) -> tuple[str, str]:
 
 
 def _question(report: Report, known: ReportContext) -> str:
-    """The question to decide."""
     asked, until = _from_zero(report)
     question = f"Decide whether {asked} may start from zero ({until})"
     return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."

@@ -91,7 +91,6 @@ def _sides(report: Report) -> str:
 
 
 def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]]:
-    """Blocks of a report below its verdict."""
     every = steps(report, known)
     todo = ["### What to do next", ""]
     for number, step in enumerate((step for step in every if step.brief != ""), start=1):

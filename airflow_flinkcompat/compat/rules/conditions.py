@@ -141,7 +141,6 @@ def _constant(part: Expression) -> bool:
 
 
 def _null(part: Expression) -> bool:
-    """Return whether a constant may be NULL."""
     return _constant(part) and _of_constants(part)
 
 

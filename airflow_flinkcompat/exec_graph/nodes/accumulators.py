@@ -275,7 +275,6 @@ def accumulated(
 
 
 def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
-    """The fields of one call in the row of accumulators."""
     for part, type in made.fields:
         first = begins(call.function, part, type)
         if first is Begins.NULL and nullable(call.result) != call.result:

@@ -92,7 +92,6 @@ def _read(
     load: Loader,
     decided: Mapping[str, bool],
 ) -> Statements:
-    """Read the statements of a program."""
     module = parse(text, source)
     session = ScriptBuilder(source, text)
     session.trees[""] = module

@@ -298,7 +298,6 @@ class Statements(CallExpressions):
         raise ProgramEnded
 
     def _is_end(self, node: ast.stmt, frame: NameScope) -> bool:
-        """True if a statement ends the program."""
         called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
         return isinstance(node, ast.Raise) or (called is not None and self._exits(called, frame))
 

@@ -603,7 +603,6 @@ class KubernetesTarget(KubernetesSavepoints):
         return file_of(self._manifest, job, self._text(job), request_id)
 
     def _keep_script(self, file: ScriptFile, name: str, *, dry_run: bool = False) -> None:
-        """Keep the script's file of the deployment ``name``."""
         self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
 
     def _drop_unnamed(self, file: ScriptFile, name: str) -> None:
