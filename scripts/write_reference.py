@@ -1,7 +1,8 @@
 """Write the reference pages anew: what stands between two markers of docs/reference is made of the package itself.
 
 ``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module, a
-group of commands (``flinkcompat``), the table of jars (``jars``) or that of connectors' options (``connectors``);
+group of commands (``flinkcompat``), the keys of the project file (``keys``), the table of jars (``jars``) or that of
+connectors' options (``connectors``);
 ``<!-- NAME members -->`` has the members too.
 """
 
@@ -20,6 +21,7 @@ import griffe
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.connectors.declared_options import counts, stored
 from airflow_flinkcompat.connectors.jars import ARTIFACTS, LINES, artifacts
+from airflow_flinkcompat.project.job_options import KEYS, Option
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _PACKAGE = "airflow_flinkcompat"
@@ -41,6 +43,8 @@ def main() -> None:
 def _content(name: str, members: bool) -> str:
     if name == "flinkcompat":
         lines = _commands(cli, click.Context(cli, info_name=name), 2)
+    elif name == "keys":
+        lines = _keys()
     elif name == "jars":
         lines = _jars()
     elif name == "connectors":
@@ -78,6 +82,18 @@ def _commands(command: click.Command, context: click.Context, level: int) -> Ite
             child = command.get_command(context, name)
             assert child is not None
             yield from _commands(child, click.Context(child, parent=context, info_name=name), min(level + 1, 4))
+
+
+def _keys() -> Iterator[str]:
+    def words(each: Option) -> str:
+        return " or ".join(f"`{choice}`" for choice in each.choices) or each.form
+
+    rows = (
+        (f"`{key}`", words(each), f"`{each.flag}`" if each.flag else "", f"`{each.variable}`" if each.variable else "",
+         each.help.format(where="before the script's own"))
+        for key, each in KEYS.items()
+    )  # fmt: skip
+    yield from _table(("key", "value", "option", "variable", "what it is"), rows)
 
 
 def _jars() -> Iterator[str]:

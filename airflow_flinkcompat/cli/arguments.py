@@ -28,8 +28,9 @@ from airflow_flinkcompat.model import (
     missing_packages,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.options import ENGINE_VARIABLE
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions
-from airflow_flinkcompat.project.job_options import ENGINE_VARIABLE, declarations
+from airflow_flinkcompat.project.job_options import GATE, declarations
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -56,25 +57,25 @@ def job_options(*names: str, where: str = "before the script's own", **words: st
 
         made: Decorated = called
         for name in reversed(names):
-            made = job_option(name, words.get(name) or _DECLARED[name].help.format(where=where))(made)
+            made = job_option(name, words.get(name, ""), where)(made)
         return made
 
     return decorate
 
 
-def job_option(name: str, words: str = "") -> Callable[[Decorated], Decorated]:
-    """One declared option, as the argument of its name."""
+def job_option(name: str, words: str = "", where: str = "", argument: str = "") -> Callable[[Decorated], Decorated]:
+    """One declared option, as the argument of its name or of another one."""
     option = _DECLARED[name]
     kind = click.Choice(option.choices) if option.choices else _JAR if name == "jars" else None
     return click.option(
         option.flag,
-        name,
+        argument or name,
         metavar=option.metavar,
         type=kind,
-        multiple=option.is_repeatable,
+        multiple=option.repeats,
         envvar=option.variable or None,
         show_envvar=bool(option.variable),
-        help=words or option.help,
+        help=words or option.on_command_line(where),
     )
 
 
@@ -195,7 +196,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 """Readers of values that are no plain texts, by the names of their options."""
 _OF_JOB = declarations(JobOptions)
-_DECLARED = {**_OF_JOB, **declarations(Given)}
+_DECLARED = {**_OF_JOB, **declarations(Given), **GATE}
 
 
 def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachError:

@@ -21,7 +21,6 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
 )
 from airflow_flinkcompat.cli.project import (
-    LEDGER_VARIABLE,
     Given,
     judging,
     ledger_roots,
@@ -30,6 +29,7 @@ from airflow_flinkcompat.cli.project import (
 )
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
 

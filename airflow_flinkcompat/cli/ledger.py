@@ -23,7 +23,6 @@ from airflow_flinkcompat.cli.arguments import (
     require_program,
 )
 from airflow_flinkcompat.cli.project import (
-    LEDGER_VARIABLE,
     Given,
     judging,
     ledger_roots,
@@ -36,6 +35,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import InputError, OutOfReachError, language_of
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_text
@@ -60,14 +60,7 @@ def _place(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that locate the ledgers and choose the format."""
     for decorate in (
         format_option("text", "json"),
-        click.option(
-            "--ledger",
-            "root",
-            metavar="URI",
-            envvar=LEDGER_VARIABLE,
-            show_envvar=True,
-            help="Folder or object-store address of the ledgers (default: that of the project file).",
-        ),
+        job_option("ledger", argument="root"),
         job_option("config"),
     ):
         command = decorate(command)

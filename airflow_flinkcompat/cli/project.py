@@ -14,7 +14,6 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.isolation import set_network
 from airflow_flinkcompat.project import (
     DEFAULT_GATE,
-    FAIL_ON,
     FILE_NAME,
     JobOptions,
     ProjectDeployment,
@@ -23,10 +22,8 @@ from airflow_flinkcompat.project import (
     load_project,
     unknown_key,
 )
-from airflow_flinkcompat.project.job_options import option
+from airflow_flinkcompat.project.job_options import GATE, option
 from airflow_flinkcompat.sql import ScriptError, read_script
-
-LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 
 
 @dataclass(frozen=True)
@@ -45,37 +42,23 @@ class Given:
     options: JobOptions = field(default_factory=JobOptions)
     old_settings: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=option(
-            help="A setting in force on the old side instead.", flag="--old-set", metavar="K=V", is_repeatable=True
-        ),
+        metadata=option("A setting in force on the old side instead.", "--old-set", "K=V", repeats=True),
     )
     old_engine_version: str | None = field(
         default=None,
-        metadata=option(help="Version the deployed job runs on (default: the same).", flag="--old-engine-version"),
+        metadata=option("Version the deployed job runs on.", "--old-engine-version", default="the same"),
     )
-    fail_on: str | None = field(
-        default=None,
-        metadata=option(
-            help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
-            flag="--fail-on",
-            choices=tuple(FAIL_ON),
-        ),
-    )
+    fail_on: str | None = field(default=None, metadata={"option": GATE["fail_on"]})
     config: str | None = field(
         default=None,
         metadata=option(
-            help=f"The project file (default: {FILE_NAME} of this folder or of one above it; {os.devnull}: none).",
-            flag="--config",
-            metavar="FILE",
+            "The project file.", "--config", "FILE",
+            default=f"{FILE_NAME} of this folder or of one above it; {os.devnull}: none",
         ),
-    )
+    )  # fmt: skip
     deployment: str | None = field(
         default=None,
-        metadata=option(
-            help="Judge as this deployment of the project file (default: by script).",
-            flag="--deployment",
-            metavar="NAME",
-        ),
+        metadata=option("Judge as this deployment of the project file.", "--deployment", "NAME", default="by script"),
     )
 
     def old_side(self, options: JobOptions) -> JobOptions:

@@ -14,13 +14,13 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.job_scripts import SUFFIXES, unnamed_scripts
 from airflow_flinkcompat.fleet.sides import side_of_script
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, OutOfReachError
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.former import FormerProject, former_project
 from airflow_flinkcompat.project.revisions import RevisionFiles, base_commit, commit_of, repository_of
 from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5
-_LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _COMPARE_ELSEWHERE = (
     "to pass a change that mends it, compare with another revision (--against git:REF), or with what the ledger says "
     "(--against ledger:URI)"
@@ -290,7 +290,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
     """Baselines of a project's deployments, as named or by default."""
     require_against(against)
     kind, _, value = (against or "").partition(":")
-    ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
+    ledger = value if kind == "ledger" and value else os.environ.get(LEDGER_VARIABLE) or None
     repository = repository_of(project.folder)
     if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
         yield LedgerBaselines(ledger, *_of_the_beginning(project, repository))
@@ -299,7 +299,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
         raise InputError(
             f"{project.path} lies in no Git repository (or git is not installed), so there is no revision to compare "
             "with. Name a ledger: "
-            f"--against ledger:URI, {_LEDGER_VARIABLE}, or ledger = … in that file"
+            f"--against ledger:URI, {LEDGER_VARIABLE}, or ledger = … in that file"
         )
     if against is None:
         branch, commit = base_commit(repository, os.environ)

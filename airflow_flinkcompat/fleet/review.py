@@ -276,13 +276,13 @@ def judged_options(given: JobOptions, of_file: JobOptions, deployed: Baseline | 
 
     Planner and jars of the command line override those of the file.
     """
-    running = None if deployed is None or deployed.side is None else deployed.side
-    engine = given.engine or of_file.engine or (running.engine if running else None)
-    version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)
-    if version is None and running is not None and engine == running.engine:
-        version = running.engine_version
-    planner, jars = given.planner or of_file.planner, given.jars or of_file.jars
-    return replace(of_file, engine=engine, engine_version=version, planner=planner, jars=jars)
+    options, _ = given.over(of_file)
+    running = None if deployed is None else deployed.side
+    if running is not None:
+        options = replace(options, engine=options.engine or running.engine)
+    if running is not None and options.engine == running.engine:
+        options = replace(options, engine_version=options.engine_version or running.engine_version)
+    return options
 
 
 def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline: Baseline) -> DeploymentReview:

@@ -73,8 +73,14 @@ PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
 PlannerNetwork = Literal["allow", "refuse"]
 """Permission for connectors to connect while Flink's planner plans a script."""
 PLANNER_NETWORKS: tuple[PlannerNetwork, ...] = get_args(PlannerNetwork)
+ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
+"""The variable that holds the engine, if nothing else names one."""
+LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
+"""The variable that holds the address of the ledgers."""
 PLANNER_VARIABLE = "FLINKCOMPAT_PLANNER"
-"""The variable that holds the mode where nothing else names one."""
+"""The variable that holds the mode, if nothing else names one."""
+NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
+"""The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
 
 
 def language_of(path: str | Path) -> Language:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from airflow_flinkcompat.model import PlannerNetwork
+from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 
-NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
-"""The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
 _UNSHARE = ("unshare", "--map-root-user")
 _NAMESPACES = ("--pid", "--fork", "--kill-child", "--mount-proc")
 _NO_NETWORK = "--net"

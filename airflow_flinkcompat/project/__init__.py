@@ -19,10 +19,8 @@ if TYPE_CHECKING:
         read_tables,
         unknown_key,
     )
-    from airflow_flinkcompat.project.job_options import JobOptions
+    from airflow_flinkcompat.project.job_options import DEFAULT_GATE, FAIL_ON, JobOptions
     from airflow_flinkcompat.project.settings import (
-        DEFAULT_GATE,
-        FAIL_ON,
         ProjectDeployment,
         ProjectFile,
         load_project,
@@ -38,8 +36,8 @@ _HOMES = {
         "read_tables",
         "unknown_key",
     ),
-    ".job_options": ("JobOptions",),
-    ".settings": ("DEFAULT_GATE", "FAIL_ON", "ProjectFile", "ProjectDeployment", "load_project"),
+    ".job_options": ("DEFAULT_GATE", "FAIL_ON", "JobOptions"),
+    ".settings": ("ProjectFile", "ProjectDeployment", "load_project"),
 }
 
 __all__ = [

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project.job_options import FILLED_ELSEWHERE
+from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK
 from airflow_flinkcompat.project.positions import TomlPositions
 
 FILE_NAME = "flinkcompat.toml"
@@ -26,22 +26,16 @@ PROJECT_FILES = (FILE_NAME, _PYPROJECT)
 """The names that a project file may have."""
 _REPOSITORY = ".git"
 
+_COMMON = tuple(key for key, each in KEYS.items() if not each.of_file)
+"""Keys at the top of the file that apply to all deployments."""
 DEPLOYMENT_KEYS = (
-    "script", "settings", "functions", "catalog", "variables", "flink_conn_id", "target", "ledger", "plan_only",
+    "script", *(key for key in _COMMON if key not in CHECK_KEYS), "flink_conn_id", "target", "plan_only",
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
     "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
-"""Keys of a deployment: fields of :class:`airflow_flinkcompat.airflow.operators.Deployment`.
-
-The name is not among them.
-"""
-_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
-"""Arguments of the table ``check`` that may be outside of it, as they are not specific to Airflow."""
-_COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
-"""Keys at the top of the file that apply to all deployments."""
+"""Keys of a deployment: the fields of :class:`airflow_flinkcompat.airflow.operators.Deployment` except its name."""
 _TABLES = ("defaults", "deployments", "stopped")
-NETWORK = "planner_network"
-_TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, NETWORK, *_TABLES)
+_TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
 """Prefixes of a ledger's place that is no relative path: a URI, a home folder, a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
@@ -250,7 +244,7 @@ def _table_of(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _in_and_out_of_check(table: Mapping[str, Any]) -> list[str]:
     check = table.get("check")
-    return [key for key in _OF_CHECK if key in table and isinstance(check, Mapping) and key in check]
+    return [key for key in CHECK_KEYS if key in table and isinstance(check, Mapping) and key in check]
 
 
 def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -268,7 +262,7 @@ def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
     """The table with keys that may be outside of ``check`` as arguments of it, in the form of DAGs."""
-    moved = {key: table[key] for key in _OF_CHECK if key in table}
+    moved = {key: table[key] for key in CHECK_KEYS if key in table}
     rest = {key: value for key, value in table.items() if key not in moved}
     check = rest.get("check", {})
     return {**rest, "check": {**check, **moved}} if moved and isinstance(check, Mapping) else rest

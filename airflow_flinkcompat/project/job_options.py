@@ -11,11 +11,29 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from airflow_flinkcompat.model import ENGINES, PLANNER_MODES, PLANNER_VARIABLE, FunctionDeclaration, PlannerMode
+from airflow_flinkcompat.model import (
+    ENGINES,
+    PLANNER_MODES,
+    PLANNER_NETWORKS,
+    PLANNER_VARIABLE,
+    FunctionDeclaration,
+    Outcome,
+    PlannerMode,
+)
+from airflow_flinkcompat.model.options import ENGINE_VARIABLE, LEDGER_VARIABLE, NETWORK_VARIABLE
 
-ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
-"""The variable that holds the engine where nothing else names one."""
+FAIL_ON: Mapping[str, Outcome | None] = {
+    "partial": Outcome.PARTIAL,
+    "unknown": Outcome.UNKNOWN,
+    "incompatible": Outcome.INCOMPATIBLE,
+    "never": None,
+}
+"""Values of ``fail_on``: the mildest failing outcome, None if none fails."""
+DEFAULT_GATE = "unknown"
+"""The default gate."""
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
+NETWORK = "planner_network"
+_FILE = "that of the project file"
 
 
 @dataclass(frozen=True)
@@ -23,30 +41,40 @@ class Option:
     """The declaration of one option.
 
     Attributes:
-        help: What it means; ``{where}`` stands for the scripts in which a setting is in force.
+        help: Its meaning; ``{where}`` stands for the scripts in which a setting is in force.
         flag: Its option on the command line; "" if there is none.
         metavar: The form of its value there; None: a text.
+        default: What counts there if it is not named; "": nothing.
+        form: The form of its value in the project file and in operators.
         choices: The values that it may have; empty: any.
         variable: The environment variable that holds it; "" if there is none.
-        is_repeatable: True if the command line may name several values.
-        key: Its key in the project file; "" if there is none.
-        is_of_check: True if the key is an argument of the gate, ``check.<key>``, which the file may write without
-            ``check``.
+        repeats: True if the command line may name several values.
+        key: Its key in the project file, if that is not the name of its field.
+        of_check: True if the key is an argument of the gate, ``check.<key>``, which the file may write without it.
+        of_file: True if it holds for the whole project file, and no deployment has its own.
     """
 
     help: str
     flag: str = ""
     metavar: str | None = None
+    default: str = ""
+    form: str = "a text"
     choices: tuple[str, ...] = ()
     variable: str = ""
-    is_repeatable: bool = False
+    repeats: bool = False
     key: str = ""
-    is_of_check: bool = False
+    of_check: bool = False
+    of_file: bool = False
+
+    def on_command_line(self, where: str) -> str:
+        """Its help on the command line, where settings are in force in these scripts."""
+        words = self.help.format(where=where)
+        return f"{words.removesuffix('.')} (default: {self.default})." if self.default else words
 
 
-def option(**facts: Any) -> dict[str, Option]:
-    """Metadata for :func:`dataclasses.field` that declares an option by the fields of :class:`Option`."""
-    return {"option": Option(**facts)}
+def option(*facts: Any, **more: Any) -> dict[str, Option]:
+    """Metadata for :func:`dataclasses.field` that declares an option by the arguments of :class:`Option`."""
+    return {"option": Option(*facts, **more)}
 
 
 def declarations(of: type[Any]) -> dict[str, Option]:
@@ -74,91 +102,62 @@ class JobOptions:
 
     settings: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=option(
-            help="A setting in force {where}.", flag="--set", metavar="K=V", is_repeatable=True, key="settings"
-        ),
+        metadata=option("A setting in force {where}.", "--set", "K=V", form="a table", repeats=True),
     )
     functions: tuple[FunctionDeclaration, ...] = field(
         default=(),
         metadata=option(
-            help="Declare a function that a script only uses.",
-            flag="--function",
-            metavar="NAME=KIND[:LANGUAGE]",
-            is_repeatable=True,
-            key="functions",
+            "Declaration of a function that a script only uses.", "--function", "NAME=KIND[:LANGUAGE]",
+            form="a table, name = `kind` or `kind:language`", repeats=True,
         ),
-    )
+    )  # fmt: skip
     catalog: str = field(
         default="",
         metadata=option(
-            help="DDL of tables that the scripts do not declare; several files count as one, in this order.",
-            flag="--catalog",
-            metavar="FILE",
-            is_repeatable=True,
-            key="catalog",
+            "DDL of tables that the scripts do not declare; several files count as one, in this order.",
+            "--catalog", "FILE", form="a `.sql` file, a list of them, or DDL", repeats=True,
         ),
-    )
+    )  # fmt: skip
     variables: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            help="A value only a program's environment knows.",
-            flag="--var",
-            metavar="NAME=VALUE",
-            is_repeatable=True,
-            key="variables",
+            "A value only a program's environment knows.", "--var", "NAME=VALUE", form="a table", repeats=True
         ),
     )
     engine: str | None = field(
         default=None,
         metadata=option(
-            help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
-            flag="--engine",
-            choices=tuple(ENGINES),
-            variable=ENGINE_VARIABLE,
-            key="engine",
-            is_of_check=True,
+            "The engine that runs the job.",
+            "--engine", default="both are judged, and the worse verdict counts", choices=tuple(ENGINES),
+            variable=ENGINE_VARIABLE, of_check=True,
         ),
-    )
+    )  # fmt: skip
     engine_version: str | None = field(
         default=None,
-        metadata=option(
-            help="Version of the engine, for instance 2.3.",
-            flag="--engine-version",
-            key="engine_version",
-            is_of_check=True,
-        ),
+        metadata=option("Version of the engine, for instance 2.3.", "--engine-version", of_check=True),
     )
     planner: PlannerMode | None = field(
         default=None,
         metadata=option(
-            help="Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version "
-            "(default: that of the project file, else auto).",
-            flag="--planner",
-            choices=PLANNER_MODES,
-            variable=PLANNER_VARIABLE,
-            key="planner",
-            is_of_check=True,
+            "Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version.",
+            "--planner", default=f"{_FILE}, else auto", choices=PLANNER_MODES, variable=PLANNER_VARIABLE, of_check=True,
         ),
-    )
+    )  # fmt: skip
     jars: tuple[Path, ...] = field(
         default=(),
         metadata=option(
-            help="Jar of a connector, format or function for the Flink on this machine; may be repeated (default: "
-            "those of the project file).",
-            flag="--jar",
-            metavar="FILE",
-            is_repeatable=True,
-            key="jars",
-            is_of_check=True,
+            "A jar of a connector, format or function for the Flink on this machine; several may be named.",
+            "--jar", "FILE", default="those of the project file", form="a list of paths or patterns", repeats=True,
+            of_check=True,
         ),
-    )
+    )  # fmt: skip
     filled_elsewhere: bool = field(
         default=False,
         metadata=option(
-            help="True if another tool deploys the jobs and fills in placeholders of its own, as ${NAME}.",
-            key=FILLED_ELSEWHERE,
+            "True if another tool deploys the jobs and fills in placeholders of its own, as `${{NAME}}`.",
+            form="`true` or `false`", key=FILLED_ELSEWHERE, of_file=True,
         ),
-    )
+    )  # fmt: skip
     catalog_sources: tuple[tuple[str, int], ...] = ()
     catalog_files: tuple[str, ...] = ()
 
@@ -206,3 +205,28 @@ _REPLACED = (
     "engine", "engine_version", "catalog", "catalog_sources", "catalog_files", "planner", "jars", "filled_elsewhere",
 )  # fmt: skip
 """Fields of :class:`JobOptions` whose value is replaced as a whole."""
+
+
+GATE: Mapping[str, Option] = {
+    "policy": Option(
+        "The branch of each outcome in Airflow: resume, migrate, restart, approve or reject.",
+        form="a table", of_check=True,
+    ),
+    "ledger": Option(
+        "Folder or object-store address of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE
+    ),
+    "fail_on": Option(
+        "Exit with 1 for this outcome and worse.", "--fail-on", default=f"{_FILE}, else {DEFAULT_GATE}",
+        choices=tuple(FAIL_ON), of_file=True,
+    ),
+    NETWORK: Option(
+        "Whether connectors may connect while Flink's planner plans a script; by default they may not.",
+        choices=PLANNER_NETWORKS, variable=NETWORK_VARIABLE, of_file=True,
+    ),
+}  # fmt: skip
+"""Options of the gate and of the ledger, which are no part of how a script is judged."""
+_DECLARED = {**{each.key or name: each for name, each in declarations(JobOptions).items()}, **GATE}
+CHECK_KEYS = tuple(key for key, each in _DECLARED.items() if each.of_check)
+"""Keys of the project file that are arguments of the gate, and may stand outside of its table."""
+KEYS: Mapping[str, Option] = {key: _DECLARED[key] for key in (*CHECK_KEYS, *_DECLARED)}
+"""The keys of the project file that the command line and the operators read."""

@@ -12,15 +12,10 @@ from typing import Any, TypeVar
 
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import (
-    ENGINES,
-    PLANNER_MODES,
-    PLANNER_NETWORKS,
     PROGRAM_SUFFIXES,
     FunctionDeclaration,
     InputError,
     JobSpec,
-    Outcome,
-    PlannerMode,
     PlannerNetwork,
     Policy,
     is_path,
@@ -28,30 +23,19 @@ from airflow_flinkcompat.model import (
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project.file import (
     DEPLOYMENT_KEYS,
-    NETWORK,
     ProjectTables,
     flat_options,
     read_tables,
     unknown_key,
 )
-from airflow_flinkcompat.project.job_options import FILLED_ELSEWHERE, JobOptions
+from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
 
-FAIL_ON: Mapping[str, Outcome | None] = {
-    "partial": Outcome.PARTIAL,
-    "unknown": Outcome.UNKNOWN,
-    "incompatible": Outcome.INCOMPATIBLE,
-    "never": None,
-}
-"""Values of ``fail_on``: the mildest failing outcome, None if none fails."""
-DEFAULT_GATE = "unknown"
-"""The default gate."""
 TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
 """Characters that a path, or one line of a message, cannot contain."""
 _OF_TARGET = "auto"
 """The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
-_READ_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
 
 T = TypeVar("T")
 
@@ -164,15 +148,13 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
     ledger = reader.text("ledger") or None
     reader.policy()
     problems = [*tables.problems, *reader.problems]
-    fail_on = tables.fail_on
-    if fail_on is not None and fail_on not in FAIL_ON:
-        problems.append(f"{place('fail_on')}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
+    for key, value in (("fail_on", tables.fail_on), (NETWORK, tables.network)):
+        if value not in (None, *KEYS[key].choices):
+            problems.append(f"{place(key)}: {key}: {value!r} is not one of {', '.join(KEYS[key].choices)}")
     problems += [f"{place(key)}: {key}: {words}" for key, words in _wrong_of_stopped(tables)]
     filled = tables.filled_elsewhere
     if not isinstance(filled, bool):
         problems.append(f"{place(FILLED_ELSEWHERE)}: {FILLED_ELSEWHERE}: true or false is needed")
-    if tables.network not in (None, *PLANNER_NETWORKS):
-        problems.append(f"{place(NETWORK)}: {NETWORK}: {tables.network!r} is not one of {', '.join(PLANNER_NETWORKS)}")
     if problems:
         raise InputError("\n  ".join(problems))
     common = replace(common, filled_elsewhere=filled)
@@ -189,7 +171,7 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
         tables.positions,
         common,
         tuple(found),
-        fail_on,
+        tables.fail_on,
         ledger,
         broken,
         dict(tables.stopped),
@@ -250,12 +232,10 @@ class _TableReader:
     def options(self) -> JobOptions:
         for key in self._check:
             # Only a task knows its other arguments; a slip of the pen in one of these would judge by other rules.
-            if key not in _READ_OF_CHECK and (meant := get_close_matches(key, _READ_OF_CHECK, 1, 0.8)):
+            if key not in CHECK_KEYS and (meant := get_close_matches(key, CHECK_KEYS, 1, 0.8)):
                 self._report(f"check.{key}", f"is not known; did you mean {meant[0]}?")
-        engine, version = (self._checked(self._check, key, f"check.{key}") for key in _READ_OF_CHECK[:2])
-        if engine is not None and engine != _OF_TARGET and engine not in ENGINES:
-            self._report("check.engine", f"{engine!r} is not one of {', '.join((*ENGINES, _OF_TARGET))}")
-            engine = None
+        engine = self._choice("engine", _OF_TARGET)
+        version = self._checked(self._check, "engine_version", "check.engine_version")
         named = None if engine == _OF_TARGET else engine
         if version is not None and named is None:
             self._report("check.engine_version", "a version of which engine? Name it with engine")
@@ -277,15 +257,17 @@ class _TableReader:
             named,
             version,
             catalog_files=() if isinstance(catalog, str) else catalog,
-            planner=self._planner(),
+            planner=self._choice("planner"),
             jars=() if self._is_former else tuple(self._jars()),
         )
 
-    def _planner(self) -> PlannerMode | None:
-        value = self._checked(self._check, "planner", "check.planner")
-        if value is not None and value not in PLANNER_MODES:
-            self._report("check.planner", f"{value!r} is not one of {', '.join(PLANNER_MODES)}")
-        return next((each for each in PLANNER_MODES if each == value), None)
+    def _choice(self, key: str, *more: str) -> Any:
+        """An argument of the gate with a closed list of values; None if absent or a problem."""
+        value, known = self._checked(self._check, key, f"check.{key}"), (*KEYS[key].choices, *more)
+        if value is not None and value not in known:
+            self._report(f"check.{key}", f"{value!r} is not one of {', '.join(known)}")
+            return None
+        return value
 
     def _jars(self) -> Iterator[Path]:
         """The files of each pattern, by name."""

@@ -15,9 +15,9 @@ from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli.project import project_for
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.model import PLANNER_VARIABLE
+from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner import close_all, install
 from airflow_flinkcompat.planner.daemon import Daemon
-from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
 from tests.cli.command import INCOMPATIBLE, V1, VALIDATOR, Run, report_of, save
 from tests.cli.project import CLICKS, HEAD, ORDERS
 

@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner import daemon as module
 from airflow_flinkcompat.planner import install, isolation
 from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
 from airflow_flinkcompat.planner.installation import LINES, Installation
-from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE, Isolation
+from airflow_flinkcompat.planner.isolation import Isolation
 from airflow_flinkcompat.planner.questions import plan
 from tests.nightly import mostly_nightly
 

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseHook
 
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
+
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
     from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 
-LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
 # Types of connections that are of one target.

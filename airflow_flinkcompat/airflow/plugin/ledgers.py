@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.airflow.hooks.flink import LEDGER_VARIABLE, FlinkHook
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.provider_info import CONFIG_SECTION, get_provider_info
 from airflow_flinkcompat.deploy.ledger.history import Ledger, ledger_id
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:

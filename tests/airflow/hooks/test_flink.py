@@ -13,12 +13,13 @@ import trustme
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
 from airflow.sdk import Connection
 
-from airflow_flinkcompat.airflow.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook, connection_lookup
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, PlansUnavailable, targets
 from airflow_flinkcompat.deploy.target import JobRef, PlanCompiler
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from airflow_flinkcompat.secrets import placeholders
 from tests.deploy.servers import basic, proxy_server, rest_server
 

@@ -38,8 +38,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.target import JobDescription, JobVertex, Snapshot, SnapshotStats
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
+from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner import PlannerFailure, close_all, install, installation, questions
-from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, parse_metadata
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from tests.airflow.operators.conftest import Site, answer, planner_compiles, worker_plans

@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import (
 )
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.airflow.hooks.flink import LEDGER_VARIABLE, FlinkHook
+from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators.approval import REJECT
 from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.airflow.triggers.change import FileChangeTrigger, fingerprint_of
@@ -35,6 +35,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RolledBackEntry,
     RollingBackEntry,
 )
+from airflow_flinkcompat.model.options import LEDGER_VARIABLE
 from tests.airflow.operators.conftest import Site
 from tests.airflow.operators.fakes import Run, script
 from tests.airflow.operators.test_approval import ASKING, event
