@@ -33,7 +33,7 @@ DEPLOYMENT_KEYS = (
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
     "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
-"""Keys of a deployment: the fields of :class:`airflow_flinkcompat.airflow.operators.Deployment` except its name."""
+"""Keys of a deployment: the fields of ``airflow.operators.Deployment`` except its name."""
 _TABLES = ("defaults", "deployments", "stopped")
 _TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
