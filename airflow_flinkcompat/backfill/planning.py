@@ -6,27 +6,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.compile.compiler import compile_program
+from airflow_flinkcompat.backfill.compile.compiler import OPERATORS, compile_program
+from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.window_origins import windows_of
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined
-from airflow_flinkcompat.backfill.guard import Guard, guards
-from airflow_flinkcompat.backfill.protocols import Range
+from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
-from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
-from airflow_flinkcompat.backfill.steps import Work, Write
+from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH, timestamp
+from airflow_flinkcompat.backfill.steps import Step, Work, Write
 from airflow_flinkcompat.compat.cutover import zones
 from airflow_flinkcompat.compat.cutover.boundary import hand_over, nearest
 from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan.expressions import InputRef
-from airflow_flinkcompat.plan.nodes import Window, WindowKind, outermost_windows
+from airflow_flinkcompat.plan.nodes import Scan, Window, WindowKind, outermost_windows
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.secrets import mask_secrets, placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 _MILLISECOND, _SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
 _MOST = 10_000
@@ -222,3 +227,48 @@ def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelt
     origin = EPOCH + found[0] * _MILLISECOND
     cuts = (origin + (from_ + length * i - origin) // step * step for i in range(1, number))
     return [cut for cut in dict.fromkeys(cuts) if cut > from_]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """``rows`` of a table with its event time in ``c{time}``; one of them must be at ``until`` or later."""
+
+    table: str
+    rows: Step
+    time: int
+    until: datetime
+
+    @property
+    def _passed(self) -> str:
+        kind = "TIMESTAMP_NTZ" if self.until.tzinfo is None else "TIMESTAMP_LTZ"
+        return f"c{self.time} >= {timestamp(self.until, kind)}"
+
+    def check(self, frame: DataFrame) -> None:
+        """Raise :class:`BackfillError` if the history ends before the moment; stop reading at a later row."""
+        from pyspark.sql import functions as F
+
+        if not frame.where(self._passed).select(F.lit(1)).isEmpty():
+            return
+        last = frame.agg(F.expr(f"CAST(max(c{self.time}) AS STRING)")).first()
+        seen = f"its last event time is {last[0]}" if last is not None and last[0] is not None else "it holds no rows"
+        raise BackfillError(
+            f"the history of {self.table} does not reach {self.until.isoformat(' ')}, the boundary plus the delay of "
+            f"its watermark: {seen}, so rows of windows that end by the boundary may still come. Run the backfill when "
+            "the source has passed that time; pass --allow-incomplete only for a source known to have gone quiet"
+        )
+
+
+def guards(program: Program, locations: Locations, record: Cutover) -> tuple[Guard, ...]:
+    """Conditions on each table that the hand-over names."""
+    until: Mapping[str, str] = {source.table: source.history_until for source in record.sources}
+    found: dict[str, Guard] = {}
+    for pipeline in program.pipelines:
+        context = CompileContext(OPERATORS, locations, Range(), dict(pipeline.settings))
+        for node in pipeline.sink.nodes:
+            if isinstance(node, Scan) and node.table.name in until and node.table.watermark is not None:
+                names = [column.name for column in node.table.columns]
+                time = names.index(node.table.watermark.column)
+                name = node.table.name
+                moment = datetime.fromisoformat(until[name])
+                found.setdefault(name, Guard(name, context.compile(node, frozenset({time})), time, moment))
+    return tuple(found.values())

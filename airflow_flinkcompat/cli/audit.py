@@ -270,7 +270,7 @@ def _rows(
         # A planner is of this machine: workers are asked to have one only where it must be asked.
         pairs = (replace(pair, planner="never") if pair.planner == "auto" else pair for pair in pairs)
         return audit_on_spark(pairs, tables, master)
-    from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
+    from airflow_flinkcompat.fleet.audit.judging import audit_here, audit_in_processes
 
     return audit_here(pairs, tables) if processes == 1 else audit_in_processes(pairs, tables, processes)
 
@@ -283,7 +283,7 @@ class _Outputs:
         self._files = ExitStack()
 
     def __enter__(self) -> _Outputs:
-        from airflow_flinkcompat.fleet.audit.formats import writer
+        from airflow_flinkcompat.fleet.audit.document import writer
 
         self._writers = [writer(name, self._open(path)) for name, path in self._places]
         return self

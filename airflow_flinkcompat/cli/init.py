@@ -15,8 +15,7 @@ import click
 
 from airflow_flinkcompat.compat.single_script import undeclared_tables
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.fleet.job_scripts import holds_job, may_hold_job
-from airflow_flinkcompat.fleet.sides import side_of_script
+from airflow_flinkcompat.fleet.sides import holds_job, may_hold_job, side_of_script
 from airflow_flinkcompat.model import ENGINES, InputError
 from airflow_flinkcompat.project import FILE_NAME, JobOptions, find_project_file
 from airflow_flinkcompat.secrets import mask_secrets

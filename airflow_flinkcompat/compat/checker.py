@@ -33,10 +33,9 @@ from airflow_flinkcompat.compat.report import (
     tool_version,
 )
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict
+from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict, script_migration
 from airflow_flinkcompat.compat.rule import NOT_COVERED, SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import script, statements
-from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side, environments
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.prediction import Prediction

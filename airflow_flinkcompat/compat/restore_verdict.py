@@ -6,26 +6,32 @@ no graph shows (:class:`Shown`), and if the diff has no answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
+from airflow_flinkcompat.compat.changes.settings import TTL
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
-from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, last_part
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, last_part, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured, windowed
+from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.diff import CHAIN
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
+from airflow_flinkcompat.exec_graph.from_script import query_state
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output
 
@@ -381,3 +387,35 @@ def _one_job(change: Change) -> bool:
     sets = [{pipeline.statement_set for pipeline in program.pipelines} for program in change.programs]
     single = [len(program.pipelines) == 1 for program in change.programs]
     return all(alone or (len(found) == 1 and None not in found) for alone, found in zip(single, sets, strict=True))
+
+
+def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:
+    """State of a job that a rewritten savepoint could keep, if the scripts alone determine all of it."""
+    versions = {*change.versions}
+    measured = len(versions) == 1 and versions <= set(EQUAL.verdicts["flink"].versions)
+    if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
+        return None
+    symbols = Symbols()
+    old = _kept(change.old, symbols)
+    new = None if old is None else _kept(change.new, symbols)
+    if old is None or new is None or _positions(old) != _positions(new):
+        return None
+    return migration(old, new, DdlEffects(replaced=sinks_elsewhere(change)), accepted)
+
+
+def _same_settings(change: Change) -> bool:
+    """True if no setting differs except the state's time to live."""
+    old, new = ([dict(each.settings) | {TTL: ""} for each in program.pipelines] for program in change.programs)
+    return old == new
+
+
+def _kept(side: Side, symbols: Symbols) -> ExecGraph | None:
+    outputs, untold = side.outputs
+    if side.language != "sql" or side.program.problems or untold or len(side.program.pipelines) != 1:
+        return None
+    state = query_state(outputs[0], side.program.pipelines[0], side.program, symbols)
+    return state if isinstance(state, ExecGraph) else None
+
+
+def _positions(state: ExecGraph) -> list[StateSpec]:
+    return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]

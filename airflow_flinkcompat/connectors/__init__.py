@@ -21,11 +21,11 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     SourceState,
+    Startup,
     TableUse,
 )
 from airflow_flinkcompat.connectors.formats import FORMATS, format_option
 from airflow_flinkcompat.connectors.registry import catalogue, format_keys, lookup, option, sink, source
-from airflow_flinkcompat.connectors.startup import Startup
 
 __all__ = [
     "FORMATS",

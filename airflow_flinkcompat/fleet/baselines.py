@@ -1,4 +1,4 @@
-"""Baselines of deployments: the deployed version in the ledger, or the files of a Git revision."""
+"""Baselines of deployments: the version in the ledger, or files and project file of a Git revision."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.fleet.job_scripts import SUFFIXES, unnamed_scripts
-from airflow_flinkcompat.fleet.sides import side_of_script
+from airflow_flinkcompat.fleet.sides import SUFFIXES, side_of_script, unnamed_scripts
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, OutOfReachError
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
-from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
-from airflow_flinkcompat.project.former import FormerProject, former_project
+from airflow_flinkcompat.project import ProjectDeployment
+from airflow_flinkcompat.project.file import PROJECT_FILES, find_project_file, tables_of
 from airflow_flinkcompat.project.revisions import RevisionFiles, base_commit, commit_of, repository_of
+from airflow_flinkcompat.project.settings import ProjectFile, project_of
 from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5
@@ -337,3 +337,53 @@ def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
+
+
+@dataclass(frozen=True)
+class FormerProject:
+    """A project file of a commit.
+
+    Attributes:
+        project: What it said, of which no script is read; None where the commit had no such file.
+        path: Where it lay, from the root of the repository; today's path where the commit had none.
+        is_moved: Whether it lies elsewhere today.
+    """
+
+    project: ProjectFile | None
+    path: str
+    is_moved: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Base of its paths, from the root of the repository."""
+        return PurePosixPath(self.path).parent.as_posix()
+
+
+def former_project(project: ProjectFile, files: RevisionFiles) -> FormerProject:
+    """The project file as it was at a commit."""
+    place = (project.path.absolute().parent.resolve() / project.path.name).relative_to(files.repository).as_posix()
+    found = _project_at(place, files)
+    if found is not None:
+        return FormerProject(found, place)
+    gone = [name for name in files.modes if PurePosixPath(name).name in PROJECT_FILES and _is_gone(name, files)]
+    moved = {name: found for name in gone if (found := _project_at(name, files)) is not None}
+    if len(moved) > 1:
+        raise InputError(
+            f"{files.label} has no {place}, but {', '.join(moved)}, of which none is there today: which one became "
+            "this file is not known"
+        )
+    return next((FormerProject(found, name, True) for name, found in moved.items()), FormerProject(None, place))
+
+
+def _project_at(place: str, files: RevisionFiles) -> ProjectFile | None:
+    text = files.text(place)
+    if text is None:
+        return None
+    tables = tables_of(text, Path(place), f"{files.label}:{place}")
+    return None if tables is None else project_of(tables, is_former=True)
+
+
+def _is_gone(name: str, files: RevisionFiles) -> bool:
+    """True if a commit's file of this name is no project file today."""
+    place = files.repository / name
+    return find_project_file(place) != place

@@ -17,11 +17,10 @@ from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.state_rows import Moment
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT, EXPIRED
-from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
+from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, prefix_length, write_rows
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.rewriting import pack_entry
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS, timer_moment
-from airflow_flinkcompat.migration.values import StoredRow, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import EMPTY_VIEW, Field, write_row
 from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer, value_writer

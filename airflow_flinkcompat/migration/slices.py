@@ -1,8 +1,8 @@
-"""Entries of a window aggregation for other windows: slices combined, and timers set accordingly."""
+"""State of other windows or fewer subtasks: slices and timers merged, operator lists joined."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,8 +19,8 @@ from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
-from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, ListState, OperatorLists, OperatorState
+from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of, stored_lists, with_elements
 from airflow_flinkcompat.savepoint.store import read_handle
 
 TIMERS = "_timer_state/event_window-timers"
@@ -194,3 +194,19 @@ def window_timer(parts: StoredKey, end: int) -> StoredKey:
 def timer_moment(fires: int) -> bytes:
     """When a timer fires, as it is stored: in the order of its bytes."""
     return (fires + _SIGN).to_bytes(_END, "big")
+
+
+def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[OperatorLists, bytes]:
+    """The lists of several subtasks as those of one."""
+    header = header_of(*stored[0])
+    lists, held = dict[str, ListState](), dict[str, list[bytes]]()
+    for each, own in stored:
+        if header_of(each, own) != header:
+            raise NotMigratable(
+                "its subtasks store their lists in different formats, which cannot be merged into fewer subtasks"
+            )
+        for state, found in elements(each, own):
+            former = held.setdefault(state.name, [])
+            if lists.setdefault(state.name, state).mode != BROADCAST or not former:
+                former += found
+    return stored_lists(header, ((lists[name], found) for name, found in held.items()))

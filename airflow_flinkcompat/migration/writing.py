@@ -23,9 +23,8 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
 from airflow_flinkcompat.migration.entries import entry_rewrites, key_change, merge_entries
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import reached, slices, watermarks
+from airflow_flinkcompat.migration.slices import merge_operator_state, reached, slices, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts

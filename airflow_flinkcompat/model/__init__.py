@@ -39,8 +39,7 @@ if TYPE_CHECKING:
         is_path,
         language_of,
     )
-    from airflow_flinkcompat.model.outcome import Basis, Consequence, Outcome, Reason
-    from airflow_flinkcompat.model.policy import BRANCHES, Branch, Policy
+    from airflow_flinkcompat.model.outcome import BRANCHES, Basis, Branch, Consequence, Outcome, Policy, Reason
     from airflow_flinkcompat.model.text import NormalForm, Span, join_ddl
     from airflow_flinkcompat.model.waiver import AppliedWaiver, Waiver, WaiverState
 
@@ -73,8 +72,7 @@ _HOMES = {
         "is_path",
         "language_of",
     ),
-    ".outcome": ("Basis", "Consequence", "Outcome", "Reason"),
-    ".policy": ("BRANCHES", "Branch", "Policy"),
+    ".outcome": ("BRANCHES", "Basis", "Branch", "Consequence", "Outcome", "Policy", "Reason"),
     ".text": ("NormalForm", "Span", "join_ddl"),
     ".waiver": ("AppliedWaiver", "Waiver", "WaiverState"),
 }

@@ -1,9 +1,11 @@
-"""The words of a verdict: outcome, basis, consequence and the closed list of reasons for ``unknown``."""
+"""Words of a verdict (outcome, basis, consequence, reasons for unknown) and the policy of branches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Any, Literal, get_args
 
 from airflow_flinkcompat.lazy import cached_property
 
@@ -64,3 +66,90 @@ class Reason(StrEnum):
     OPAQUE = "the check cannot see into a function or construct"
     AMBIGUOUS = "which query replaced which is not known"
     UNDECLARED = "a table's schema is not known"
+
+
+Branch = Literal["resume", "migrate", "restart", "approve", "reject"]
+BRANCHES: tuple[Branch, ...] = get_args(Branch)
+_MIGRATABLE = {"whole": "migratable", "partial": "partly_migratable"}
+"""Field with an incompatible change's branch, by how much of the state a migration keeps."""
+
+_OF_EMPTY_SINKS = ("resume", "approve", "restart")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Branch of each outcome: resume, migrate, restart (without state), approve or reject.
+
+    ``migratable`` and ``partly_migratable``: the branch of an incompatible change of which a migration keeps all or
+    some of the state, if there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch
+    of a change that would resume or migrate while an updating query writes into a keyed sink at a new place, which
+    receives only keys that change from then on.
+
+    State is never discarded unasked: an incompatible change restarts by itself only if a policy states it, or if
+    history is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy
+    that resumes an incompatible change unseen.
+    """
+
+    compatible: str = "resume"
+    partial: str = "approve"
+    unknown: str = "approve"
+    incompatible: str = "approve"
+    migratable: str = "migrate"
+    partly_migratable: str = "approve"
+    sink_begins_empty: str = "approve"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            branch = getattr(self, field.name)
+            if branch not in BRANCHES:
+                raise ValueError(f"policy: {field.name} leads to {branch!r}; known are {', '.join(BRANCHES)}")
+            if branch == "migrate" and field.name not in _MIGRATABLE.values():
+                raise ValueError(
+                    f"policy: {field.name} leads to 'migrate'; that is for {' and '.join(_MIGRATABLE.values())}"
+                )
+        if self.sink_begins_empty not in _OF_EMPTY_SINKS:
+            raise ValueError(
+                f"policy: sink_begins_empty leads to {self.sink_begins_empty!r}; known are {', '.join(_OF_EMPTY_SINKS)}"
+            )
+        if "resume" in (self.incompatible, self.migratable, self.partly_migratable):
+            raise ValueError("policy: an incompatible change is never resumed without approval")
+
+    @staticmethod
+    def of(value: Policy | Mapping[str, Any] | None, *, backfill: bool = False) -> Policy:
+        """A policy from a mapping of outcomes to branches; missing ones keep the default.
+
+        Args:
+            value: a policy, which is taken as it is, or the branches of some outcomes.
+            backfill: whether a restart is followed by a backfill, or led by a hand-over to one. An incompatible change
+                restarts then, unless ``value`` says otherwise. Where ``value`` says what an incompatible change
+                takes, that holds for one that can be migrated, too, unless it says so of that.
+
+        Returns:
+            The policy.
+
+        Raises:
+            ValueError: an outcome or branch that there is not, or an incompatible change that resumes.
+        """
+        if isinstance(value, Policy):
+            return value
+        known = tuple(field.name for field in fields(Policy))
+        for outcome in value or ():
+            if outcome not in known:
+                raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(known)}")
+        given = dict(value or {})
+        if "incompatible" in given:
+            given = {**dict.fromkeys(_MIGRATABLE.values(), given["incompatible"]), **given}
+        return Policy(**{**({"incompatible": "restart"} if backfill else {}), **given})
+
+    def branch_for(self, outcome: Outcome, kept: str | None = None) -> str:
+        """The branch of an outcome.
+
+        Args:
+            outcome: What the check says of a change.
+            kept: How much of the state a migration keeps (``whole``, ``partial``, ``none``); None: nothing migrates.
+
+        Returns:
+            The name of the branch.
+        """
+        migratable = _MIGRATABLE.get(kept or "") if outcome is Outcome.INCOMPATIBLE else None
+        return str(getattr(self, migratable or outcome.value))

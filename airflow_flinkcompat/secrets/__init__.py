@@ -1,7 +1,6 @@
 """Secrets: which values are some, where a text asks for one, and texts that do not show any."""
 
 from airflow_flinkcompat.secrets.detect import Secret, are_of_namespace, find_secrets, variables_alone
-from airflow_flinkcompat.secrets.environment import environment_lookup
 from airflow_flinkcompat.secrets.keys import is_secret_key
 from airflow_flinkcompat.secrets.placeholders import (
     AnyPlaceholder,
@@ -11,6 +10,7 @@ from airflow_flinkcompat.secrets.placeholders import (
     PlaceholderError,
     Resolved,
     env_in_deployment,
+    environment_lookup,
     placeholder_faults,
     placeholders,
     placeholders_in_script,

@@ -8,7 +8,7 @@ string literals (hints included). In comments they are text and stay unchanged, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from airflow_flinkcompat.model import ScriptError, Span
@@ -258,3 +258,24 @@ def _placeholder(match: re.Match[str]) -> AnyPlaceholder:
     if match["name"] is not None:
         return EnvPlaceholder(match["name"])
     return Placeholder(match["conn_id"], match["attribute"])
+
+
+def environment_lookup(environment: Mapping[str, str]) -> Lookup:
+    """The lookup of Spark's driver.
+
+    Args:
+        environment: Values by variable, ``os.environ`` say.
+
+    Returns:
+        A lookup that raises LookupError, which names the variable, for one that is not set.
+    """
+
+    def lookup(placeholder: AnyPlaceholder) -> str:
+        if placeholder.variable not in environment:
+            raise LookupError(
+                f"{placeholder} is asked for, but the variable {placeholder.variable} is not set in the environment "
+                "of Spark's driver"
+            )
+        return environment[placeholder.variable]
+
+    return lookup

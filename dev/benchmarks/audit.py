@@ -24,10 +24,10 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.document import row_document
+from airflow_flinkcompat.fleet.audit.judging import audit_here, audit_in_processes
 from airflow_flinkcompat.fleet.audit.sources import plain_job
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSubject, AuditSummary
-from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
 from dev.benchmarks.check import fixtures
 from dev.benchmarks.processes import Cost, cost_of
 from dev.tools import publish

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.compat.reports.render import render_text
-from airflow_flinkcompat.compat.script_migration import script_migration
+from airflow_flinkcompat.compat.restore_verdict import script_migration
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from tests.measured_plans import pairs, planned

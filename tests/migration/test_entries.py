@@ -6,9 +6,8 @@ import json
 
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.migration.entries import merge_entries
+from airflow_flinkcompat.migration.entries import StoredRow, merge_entries, stored_rows, write_rows
 from airflow_flinkcompat.migration.fields import begin
-from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry

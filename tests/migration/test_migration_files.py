@@ -28,7 +28,7 @@ from airflow_flinkcompat.migration import (
     verify,
     write_migrated,
 )
-from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
+from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
     NULL,

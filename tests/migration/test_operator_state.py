@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
-from airflow_flinkcompat.migration.operator_state import merge_operator_state
+from airflow_flinkcompat.migration.slices import merge_operator_state
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_state import first_group
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState

@@ -20,8 +20,8 @@ from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.slices import TIMERS
-from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary import write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.key_groups import key_group

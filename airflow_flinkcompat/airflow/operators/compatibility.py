@@ -282,7 +282,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
         """Origin of the proposed version, and the reason if no commit is known."""
-        from airflow_flinkcompat.airflow.tasks.origin import git_origin
+        from airflow_flinkcompat.airflow.tasks.bundles import git_origin
         from airflow_flinkcompat.deploy.ledger.entries import Origin
 
         found = git_origin(self.files, getattr(context["ti"], "bundle_instance", None))

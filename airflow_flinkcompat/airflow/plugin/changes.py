@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.airflow.plugin import models, views
-from airflow_flinkcompat.airflow.plugin.access import Rights
+from airflow_flinkcompat.airflow.plugin.access import Rights, Writer
 from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger
-from airflow_flinkcompat.airflow.plugin.runs import Writer
 from airflow_flinkcompat.deploy.ledger.entries import (
     ApprovedEntry,
     CheckedEntry,

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from airflow_flinkcompat.airflow.plugin import changes, models, views
-from airflow_flinkcompat.airflow.plugin.access import Rights, dags_of
+from airflow_flinkcompat.airflow.plugin.access import Rights, dags_of, deployments_of
 from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
-from airflow_flinkcompat.airflow.plugin.runs import deployments_of
 from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
 from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow

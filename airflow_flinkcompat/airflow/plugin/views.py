@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from airflow_flinkcompat.airflow.plugin import models
-from airflow_flinkcompat.airflow.plugin.access import Rights
+from airflow_flinkcompat.airflow.plugin.access import Rights, Writer
 from airflow_flinkcompat.airflow.plugin.history import Lineage, RedeploySteps, attempts, lineage
 from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger
-from airflow_flinkcompat.airflow.plugin.runs import Writer
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry, OtherEntry, StepEntry
 from airflow_flinkcompat.deploy.ledger.proposed import masked_job
 from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, EntryRow

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.execution.aligned_windows import SLICE, by_slices, in_pieces, in_windows, nulls_of
-from airflow_flinkcompat.backfill.execution.density import DENSE
 from airflow_flinkcompat.backfill.execution.ordered import (
     ARRIVAL,
     HIDDEN,
@@ -27,7 +26,7 @@ from airflow_flinkcompat.backfill.execution.ordered import (
     with_arrival,
     with_watermark,
 )
-from airflow_flinkcompat.backfill.execution.sampling import ROWS, rows_per_slice
+from airflow_flinkcompat.backfill.execution.sampling import DENSE, ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.execution.session_windows import in_open_sessions, in_sessions
 from airflow_flinkcompat.backfill.protocols import OrderedReader, PublishedRows
 from airflow_flinkcompat.backfill.spark.observations import counted

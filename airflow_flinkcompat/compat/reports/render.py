@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_flinkcompat.compat.report import READ, Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
-from airflow_flinkcompat.compat.reports.rule_pages import page_address
+from airflow_flinkcompat.compat.reports.catalogue import page_address
 from airflow_flinkcompat.compat.reports.sections import (
     IN_FULL,
     SAME,

@@ -13,9 +13,9 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     SourceState,
+    Startup,
     facts,
 )
-from airflow_flinkcompat.connectors.startup import Startup
 
 _MADE = Startup(itself="anew: it generates its rows")
 _FAKER = "FlinkFakerTableSource (0.5): a NumberSequenceSource before a function that stores nothing"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
+    BY_OFFSET,
     ConnectorFacts,
     Known,
     OptionEffect,
     OptionFact,
     SourceFacts,
     SourceState,
+    Startup,
     facts,
 )
-from airflow_flinkcompat.connectors.startup import BY_OFFSET, Startup
 
 _PAGE = "Flink CDC 3.5, connector page"
 _CAPTURES_NONE = f"{_PAGE}: scan newly added tables; a reader captures none without the option"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
+    EARLIEST,
     ConnectorFacts,
     Known,
     OptionEffect,
@@ -11,8 +12,8 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     SourceState,
+    Startup,
 )
-from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
 _MORE_OPERATORS = "it decides which operators are planned for the sink"
 

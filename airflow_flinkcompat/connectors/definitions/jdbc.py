@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
+    EARLIEST,
     READ_ONCE,
     ConnectorFacts,
     KeyDemand,
@@ -15,9 +16,9 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     SourceState,
+    Startup,
     facts,
 )
-from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
 _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
 _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")

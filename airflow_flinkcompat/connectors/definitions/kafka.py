@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_flinkcompat.connectors.facts import (
+    BY_OFFSET,
+    EARLIEST,
     ConnectorFacts,
     KeyDemand,
     Known,
@@ -15,9 +17,9 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     SourceState,
+    Startup,
     facts,
 )
-from airflow_flinkcompat.connectors.startup import BY_OFFSET, EARLIEST, Startup
 
 _ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
 _SECURITY = facts(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
+    EARLIEST,
+    ISO,
+    LATEST,
+    TIMESTAMP,
     ConnectorFacts,
     Known,
     OptionEffect,
@@ -10,9 +14,9 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     SourceState,
+    Startup,
     facts,
 )
-from airflow_flinkcompat.connectors.startup import EARLIEST, ISO, LATEST, TIMESTAMP, Startup
 
 _POSITION = "source.init.position"
 _KINESIS = "Kinesis connector page (5.0)"

@@ -15,7 +15,7 @@ from typing import Any
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.table_use import by_itself, options_that_count
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
-from airflow_flinkcompat.connectors.startup import BY_OFFSET, ISO, MILLIS
+from airflow_flinkcompat.connectors.facts import BY_OFFSET, ISO, MILLIS
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.sources.choices import Choice, Offset, SourceOffsets, iso
 from airflow_flinkcompat.deploy.sources.positions import COMMITTED, PositionsUnknown, read_positions, specific_offsets

@@ -1,12 +1,14 @@
-"""The audit as JSON, by ``audit.schema.json``: rows are written as they come, however many there are."""
+"""Formats of an audit, and its JSON document by ``audit.schema.json``, written row by row."""
 
 from __future__ import annotations
 
 import json
-from typing import IO, Any
+from collections.abc import Callable, Mapping
+from typing import IO, Any, Protocol
 
 from airflow_flinkcompat.compat.report import CATALOGUE, tool_version
-from airflow_flinkcompat.fleet.audit.text import title_of
+from airflow_flinkcompat.fleet.audit.page import render_audit_page
+from airflow_flinkcompat.fleet.audit.text import render_audit_markdown, render_audit_text, title_of
 from airflow_flinkcompat.fleet.audit.values import AuditRow, AuditSummary
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -89,3 +91,38 @@ def row_document(row: AuditRow) -> dict[str, Any]:
 
 def _encoded(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+_RENDERERS: Mapping[str, Callable[[AuditSummary], str]] = {
+    "text": render_audit_text,
+    "markdown": render_audit_markdown,
+    "html": render_audit_page,
+}
+
+
+class AuditWriter(Protocol):
+    """Writes one format."""
+
+    def add(self, row: AuditRow) -> None:
+        """Take a row."""
+
+    def end(self, summary: AuditSummary) -> None:
+        """Write the totals of all rows."""
+
+
+class _Rendered:
+    """Writer of the summary alone."""
+
+    def __init__(self, render: Callable[[AuditSummary], str], file: IO[str]) -> None:
+        self._render, self._file = render, file
+
+    def add(self, row: AuditRow) -> None:
+        pass
+
+    def end(self, summary: AuditSummary) -> None:
+        self._file.write(self._render(summary))
+
+
+def writer(name: str, file: IO[str]) -> AuditWriter:
+    """The writer of a format."""
+    return AuditDocument(file) if name == "json" else _Rendered(_RENDERERS[name], file)

@@ -19,7 +19,7 @@ from airflow.sdk import DAG, Connection
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.airflow.operators.approval import REJECT
-from airflow_flinkcompat.airflow.tasks import origin
+from airflow_flinkcompat.airflow.tasks import bundles
 from airflow_flinkcompat.airflow.triggers.gateway import SqlGatewayTrigger
 from airflow_flinkcompat.compat import Policy, Report, ReportContext, Side
 from airflow_flinkcompat.compat.plan_comparison import example_plans
@@ -722,7 +722,9 @@ def test_the_proposed_script_is_kept_with_the_report(deployed: Site) -> None:
 
 
 def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin, "git_origin", lambda files, _bundle: origin.GitOrigin("c0ffee", f"ann of {len(files)}"))
+    monkeypatch.setattr(
+        bundles, "git_origin", lambda files, _bundle: bundles.GitOrigin("c0ffee", f"ann of {len(files)}")
+    )
     run, tasks, _ = deployed.checked(script(size=5), owner="ben", check={"team": "{{ 'pay' }}ments"})
     want = Origin("c0ffee", "ann of 1", "payments", "ben")
     assert checks(deployed)[-1].origin == want
@@ -739,7 +741,7 @@ def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, mo
 
 
 def test_that_no_commit_is_known_is_said(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin, "git_origin", lambda *_: origin.GitOrigin(why="its files have edits"))
+    monkeypatch.setattr(bundles, "git_origin", lambda *_: bundles.GitOrigin(why="its files have edits"))
     deployed.checked(script(size=5))
     noted = checks(deployed)[-1]
     assert noted.message.endswith("; no commit is known: its files have edits")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_flinkcompat.airflow.tasks.origin import GitOrigin, git_origin
+from airflow_flinkcompat.airflow.tasks.bundles import GitOrigin, git_origin
 
 ANN, BEN = "Ann Example <ann@example.org>", "Ben <ben@example.org>"
 

@@ -15,9 +15,9 @@ import pytest
 from airflow_flinkcompat.fleet.audit import spark as on_spark
 from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
 from airflow_flinkcompat.fleet.audit.document import row_document
+from airflow_flinkcompat.fleet.audit.judging import audit_here
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair
-from airflow_flinkcompat.fleet.audit.workers import audit_here
 from airflow_flinkcompat.model import InputError, install_command
 from tests.cli.command import V1
 from tests.fleet.audit.pairs import pairs

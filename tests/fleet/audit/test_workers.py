@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.fleet.audit.judging import audit_here, audit_in_processes
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult
-from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
 from tests.fleet.audit.pairs import pairs
 
 pytestmark = pytest.mark.slow

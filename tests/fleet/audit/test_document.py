@@ -12,8 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.fleet.audit.document import row_document
-from airflow_flinkcompat.fleet.audit.formats import writer
+from airflow_flinkcompat.fleet.audit.document import row_document, writer
 from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
 from airflow_flinkcompat.fleet.audit.values import (
     MOST_KEPT,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol.types import Position, PositionEncodingKind, Range
 from pygls.workspace import PositionCodec
 
-from airflow_flinkcompat.lsp.positions import Positions
+from airflow_flinkcompat.lsp.messages import Positions
 from airflow_flinkcompat.sql.script import Places
 
 UTF_16 = PositionCodec(PositionEncodingKind.Utf16)
