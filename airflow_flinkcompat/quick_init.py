@@ -30,7 +30,7 @@ def quick_init(kind: type[Value]) -> type[Value]:
 
 
 def _parameters(every: tuple[Field[Any], ...]) -> Iterator[str]:
-    """Fields as parameters, those behind the others that are given by name alone."""
+    """Fields as parameters, keyword-only ones last."""
     for only_by_name in (False, True):
         found = [each for each in every if each.kw_only is only_by_name]
         if only_by_name and found:

@@ -33,7 +33,7 @@ class SinkRows:
         place: Where it lies, without secrets.
         rows: How many rows were written.
         files: The names of the files, where there are files.
-        windows: Of how many windows the rows are; None where the sink's columns do not tell.
+        windows: Number of windows of the rows; None if the sink's columns do not show them.
     """
 
     table: str

@@ -25,8 +25,8 @@ class Read:
     ``condition`` over the columns leaves out rows of unrequested folders, before anything is counted.
 
     With a ``watermark``, SQL over the columns, every row carries the highest one of the rows before it (``met``). With
-    an ``arrival`` it carries its position in the arrival order: by the given SQL over the columns or, if that is empty,
-    by its place in the source.
+    an ``arrival`` it carries its position in the arrival order: by this SQL over the columns or, if that is empty, by
+    its place in the source.
     """
 
     table: str

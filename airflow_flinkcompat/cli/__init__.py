@@ -39,7 +39,7 @@ _COMMANDS = {
     "rehearse": ("rehearse", "Restore a script next to the running job, as a rehearsal."),
     "rules": ("rules", "The catalogue of rules, or one rule explained."),
 }
-"""Each command's module, and what ``--help`` says of it without loading that module."""
+"""Each command's module, and its line in ``--help``, which does not load that module."""
 _LEFT = {
     "backfill": "what was computed but not published is not shown by any sink; run it again with the same options",
     "bootstrap": "what was begun under --to is removed; run it again",
@@ -51,7 +51,7 @@ _LEFT = {
 
 
 class _Interrupted(Exception):
-    """Ctrl-C; the text says what is left."""
+    """Ctrl-C; the text describes what is left."""
 
 
 class _LazyGroup(click.Group):

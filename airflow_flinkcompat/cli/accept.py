@@ -50,7 +50,7 @@ _FORM = "flinkcompat accept NAME RULE, or OLD NEW RULE"
 
 @dataclass(frozen=True)
 class _Change:
-    """The change of which a finding is waived. ``called`` is what the command line calls it."""
+    """The change whose finding is waived; ``called`` is its name on the command line."""
 
     reports: tuple[Report, ...]
     identity: ChangeIdentity
@@ -100,10 +100,9 @@ def accept_command(
 
     /dev/null as OLD, or a new deployment, waives what NEW shows by itself, for lint too.
 
-    It is written into a file beside the script, SCRIPT.waivers.toml, which is committed with the change. The verdict
-    stays what it is, and every report says who waived what; the gate lets it pass until that day. It is bound to what
-    is deployed and to all that the finding says: another change is not waived, and once this one is deployed it is
-    over.
+    It is written into a file next to the script, SCRIPT.waivers.toml, which is committed with the change. The verdict
+    stays the same, and every report shows who waived what; the gate lets it pass until that day. It is bound to what is
+    deployed and to the whole finding: another change is not waived, and once this one is deployed the waiver ends.
     """
     if len(what) not in (1, 2):
         raise InputError(f"name one deployment or two scripts, then the rule: {_FORM}")

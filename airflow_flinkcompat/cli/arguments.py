@@ -200,7 +200,7 @@ _DECLARED = {**_OF_JOB, **declarations(Given), **GATE}
 
 
 def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachError:
-    """An error of the layer below as the command line tells it."""
+    """An error of the layer below, for the command line."""
     from airflow_flinkcompat.deploy.ledger.history import DeploymentNameError
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
 
@@ -210,7 +210,7 @@ def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachErro
 
 
 def require_spark(what: str, *extras: Extra) -> None:
-    """Check that PySpark is there, before anything is asked of a cluster."""
+    """Check that PySpark is installed, before anything is requested of a cluster."""
     if find_spec("pyspark") is None:
         raise bare_install(what, ModuleNotFoundError(name="pyspark"), *extras, "spark")
 

@@ -89,11 +89,11 @@ def backfill_command(
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
     never run. Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of a
     live job begin where these end, and the record of --hand-over (written before anything runs, with --dry-run as well)
-    tells where its sources have to start.
+    contains the starting positions of its sources.
 
-    Settings, functions, catalog and variables that are not said here are taken of the project file flinkcompat.toml,
-    found upwards from SCRIPT, those of the deployment whose script it is before the common ones; of its table backfill
-    the places, the range, order, chunks and boundary, by the names of the task's arguments.
+    Settings, functions, catalog and variables that are not passed are taken from the project file flinkcompat.toml,
+    found upwards from SCRIPT, those of the deployment whose script it is before the common ones; so are, from its table
+    backfill, the places, the range, order, chunks and boundary, by the names of the task's arguments.
     """
     if not dry_run:
         require_spark("backfill")

@@ -57,10 +57,10 @@ def batch_command(
     for errors of syntax in a script too, answers {"id","line","error"} and the rest go on. Literal secrets of the new
     script keep no verdict back: they are named in "warnings".
 
-    A line may name its "deployment", one of the project file: it is judged by what the file says of that, and by the
-    waivers beside its script. Any other line goes by what the file says for all, and may hold "waivers", the text of
-    such a file (flinkcompat accept). A finding that is waived stays in the answer, whose "gate_outcome" is what the
-    gate goes by.
+    A line may name its "deployment", one of the project file: it is judged by the file's options for that, and by the
+    waivers next to its script. Any other line is judged by the file's common options, and may hold "waivers", the text
+    of such a file (flinkcompat accept). A finding that is waived stays in the answer; "gate_outcome" is the outcome
+    that the gate uses.
 
     The exit code is that of the worst answer: 1 where one fails the gate of --fail-on, 2 where one is an error and
     there is a gate.
@@ -172,7 +172,7 @@ def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None
 
 
 def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: str | None) -> tuple[Waiver, ...]:
-    """The waivers that a line holds, or those beside the script of its deployment."""
+    """Waivers that a line holds, or those next to the script of its deployment."""
     text = _text(pair, "waivers", "the text of a file of waivers")
     if text is not None:
         return read_waivers(text, "waivers")

@@ -84,12 +84,12 @@ def bootstrap_command(
 ) -> None:
     """Write a savepoint from which script NEW, which has never run, begins as though it always had.
 
-    All of its state is computed on Spark from the rows of its tables, and its sources go on behind these rows. Where
-    one state cannot be computed nothing is written. Identities and serializers come from a template, as for migrate.
+    All of its state is computed on Spark from the rows of its tables, and its sources resume after these rows. If one
+    state cannot be computed nothing is written. Identities and serializers come from a template, as for migrate.
 
-    What was sent until then is not sent: windows that have ended are for backfill, and standard error says which.
+    Results until then are not emitted: windows that have ended are for backfill, and standard error lists them.
 
-    What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW, as check does.
+    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
     Exit code 0: done, with --dry-run possible; 1: not possible, with the reasons; 2: bad input.
     """

@@ -104,24 +104,24 @@ def check_command(
     the other one has under the same path is taken for the same.
 
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
-    never run. What only its environment knows, an environment variable or an argument, is given with --var, a file
-    that does not lie beside it with --file.
+    never run. Pass values that only its environment has, such as an environment variable or an argument, with --var,
+    and a file that is elsewhere with --file.
 
-    Without an engine both are judged: the report says which one says what, and the worse verdict decides the exit code.
+    Without an engine both are judged: the report shows each engine's verdict, and the worse one decides the exit code.
 
-    A finding that is waived beside NEW (flinkcompat accept) stays in the report, and does not fail the gate.
+    A finding that is waived next to NEW (flinkcompat accept) stays in the report, and does not fail the gate.
 
     A script with errors of syntax is bad input, exit code 2. A NEW that holds literal secrets is judged and ends with
     2 as well: it cannot be deployed, whatever its state.
 
-    What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW: engine and version,
-    settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.
+    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW: engine and
+    version, settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.
 
-    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side.
+    Settings of --set apply to both sides; --old-set replaces or adds to them on the old side.
 
-    On engine flink, where flinkcompat planner install has fetched Flink's own planner, it says what Flink refuses: NEW,
-    by line and column with exit code 2; a restore, by its operator. Nothing is started. What the cluster of
-    --jobmanager (or --target) sets is planned with, below the settings of the scripts.
+    On engine flink, if flinkcompat planner install has fetched Flink's own planner, it reports what Flink refuses: NEW,
+    by line and column with exit code 2; a restore, by its operator. Nothing is started. Settings of the cluster of
+    --jobmanager (or --target) are used for planning, below the settings of the scripts.
     """
     if not new:
         told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
@@ -172,7 +172,7 @@ def check_command(
 def _require_use(
     planner: Planner, savepoint: str | None, explain_plan: bool, elsewhere_planned: bool, job: JobOptions
 ) -> None:
-    """Raises InputError: an option says something that nobody asks for."""
+    """Raise InputError if an option has no effect."""
     if not explain_plan and (planner.plan_dir or (planner.gateway and not planner.target)):
         raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
     if elsewhere_planned and savepoint:
@@ -190,7 +190,7 @@ def judged(
     options: JobOptions,
     job: DeployedJob | None = None,
 ) -> Report | Reports:
-    """The verdict on two sides, one of which may be missing, on the engine that is named or on both."""
+    """Verdict on two sides, one of which may be missing, on the named engine or on both."""
     before, after = sides
     if before is None or after is None:
         return _one_sided(before, after, *sources, options)

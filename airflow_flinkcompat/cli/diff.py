@@ -109,7 +109,7 @@ def lint_command(
 
     It reports errors of syntax, what Flink's planner refuses, and literal secrets (exit code 2), and what the rules of
     the engine refuse, what is not read or cannot be resolved, and tables and functions that nobody declares (exit code
-    1, unless --fail-on says otherwise). A script with a literal secret is read all the same.
+    1, unless --fail-on is set otherwise). A script with a literal secret is read all the same.
     """
     with named_extras("lint"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script

@@ -106,7 +106,7 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
 @ledger_command.command("index")
 @_place
 def index_command(root: str | None, config: str | None, style: str) -> None:
-    """Make the index, which `ledger list` reads, anew from the ledgers.
+    """Rebuild the index, which `ledger list` reads, from the ledgers.
 
     For ledgers of a release that kept none, and after ledgers were restored from a backup or moved. A ledger that
     cannot be read is named, and the exit code is 2.
@@ -246,10 +246,10 @@ def adopt_command(
     given: Given,
     former_ended: bool,
 ) -> None:
-    """Take over a job that already runs as DEPLOYMENT: record the script that you say it runs.
+    """Take over a job that already runs as DEPLOYMENT: record the script that you know it runs.
 
-    The job is not touched. Its name and its tables are held against the script, as far as the target shows them: a
-    JobManager alone is enough, whatever started the job. What is not said here is taken of the project file
+    The job is not touched. Its name and its tables are compared with the script, as far as the target shows them: a
+    JobManager alone is enough, whatever started the job. Options that are not passed are taken from the project file
     flinkcompat.toml of this folder or of one above it, as far as it has such a deployment.
     """
     with _readable_errors():
@@ -296,7 +296,7 @@ def adopt_command(
 
 @contextmanager
 def _readable_errors() -> Iterator[None]:
-    """Errors of the layer below as the command line tells them. Raises InputError, OutOfReachError."""
+    """Errors of the layer below, as InputError or OutOfReachError for the command line."""
     try:
         from airflow_flinkcompat.deploy import DeployError
     except ImportError as error:
@@ -455,7 +455,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
 
 
 def _texts(entry: LedgerEntry) -> list[str]:
-    """Settings, functions, catalog, script and files beside it of an entry, each under its heading."""
+    """Settings, functions, catalog, script and its neighbouring files of an entry, under headings."""
     lines: list[str] = []
     row = entry.to_dict()
     for name in ("settings", "variables", "functions", "catalog", "files", "script"):

@@ -160,7 +160,7 @@ def migrate_command(
     master: str | None,
     style: str,
 ) -> None:
-    """Rewrite a savepoint of script OLD into one that script NEW goes on from, on open-source Flink.
+    """Rewrite a savepoint of script OLD into one from which script NEW resumes, on open-source Flink.
 
     Flink's planner compiles both scripts, and every state of the old job is carried, moved, rewritten field by field,
     dropped or impossible to keep. With --dry-run that is all, and no savepoint is needed. The planner on this machine
@@ -174,13 +174,13 @@ def migrate_command(
     The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
     savepoint or none, whenever the command is killed.
 
-    What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW, as check does.
+    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
-    With --spark ranges of key groups are tasks of Spark, each of which writes a state file of its own.
+    With --spark ranges of key groups are tasks of Spark, each of which writes its own state file.
 
-    With --history what begins empty is computed from the rows below the positions of SAVEPOINT and written beside
-    what is kept, which is compared with what those rows say: where they differ nothing is written. With --audit-history
-    that comparison is all.
+    With --history, state that would begin empty is computed from the rows below the positions of SAVEPOINT and written
+    next to the kept state, which is compared with the result of those rows: if they differ nothing is written. With
+    --audit-history that comparison is all.
 
     All rows of history are read while nothing runs, unless --prepare has computed most of it before the job was
     stopped: the run with --prepared reads the rows that came since.
@@ -262,7 +262,7 @@ def _require_history(
     to: str | None,
     writes_nothing: bool,
 ) -> None:
-    """Raises InputError: nothing can be prepared, or nothing goes on from what was."""
+    """Raise InputError if nothing can be prepared, or no prepared state can be resumed."""
     option = "--prepare" if prepare else "--prepared"
     if not (tables and savepoint):
         raise InputError(f"{option} needs --history TABLE for each table, and --savepoint or --job-id")

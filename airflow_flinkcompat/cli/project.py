@@ -112,7 +112,7 @@ class Judging:
     deployment: str = ""
 
     def tell(self) -> None:
-        """Say on standard error what was taken of the file, where no report says it."""
+        """Print to standard error what was taken from the file, if no report shows it."""
         if self.words:
             click.echo(f"flinkcompat: {self.words}", err=True)
 

@@ -1,4 +1,4 @@
-"""``flinkcompat rehearse``: what Flink makes of a savepoint of the running job, beside it."""
+"""``flinkcompat rehearse``: Flink's reaction to a savepoint of the running job, next to it."""
 
 from __future__ import annotations
 

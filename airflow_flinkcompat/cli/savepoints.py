@@ -49,7 +49,7 @@ def require_sql(command: str, *scripts: str) -> None:
 
 
 def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
-    """Raises InputError: a side makes several, or none; ``what`` says what the command does with one."""
+    """Raise InputError if a side makes several jobs, or none; ``what`` describes the command's use of one."""
     if any(len(each) != 1 for each in plans):
         raise InputError(
             f"{what} the savepoint of one job: put the INSERTs of each script into one statement set, "
@@ -94,7 +94,7 @@ def write_savepoint(
     workers: Workers | None,
     history: StateComputer | None,
 ) -> None:
-    """Write the savepoint of a migration, read it back, and say how much was written."""
+    """Write the savepoint of a migration, read it back, and print how much was written."""
     from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
@@ -111,5 +111,5 @@ def write_savepoint(
 
 
 def tell(line: str) -> None:
-    """Says what goes on, on standard error."""
+    """Report progress on standard error."""
     click.echo(mask_secrets(line), err=True)

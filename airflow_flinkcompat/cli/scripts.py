@@ -74,7 +74,7 @@ def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
 
 
 def waivers_beside(name: str) -> tuple[Waiver, ...]:
-    """The waivers beside a script: in the working tree, or of the same revision."""
+    """Waivers next to a script: in the working tree, or of the same revision."""
     if name in (STDIN, NOTHING):
         return ()
     of_script = _is_of_revision(name)
@@ -90,7 +90,7 @@ def require_one_stdin(old: str, new: str) -> None:
 
 
 def path_of(name: str) -> Path | None:
-    """The file of the working tree that a name on the command line stands for."""
+    """The file of the working tree that a name on the command line means."""
     return None if name in (STDIN, NOTHING) else _path(name)
 
 
@@ -138,7 +138,7 @@ def _is_of_revision(name: str) -> bool:
 
 
 def _path(name: str) -> Path:
-    """The file of the working tree that a name stands for."""
+    """The file of the working tree that a name means."""
     if not _is_of_revision(name):
         return Path(name).resolve()
     path = name.partition(":")[2]

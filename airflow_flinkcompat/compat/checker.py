@@ -92,9 +92,9 @@ def check(
         old: The deployed side; a string is the SQL of one without settings.
         new: The proposed side, likewise; its engine and version judge.
         engine: ``flink`` or ``vvr``, in place of the sides' own engine. None: the sides' own, ``vvr`` for strings.
-        with_other_engine: Whether the report also says what the outcome would be on the other engine.
+        with_other_engine: Whether the report also has the outcome on the other engine.
         plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
-        accepted: What a migration may do beside, of which the report tells what it would keep then.
+        accepted: Exceptions that a migration may make; the report shows what it would keep then.
         history: Says what a migration would keep where the rows are known that the job had read; None: they are not.
         prediction: How Flink's planner ends a restore, where it was asked too; needs ``plans``.
 
@@ -103,7 +103,7 @@ def check(
 
     Raises:
         ScriptError: A script holds no statement.
-        InputError: The engine is not known, a script holds no query, or plans are given where they tell nothing: for
+        InputError: The engine is not known, a script holds no query, or plans are passed where they have no effect: for
             another engine, or for programs.
     """
     sides = [

@@ -50,7 +50,7 @@ class SourceOverrides:
     """Overrides for sources, by the names of their tables.
 
     Attributes:
-        restarted: Those that are to begin anew.
+        restarted: Sources that are to begin again.
         renamed: By the new name of one its old name.
     """
 

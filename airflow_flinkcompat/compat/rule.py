@@ -206,8 +206,8 @@ class Rule:
         find: Gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
             :class:`RuleMatch` for every place where the rule speaks.
         operators: The classes of operators it is about. Empty: it may apply without any of them.
-        parts: The parts of which at least one differs where it applies, without the number of an input; ``table`` is
-            any part of a table's declaration. Empty: it may apply where none differs.
+        parts: The parts of which at least one differs if it applies, without the number of an input; ``table`` is any
+            part of a table's declaration. Empty: it may apply if none differs.
         level: Who decides over whom on ``vvr``.
         case_dependent: Engines on which a change of this kind may well end worse than the verdict.
         not_applicable: Engines on which the rule never speaks.

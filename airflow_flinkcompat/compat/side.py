@@ -132,7 +132,7 @@ class Side(JobSpec):
             names: tables by the names that the program has for them.
 
         Returns:
-            Only what stands under its plain name; a name with its catalog would be another one elsewhere.
+            Only declarations under a plain name; a name with its catalog would be another one elsewhere.
         """
         places = {table.span: table.name for table in self.program.tables if table.name in names}
         scripts = (self.parsed, self._declared) if self.language == "sql" else (self._declared,)

@@ -107,7 +107,7 @@ class OptionCounts:
 
     Attributes:
         declared: Those that the artifact declares.
-        planned: Those of which plans with several values are known, for at least one use of a table.
+        planned: Those whose plans with several values are known, for at least one use of a table.
         moving: Those with which ids, state or serializers differ.
     """
 

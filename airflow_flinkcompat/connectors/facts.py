@@ -123,7 +123,7 @@ class ListedPlaces:
     """A source option that lists several places, such as topics, each with positions of its own.
 
     Attributes:
-        separator: What stands between them.
+        separator: The characters between them.
         reordered: Restores with the same places in another order.
         added: Restores with more places, which ended right where a start without state reads them from their beginning.
         from_beginning: The option and the value by which it does; empty where it always does.
@@ -146,16 +146,16 @@ class OptionFact:
     Attributes:
         key: The option, with a ``*`` for any text.
         effect: What another value of it means.
-        ids: Restores across each of which it was changed: all right where the effect is harmless, all of one bad end
-            where it is not. None, where none was run.
-        document: The page or class that says so, where no restore does.
-        alias_of: The option that it is another name of, as the document says: across its restores that was changed.
-        says: What a restore does, for a reader, as the end of a sentence about the option.
-        listed: How several places stand in it.
+        ids: Restores across each of which it was changed: all right if the effect is harmless, all of one bad end if it
+            is not. None, if none was run.
+        document: The page or class that documents it, if no restore shows it.
+        alias_of: The option that it is another name of, by the document: across its restores that was changed.
+        says: The effect of a restore, for a reader, as the end of a sentence about the option.
+        listed: The form in which it lists several places.
         unless: Another option and its value under which the restores do not speak of it.
-        default: What stands for it in every version that takes a table without it; None where that is not known.
-        values: Those of which the document speaks alone; empty where it speaks of all.
-        expression: Whether it gives a regular expression over tables, each of which is read whole before its changes.
+        default: Its value in every version that accepts a table without it; None if that is not known.
+        values: Those that the document is limited to; empty if it covers all.
+        expression: Whether it is a regular expression over tables, each of which is read whole before its changes.
     """
 
     key: str
@@ -199,17 +199,17 @@ class SourceFacts:
     """State of a connector's source, and the abilities that the planner pushes into it.
 
     Attributes:
-        positions: What a savepoint holds of where it stands.
+        positions: What a savepoint holds of its position.
         projection: Whether it reads only the columns that a query wants, so that no operator drops the others.
         filters: Whether conditions may be evaluated in it, in place of an operator.
         watermark: Whether it makes watermarks by itself, in place of an operator.
         metadata: Whether it can hand out metadata columns.
-        appends: Whether its rows are only ever added, as far as their format does not say otherwise.
+        appends: Whether its rows are only ever added, unless their format changes that.
         options: What each option does where the table is read.
-        startup: Where it begins that is given no state; None where that cannot be told.
-        table_name_option: The option that says which table is read, in place of the name that the script gives it; ""
-            where that name never says it.
-        document: The page or class that says so.
+        startup: Where it begins without state; None if that is unknown.
+        table_name_option: The option that names the table to read, in place of its name in the script; "" if that name
+            never does.
+        document: The page or class that documents it.
     """
 
     positions: SourceState = SourceState.NOT_KNOWN
@@ -230,18 +230,18 @@ class SinkFacts:
 
     Attributes:
         state: What a savepoint holds of it.
-        stateful_options: Options with the values under one of which alone it does; empty where it always does.
-        operators: How many operators stand for it in a job, None where it is not known.
+        stateful_options: Options with the values under one of which alone it has state; empty if it always has.
+        operators: Number of its operators in a job, None if it is not known.
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
         upserts_appended: Whether it asks for upserts also of rows that are only added.
         updates: Whether it takes results that change without a primary key.
         row_before: Whether it asks for the row before an update too; one that takes upserts never does.
         primary_key: What Flink refuses its table for where that declares no primary key.
         ids_use_table_name: Whether the ids of operators that keep something are made of the table's name.
-        state_survives_columns: Whether what a savepoint holds of it goes on under other columns of the table.
+        state_survives_columns: Whether a savepoint's state of it is kept under other columns of the table.
         options: What each option does where the table is written.
         ids: Restores of jobs with this sink that ended right.
-        document: The page or class that says so.
+        document: The page or class that documents it.
     """
 
     state: SinkState = SinkState.NOT_KNOWN
@@ -270,7 +270,7 @@ class SinkFacts:
             options: Those of its table.
 
         Returns:
-            Nothing where none of the options is given under which alone it keeps something.
+            Nothing if none of the options is set under which alone it keeps state.
         """
         needless = self.stateful_options and all(
             options.get(key, "").lower() != value for key, value in self.stateful_options
@@ -285,7 +285,7 @@ class LookupFacts:
     Attributes:
         support: Whether rows may wait for an answer, which are state.
         options: What each option does where the table is looked up.
-        document: The page or class that says so.
+        document: The page or class that documents it.
     """
 
     support: LookupSupport = LookupSupport.NOT_KNOWN
@@ -302,11 +302,11 @@ class ConnectorFacts:
     """One connector of the catalogue.
 
     Attributes:
-        names: Values of a table's option ``connector`` that stand for it.
+        names: Values of a table's option ``connector`` that mean it.
         source: Its source; None where it has none.
         sink: Its sink; None where it has none.
         lookup: How it looks up; None where it does not.
-        formats: Its options that name the format of its values, the first that is given counts.
+        formats: Its options that name the format of its values, of which the first that is set counts.
     """
 
     names: tuple[str, ...]
@@ -366,9 +366,9 @@ class FormatFacts:
     Attributes:
         name: The value of an option ``format``.
         appends: Whether rows of it are only ever added.
-        options: What its options do, by their names behind the format's own.
-        document: The page that says so.
-        by_place: Whether a row says by their order alone which column a value is of.
+        options: Effects of its options, by their names after the format's own.
+        document: The page that documents it.
+        by_place: Whether a row shows by order alone which column a value is of.
     """
 
     name: str

@@ -35,7 +35,7 @@ class FlinkOption:
         default: What Flink takes where it is left out; "" where that is nothing, or not a text.
         least: The least number that Flink takes; for a duration in milliseconds.
         names: The words that Flink takes, of an option that is a text.
-        classes: The words beside which Flink takes the name of a class.
+        classes: The keywords for which Flink also accepts the name of a class.
         use: ``source`` or ``sink`` where Flink asks tables of that use alone for more than the type.
         when: The setting, and its value where it is one, under which Flink asks for more than the type.
     """

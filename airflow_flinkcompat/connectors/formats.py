@@ -51,7 +51,7 @@ _REGISTRY = (
         says="it decides who asks the registry for schemas, and how that connection is secured; no state holds that",
     ),
 )
-"""Schema-registry options except its address, behind which a schema number may differ."""
+"""Schema-registry options except its address: another registry may number schemas differently."""
 FORMATS: Mapping[str, FormatFacts] = {
     each.name: each
     for each in (

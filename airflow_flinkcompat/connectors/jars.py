@@ -18,7 +18,7 @@ class MavenArtifact:
 
     Attributes:
         group: Its group.
-        name: Its name, in which ``{line}`` stands for the line of Flink.
+        name: Its name, in which ``{line}`` is replaced by the line of Flink.
         versions: Its version by line of Flink, which a line that is not named does without; None: the version is that
             of Flink itself; empty: no version is known here.
     """

@@ -27,7 +27,7 @@ def catalogue() -> Mapping[str, ConnectorFacts]:
     """Every known connector.
 
     Returns:
-        The facts by each value of the option ``connector`` that stands for them.
+        The facts by each value of the option ``connector`` that means them.
 
     Raises:
         ValueError: Two modules speak of one name.
@@ -57,7 +57,7 @@ def source(connector: str | None) -> SourceFacts:
         connector: The value of the option, None for a table without one.
 
     Returns:
-        Facts that say "not known" where the catalogue lacks it.
+        Facts that are "not known" if the catalogue lacks it.
     """
     return _facts(connector).source or _UNKNOWN_SOURCE
 
@@ -69,7 +69,7 @@ def sink(connector: str | None) -> SinkFacts:
         connector: The value of the option, None for a table without one.
 
     Returns:
-        Facts that say "not known" where the catalogue lacks it.
+        Facts that are "not known" if the catalogue lacks it.
     """
     return _facts(connector).sink or _UNKNOWN_SINK
 
@@ -81,7 +81,7 @@ def lookup(connector: str | None) -> LookupFacts:
         connector: The value of the option, None for a table without one.
 
     Returns:
-        Facts that say "not known" where the catalogue lacks it.
+        Facts that are "not known" if the catalogue lacks it.
     """
     return _facts(connector).lookup or LookupFacts()
 
@@ -119,6 +119,6 @@ def format_keys(connector: str | None) -> tuple[str, ...]:
         connector: The value of the option ``connector``, None for a table without one.
 
     Returns:
-        Their names, the first that is given counts; none where the catalogue lacks the connector.
+        Their names, of which the first that is set counts; none if the catalogue lacks the connector.
     """
     return _facts(connector).formats

@@ -22,7 +22,7 @@ def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
         The record.
 
     Raises:
-        BoundaryError: The file cannot be read, or what is given is no record.
+        BoundaryError: The file cannot be read, or the value is no record.
     """
     if isinstance(given, Mapping):
         return Cutover.from_dict(dict(given))

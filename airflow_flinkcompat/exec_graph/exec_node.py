@@ -27,7 +27,7 @@ class PlanError(ValueError):
 class ExecNode:
     """One exec node: kind, description, and the rest of its JSON.
 
-    ``names`` and ``types`` are those of the columns it hands on. ``inputs`` are places in :attr:`Plan.nodes`.
+    ``names`` and ``types`` are those of its output columns. ``inputs`` are places in :attr:`Plan.nodes`.
     """
 
     place: int

@@ -133,7 +133,7 @@ def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
 def _table_names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str]) -> dict[str, str]:
     """Source tables that only one side reads, paired in order: a rule judges a renamed table.
 
-    Both of a pair have the new name, as in the new script, of which state may be computed from history.
+    Both of a pair have the name in the new script, whose state may be computed from history.
     """
     found: dict[str, str] = {}
     for tables in (sources_of, _lookups_of):

@@ -191,7 +191,7 @@ class PlannedScript:
         jobs: Its jobs in order.
         refusal: Why it is not planned to its end.
         stand_ins: By table the connector or format whose jar is absent.
-        catalogs: By name the type of each catalog that one in memory stands for.
+        catalogs: By name the type of each catalog that one in memory replaces.
         guessed: The kinds of stand-ins whose abilities are a guess, ``source`` and ``sink``.
         lookups: The tables among them that rows are looked up in.
         lasting: The statements that would change what lasts outside of the session, in order.

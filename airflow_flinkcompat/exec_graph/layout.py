@@ -79,13 +79,13 @@ class StateField:
 
     Attributes:
         type: In Flink's words, such as ``BIGINT NOT NULL``.
-        meaning: What it says; equal values say the same. None where nobody told, as in a savepoint.
+        meaning: Its meaning; equal values mean the same. None if it is unknown, as in a savepoint.
         words: The same for a reader, such as ``SUM(b)``.
-        begins: What stands in it at first; None where that was not measured.
-        merges: What is left of two of its values where keys become one; None where they do not say it.
-        sources: The columns that it is computed of, where somebody told.
-        hidden: Whether Flink keeps it beside what a script asks for.
-        composition: What it is computed of, down to the columns of tables; None where nobody told.
+        begins: Its first content; None if that was not measured.
+        merges: What is left of two of its values where keys become one; None if they do not show it.
+        sources: The columns that it is computed from, if known.
+        hidden: Whether Flink keeps it in addition to what a script requests.
+        composition: What it is computed from, down to the columns of tables; None if unknown.
     """
 
     type: str
@@ -120,7 +120,7 @@ class NamedState:
         kind: What it holds for a key and a namespace.
         value: What is stored; of a map the value, of a list the whole list.
         map_key: Of a map.
-        namespace: What tells it apart beside the key.
+        namespace: What distinguishes it in addition to the key.
         time_to_live: Whether each value carries when it was last used.
         retracting: Whether rows are taken back from it, each found again by its columns.
     """

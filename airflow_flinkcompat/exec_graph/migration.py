@@ -51,7 +51,7 @@ class Accept(StrEnum):
     FILTER = "filter"
     """Stored state is kept although the operator reads other rows from now on."""
     SOURCE_MOVED = "source-moved"
-    """A source starts anew, because stored positions belong to a place that it may no longer read."""
+    """A source starts again, because stored positions belong to a place that it may no longer read."""
     UNSEEN = "unseen"
     """Something changed that neither plans nor declarations show, with an unknown effect on state."""
     HISTORY = "history"
@@ -71,14 +71,14 @@ class OperatorMigration:
 
     Attributes:
         effect: How it ends.
-        old: What the old job kept, None where nothing stands for it.
+        old: State of the old job, None if it has none here.
         new: What the new job keeps, None where nothing does.
         reason: Why, as a clause.
         key: For each field of the new key the place of the old one, where the operator is rewritten.
         states: Where its states come from, where the operator is rewritten.
-        accepted: What had to be asked for so that it goes on.
+        accepted: Exceptions that had to be requested to keep it.
         taken_by_other_operators: The fields of the old state that another new operator takes, where several share it.
-        from_history: Whether the fields that nothing of the old state goes on with are computed from history.
+        from_history: Whether the fields that no old state continues are computed from history.
         below: The ids of the operators of the new job from which it gets its rows.
     """
 
@@ -178,10 +178,10 @@ class DdlEffects:
     """Effects of table declarations on state that compiled plans do not show, by the plans' names.
 
     Attributes:
-        column_independent_sinks: Sinks whose state goes on under other columns of their table.
+        column_independent_sinks: Sinks whose state is kept under other columns of their table.
         replaced: Sinks of another connector now, which does not know what the former one has stored.
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
-        restarted: Sources that are to begin anew.
+        restarted: Sources that are to begin again.
         converted: Why values that are stored would not be made as they are now; empty where they would.
         stored_otherwise: Operators that the new line of Flink stores in another way, with what is known of it.
     """
@@ -404,7 +404,7 @@ _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 def _moved(
     new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects, begin_anew: Set[str]
 ) -> Iterator[OperatorMigration]:
-    """A source that starts anew, or whose positions belong to another place."""
+    """A source that begins again, or whose positions belong to another place."""
     if new.kind is not StateKind.POSITIONS or new.name not in begin_anew | declared.moved.keys():
         return
     for old in left:
@@ -417,7 +417,7 @@ def _moved(
 def _read_twice(
     new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[ExecGraph, ExecGraph]
 ) -> Iterator[OperatorMigration]:
-    """A table with several sources, whose positions only ids tell apart."""
+    """A table with several sources, whose positions only ids distinguish."""
     if new.kind is not StateKind.POSITIONS:
         return
     alike = [

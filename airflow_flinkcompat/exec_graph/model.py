@@ -68,18 +68,18 @@ class StateSpec:
         kind: Who keeps it.
         name: The operator in the words of compiled plans; of a source or sink its table.
         id: The id under which Flink stores it; "" where it is not known.
-        layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
-        meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
+        layout: How keyed state is stored; None without keyed state, or if it is unknown.
+        meaning: What determines the content of the fields besides them, such as windows and the input rows.
         unmeasured_properties: What may decide it too: the same where it is equal, not known where it differs.
         further_ids: The ids of further operators of a sink: the writer after a materializer, and those that commit.
         meaning_without_filter: Of an aggregation its meaning without the conditions on the rows that come in.
         windows: Of an aggregation its windows, where they are kept in slices of event time.
         meaning_without_window: Of an aggregation its meaning without which windows they are.
-        co_dependent_calls: Of an aggregation the calls of which one output each is computed.
+        co_dependent_calls: Calls of an aggregation that together compute one output each.
         having_calls: The calls that decide which of its results go on.
         reads: Of a source the rows it reads, with all options, and what it feeds.
-        sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
-        rows: Of an operator the rows that come in, as far as a compiled plan tells them.
+        sinks: The names of the tables that its rows reach, as far as a compiled plan shows them.
+        rows: Input rows of an operator, as far as a compiled plan shows them.
         outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.
         compiled: The compiled plan that holds it and the place of its node there; None where there is none.
         facets: The parts that decide over its state, where a compiled plan shows them.
@@ -159,7 +159,7 @@ class StateEffect:
         after: The new one.
         sinks: The sinks that the operator leads to, where the diff knows them.
         evidence: Restores that ended right although these facets differed.
-        message: A sentence on it, "" where the facets say enough.
+        message: A sentence on it, "" if the facets are enough.
         old: The state of the old job, where it was derived.
         new: That of the new one.
     """

@@ -99,7 +99,8 @@ def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
 def _passed_on(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
     """The origin of the columns of a ranking, join or OVER, which appends its inputs' columns.
 
-    What it adds behind them is its own. Where they are fewer, of all: a join that only asks has the left ones alone.
+    Its further columns are its own. If there are fewer, this is true of all: a join that only looks up has the left
+    ones alone.
     """
     sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
     whole = [column for side in sides for column in side]

@@ -31,11 +31,11 @@ class Prediction:
         flink: The release that planned both.
         restore: The effects on states: refusals in the order in which Flink finds them, else what it drops without a
             word, and what is new or was not opened.
-        doubt: Why the planner cannot tell, "" where it can.
+        doubt: Reason why the planner cannot decide, "" if it can.
         stand_ins: The connectors and formats whose jars are absent.
         stubs: The names of the tables that have them.
         lookups: Those among them that rows are looked up in, which may wait for an answer.
-        unproven: Why nothing is compatible, whatever the plans and the rules say.
+        unproven: Reason why nothing is compatible, whatever the plans and the rules show.
         alike: Whether every operator has a counterpart of its class.
         bare_sinks: The tables without a stand-in whose sinks keep nothing on either side.
         contradicted: What the deployed job's savepoint holds otherwise than the plan of its script.

@@ -171,7 +171,7 @@ def _content(field: StateField) -> Hashable:
 
 
 def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bool:
-    """Return whether a sum of 0 can be told from a sum without values."""
+    """Check if a sum of 0 can be distinguished from a sum without values."""
     assert isinstance(new.meaning, CallPart)
     return not (sum_changes(old, new) and new.meaning.null_at_first) or count_beside(old, fields) is not None
 

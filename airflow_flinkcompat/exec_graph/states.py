@@ -46,7 +46,7 @@ def operators(
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
     the sinks that keep nothing. ``identities``: of a source what makes a column of it the same one. ``waiting``:
-    identifiers of tables of which rows may wait for an answer, whatever the plan says.
+    identifiers of tables whose rows may wait for an answer, whatever the plan shows.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []

@@ -43,7 +43,7 @@ class Part:
 
     Attributes:
         shape: What has to be equal: the type in which it is stored, of a metric its function and how that is called.
-        composition: What it is computed of; None where that is not told.
+        composition: What it is computed from; None if unknown.
     """
 
     shape: Hashable

@@ -109,7 +109,7 @@ def passed_on(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols
 
 
 def _union(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
-    """The rows of all inputs, in any order; a column stands for one of each input."""
+    """The rows of all inputs, in any order; a column represents one of each input."""
     parts = sorted((each.rows, each.symbols) for each in inputs)
     of_rows = [rows for rows, _ in parts]
     # Of inputs over equal rows only their columns say which column of the one goes with which of the other.

@@ -57,11 +57,11 @@ class Symbols:
         return number
 
     def number(self, value: Symbol | tuple[Hashable, ...]) -> Symbol:
-        """The number of a value; a number stands for itself."""
+        """The number of a value; a number is its own."""
         return value if isinstance(value, int) else self.of(*value)
 
     def columns_of(self, value: Symbol | tuple[Hashable, ...]) -> frozenset[Hashable]:
-        """The columns from which an expression is computed; unknown shapes stand for themselves."""
+        """The columns from which an expression is computed; unknown shapes are kept as they are."""
         parts = self._values[value] if isinstance(value, int) else value
         match parts:
             case ("call", _, tuple() as operands, *_) if operands:

@@ -11,15 +11,14 @@ So another definition finds every row that one of its windows still to fire take
 
 * its size is no greater: the last window that takes a row ends no later than the last one did before, so no row of it
   was dropped, neither with its slice nor for coming late;
-* each of its slices is made of whole slices that are told apart (of CUMULATE: of whole sizes): a former slice then
-  lies in the new one whose end is the next from its own on, and accumulators that come together are merged.
+* each of its slices is made of whole slices that can be distinguished (of CUMULATE: of whole sizes): a former slice
+  then lies in the new one whose end is the next from its own on, and accumulators that meet are merged.
 
-Each end of its windows is an end of former ones too, so a window that is still to fire fired under neither
-definition. Rows of new slices of which all windows have fired are left out, as nothing would ever fire or clear them;
-among them is all that came too late for the new definition and early enough for the former. A key needs a timer where
-the first window still to fire of each of its slices ends: when they fire, HOP and CUMULATE set the next one. A timer
-without a slice has TUMBLE put out a row of nothing, so there is none. HOP asks the number of rows whether a window is
-empty.
+Each end of its windows is an end of former ones too, so a window that is still to fire fired under neither definition.
+Rows of new slices whose windows have all fired are left out, as nothing would ever fire or clear them; among them are
+all rows that came too late for the new definition and early enough for the former. A key needs a timer where the first
+window still to fire of each of its slices ends: when they fire, HOP and CUMULATE set the next one. A timer without a
+slice makes TUMBLE emit a row of nothing, so there is none. HOP checks the number of rows to see if a window is empty.
 """
 
 from __future__ import annotations

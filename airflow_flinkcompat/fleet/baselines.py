@@ -33,10 +33,10 @@ class Baseline:
 
     Attributes:
         side: Its script as it is deployed; None where nothing is.
-        words: Where that is said.
+        words: Place where that is defined.
         entry: Its entry in the ledger, 0 where it is of a revision.
         job_id: The job that runs it, as far as that is known.
-        engine: The engine that is said to run it; None where none is named.
+        engine: The engine that is named for it; None if none is.
     """
 
     side: Side | None
@@ -191,10 +191,10 @@ class LedgerBaselines:
     """The deployed versions in ledgers.
 
     Attributes:
-        root: Where all ledgers lie; None: where the project says of each.
+        root: Folder of all ledgers; None: as the project defines for each.
         former: The names of the deployments that the project had where the change was begun.
         unknown: Why these are not known; "" where they are.
-        unnamed: What is to be said of scripts that are new since, and that the project does not name.
+        unnamed: Remarks on scripts that are new since, and that the project does not name.
     """
 
     root: str | None

@@ -44,12 +44,12 @@ class Request:
         project: The project file.
         root: The root of the repository, from which files are called.
         fail_on: The gate.
-        given: What the command line says before the file; its engine, version, planner and jars alone count.
+        given: Options of the command line, before the file's; its engine, version, planner and jars alone count.
         names: The deployments that are asked for; empty: all.
         command: ``diff`` or ``plan``.
         today: The day in UTC, by which waivers expire.
         unsaved: What an editor holds of proposed files, by their resolved paths.
-        options: What was written on the command line that ``accept`` has to be told too.
+        options: Options of the command line that ``accept`` needs too.
     """
 
     project: ProjectFile
@@ -136,7 +136,7 @@ class LoneScript:
         name: What it is called.
         side: The script, or why it cannot be read.
         options: How it is read; where they name no engine, each engine is asked.
-        waivers: What stands beside the script.
+        waivers: Waivers next to the script.
         deployment: The deployment whose script it is; "" where it is of none.
     """
 

@@ -70,15 +70,14 @@ class DeploymentReview:
         baseline: What it is compared with, in words; "" for nothing.
         reports: The verdict of each engine that was asked, worst first.
         faults: Why there is no verdict, or why the script cannot be deployed whatever the verdict.
-        branch: The branch that the gate in Airflow would take, of each engine that was asked; none where it would not
-            come to one.
+        branch: The branch that the gate in Airflow would take, for each engine; none if it would reach none.
         action: What the gate would do, in words.
-        known: What is known beside the change, for the report.
+        known: Facts in addition to the change, for the report.
         change: Both sides by their digests, which waivers are bound to; None where nothing was compared.
         notes: What else is to be known of it, a line each.
-        files: Where its catalog and the files beside a program lie, from the root of the repository, by what messages
-            call each.
-        stopped: What the file says of the end of its job; "" where it says nothing.
+        files: Paths of its catalog and of the files next to a program, from the root of the repository, by their names
+            in messages.
+        stopped: The file's text on the end of its job; "" without one.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """State of an OVER aggregation: accumulators and, by event time, rows that are not yet emitted.
 
 Read in Flink 2.3 and compared with savepoints: by event time rows wait for their watermark, each with a timer. With an
-unbounded frame an emitted row is only in the accumulators, and a row behind the watermark is dropped. A bounded frame
+unbounded frame an emitted row is only in the accumulators, and a row below the watermark is dropped. A bounded frame
 also keeps its rows, to retract them when they leave it, and drops a row if a later one of its key was emitted. A time
 frame removes all state of a key once one and a half of its length has passed since the key's last row, or earlier,
 depending on arrivals. Keys written here are removed with the first watermark.
@@ -106,7 +106,7 @@ class FramedRows(TableRows):
 
     @property
     def _sent_until(self) -> int | None:
-        """Time up to which rows were emitted, in microseconds. The watermark may be behind it."""
+        """Time up to which rows were emitted, in microseconds; the watermark may be lower."""
         return None if self.watermark is None else max(self.watermark, LONG_AGO) * 1000
 
     @property

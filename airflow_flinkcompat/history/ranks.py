@@ -171,7 +171,7 @@ class _Ranking:
         return self.rows.stored(self.operator.row, self.operator.row_types)
 
     def keys_met(self) -> Step:
-        """Each key of which any row arrived, for a deduplication that keeps the first arrival."""
+        """Each key with any row, for a deduplication that keeps the first arrival."""
         columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
         if self.rows.time_to_live:
             # It is written when the first row comes, and not any more until it has expired.

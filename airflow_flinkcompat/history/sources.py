@@ -312,7 +312,7 @@ class RowsRead(HistoryLocations):
     Attributes:
         savepoint: Path or URI of the job's savepoint.
         readers: By the name of a table what the savepoint holds of its source.
-        new_tables: The tables of which it holds nothing, as the job did not read them.
+        new_tables: The tables without any rows here, as the job did not read them.
         ends: How far each of these is read, once that is known.
     """
 

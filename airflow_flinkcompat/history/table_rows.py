@@ -332,7 +332,7 @@ class TableRows:
         return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
     def still_to_fire(self, windows: SlicedWindow) -> TableRows:
-        """The rows without those of which all windows have fired."""
+        """Rows except those whose windows have all fired."""
         if self.watermark is None or self.watermark < LONG_AGO:
             return self
         begins = (self.watermark + 2 - windows.size) * 1000
@@ -406,7 +406,7 @@ class TableRows:
     def _since_they_expired(
         self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
     ) -> Step:
-        """Rows without those of an expired value: after a gap of the time to live a value begins anew."""
+        """Rows except those of an expired value: after a gap of the time to live a value begins again."""
         came = len(self.table.columns)
         of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
         columns = tuple((i, f"c{i}") for i in sorted(read | {came}))

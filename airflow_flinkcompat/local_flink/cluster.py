@@ -152,11 +152,11 @@ class LocalFlink:
         rest_port: The port of the JobManager's REST API; None: a free one.
         gateway_port: The port of the SQL Gateway; None: a free one.
         config: Flink's options by key, which add to those of the cluster or override them.
-        extra_jars: Jars (connectors, say) that go on every class path.
+        extra_jars: Jars (connectors, for example) for every class path.
         gateway_only: Start no cluster: the SQL Gateway alone reads and plans statements, and is ready in about two
             seconds.
         ready_timeout: Seconds the parts may take until they answer.
-        log: Is told what happens, a line each.
+        log: Receives progress, a line each.
     """
 
     def __init__(
@@ -283,7 +283,7 @@ class LocalFlink:
         return conf
 
     def _wait_until_ready(self) -> None:
-        """Ready: the Gateway tells its version, and the JobManager, where there is one, shows every slot."""
+        """Ready: the Gateway answers with its version, and the JobManager, if there is one, shows every slot."""
         # Loopback is never behind a proxy, whatever the environment says.
         with httpx.Client(timeout=5, trust_env=False) as client:
             try:
@@ -357,7 +357,7 @@ def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ())
 
     Args:
         lookup: Gives the value of a placeholder; None: no connections are known.
-        extra_jars: Jars, of connectors for example, that its class path has beside Flink's own.
+        extra_jars: Jars, of connectors for example, that its class path has in addition to Flink's own.
 
     Yields:
         The target and where it is, until the context ends.

@@ -67,7 +67,7 @@ class ShownDocument:
 
     Attributes:
         verdict: The verdict.
-        diagnostics: What is said of places, with the annotation that each was made of.
+        diagnostics: Messages about places, with the annotation that each was made of.
     """
 
     verdict: DocumentVerdict

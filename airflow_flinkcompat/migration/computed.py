@@ -45,7 +45,7 @@ _Join = Callable[[bytes, bytes], tuple[bytes, str]]
 
 
 class HistoryDiffers(NotMigratable):
-    """History does not say what the savepoint holds: rows are missing in it, or there more than once."""
+    """The savepoint differs from the result of history: rows are missing in it, or duplicated."""
 
 
 class SampleDiffers(NotMigratable):
@@ -67,7 +67,7 @@ class StateComputer(Protocol):
 
         Args:
             wanted: The operator.
-            scatter: What of a part comes to which group.
+            scatter: Distributes a part's content to groups.
             parts: All that is read of the old savepoint.
             gather: What to do with a range of groups.
             groups: The ranges, all groups together, in order.
@@ -80,7 +80,7 @@ class StateComputer(Protocol):
         """
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
-        """A source of which the old savepoint holds nothing, after the rows that state is computed of.
+        """State of a source that the old savepoint lacks, after the rows from which state is computed.
 
         Args:
             source: What the template holds of it.
@@ -121,7 +121,7 @@ class StateComputer(Protocol):
 
 @dataclass(frozen=True)
 class ComputedOperator:
-    """An operator of which state is computed.
+    """An operator whose state is computed.
 
     Attributes:
         made: What becomes of it.

@@ -61,7 +61,7 @@ def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _FLAG = 1
-"""The length of what says of a map's value whether it is missing."""
+"""Length of the flag of a map's value that marks it as missing."""
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
 """Number of bytes of the window in a stored key."""
 _VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]

@@ -28,7 +28,7 @@ _WORD = 8
 
 
 class NotMigratable(Exception):
-    """A state cannot be rewritten so that the new job reads it right; says which and why."""
+    """A state that cannot be rewritten for the new job; the message names it and the reason."""
 
 
 def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowChange | None:

@@ -52,7 +52,7 @@ _END = _NUMBER.pack(END_OF_GROUP)
 class WrittenPart:
     """A file that was written: its key groups, and the number of entries by state.
 
-    ``differences`` is what history says otherwise than the old savepoint; nothing must start from the file then.
+    ``differences`` is where history differs from the old savepoint; nothing must start from the file then.
     """
 
     groups: KeyGroups

@@ -32,7 +32,7 @@ _END = 8
 """The length of the end of a slice or window, in front of a map's key."""
 _SIGN = 1 << 63
 EVER = 1 << 50
-"""A watermark behind all rows, whose microseconds are a BIGINT."""
+"""A watermark above all rows, whose microseconds are a BIGINT."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class StoredSlices:
         return window_timer(parts, self.windows.next_end(end))
 
     def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
-        """The slice that an entry comes to."""
+        """The slice that holds an entry."""
         place = self.windows.place(_end(parts), self.watermark)
         if place is None:
             return None
@@ -149,7 +149,7 @@ def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, ra
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:
-    """When the first window begins of which an operator holds something: all that end by then were sent."""
+    """Begin of an operator's first stored window: all windows that end by then were emitted."""
     least: int | None = None
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:

@@ -163,7 +163,7 @@ class TargetFolder:
     def _clear(self, but: Set[str] = frozenset()) -> None:
         """Remove what runs have written here, and leave a savepoint and its files alone.
 
-        Raises NotMigratable where there is one, or another run's mark stands here.
+        Raises NotMigratable if there is one, or the mark of another run.
         """
         found = self._names()
         if not self._is_ours():

@@ -44,7 +44,7 @@ Counted = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 class MigrationVerificationFailed(Exception):
-    """A written savepoint does not hold what it should; says of which state, and what."""
+    """A written savepoint without its expected content; the message names the state and the difference."""
 
 
 def verify(
@@ -57,9 +57,9 @@ def verify(
 ) -> Mapping[str, Mapping[str, str]]:
     """Compares a written savepoint with the one that it was made of.
 
-    Of each operator that was rewritten: every key stands in its own key group, every state and its timers have as many
-    entries as before, or as keys and slices that are one now leave of them, and all kept fields of all entries are
-    equal, and its files have the header of the template. Of each that was carried: its entries are equal.
+    For each rewritten operator: every key is in its own key group, every state and its timers have as many entries as
+    before, or as are left by keys and slices that are merged now, and all kept fields of all entries are equal, and its
+    files have the header of the template. For each carried one: its entries are equal.
 
     Args:
         source: Path or URI of the old savepoint.
@@ -117,7 +117,7 @@ def verify(
 
 
 def _headers(path: str, operator: OperatorState) -> set[bytes]:
-    """The serializers that stand in front of keyed state, and the states they are of."""
+    """The serializers before keyed state, and the states they are of."""
     found = set()
     for subtask in operator.subtasks or ():
         if subtask.keyed is not None:
@@ -148,7 +148,7 @@ def _elements(path: str, operator: OperatorState) -> object:
 class _Total:
     """The number of entries of a state, and a sum over what is kept of each, which no order changes.
 
-    ``merged`` are entries of which several become one, by what their keys become.
+    ``merged`` are entries several of which become one, by their new keys.
     """
 
     entries: int = 0
@@ -209,7 +209,7 @@ def _mergers(side: _Side) -> Mapping[str, Merge]:
 
 
 def _as_kept(state: StateRewrite) -> NamedState:
-    """A new state with nothing but what goes on."""
+    """A new state with its kept parts alone."""
     fields = tuple(state.new.value.fields[number] for _, number in _pairs(state))
     lives = state.new.time_to_live and state.old is not None and state.old.time_to_live
     return replace(state.new, value=Stored(state.new.value.form, fields), time_to_live=lives)

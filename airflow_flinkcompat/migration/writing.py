@@ -67,7 +67,7 @@ def migrate_savepoint(
     workers: Workers | None = None,
     history: StateComputer | None = None,
 ) -> tuple[WrittenState, ...]:
-    """Writes the savepoint that the new job goes on from; it is one only when it was read back.
+    """Write the savepoint from which the new job resumes; it is complete only once it was read back.
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
@@ -79,11 +79,11 @@ def migrate_savepoint(
         history: Who computes what the migration takes from history; None where it takes nothing.
 
     Returns:
-        What was written of each operator that goes on.
+        Written state of each operator that is kept.
 
     Raises:
-        NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
-        HistoryDiffers: What history says of kept state is not what the savepoint holds.
+        NotMigratable: A state cannot be kept, would be lost silently, or differs from its plan.
+        HistoryDiffers: The result of history for kept state differs from the savepoint.
         SampleDiffers: What was computed of a key is not what plain Python computes of its rows.
         MigrationVerificationFailed: What was written is not what was read; it is no savepoint.
         SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
@@ -97,7 +97,7 @@ def migrate_savepoint(
 
 
 def write_migrated(source: str, template: str, target: str, migration: Migration, now: int) -> tuple[WrittenState, ...]:
-    """Writes the savepoint that the new job goes on from, without reading it back.
+    """Write the savepoint from which the new job resumes, without reading it back.
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
@@ -107,10 +107,10 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
         now: Milliseconds since 1970, for values that are to carry when they were last used.
 
     Returns:
-        What was written of each operator that goes on.
+        Written state of each operator that is kept.
 
     Raises:
-        NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
+        NotMigratable: A state cannot be kept, would be lost silently, or differs from its plan.
         SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
     """
     run = _Writing(source, template, target, now)
@@ -188,7 +188,7 @@ def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str,
 
 _DRAINED = "it stores no open windows, and later rows would be late. Take a savepoint without drain"
 _END_OF_TIME = (1 << 63) - 1
-"""The watermark behind all rows."""
+"""The watermark above all rows."""
 
 
 class _Writing:
@@ -326,7 +326,7 @@ class _Writing:
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """All of its keyed state from history; what subtasks keep beside keys goes on."""
+        """All of its keyed state from history; the other state of its subtasks is kept."""
         watermark, header = reached(made.old, old, self._source, self.workers), self._header(new, made)
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)

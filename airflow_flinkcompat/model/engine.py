@@ -17,7 +17,7 @@ class EngineFacts:
         default_version: The version that is judged by where a job names none.
         label: The engine as a reader knows it.
         version_examples: Versions as users write them, for messages.
-        label_has_version: Whether a reader is told the version with the label.
+        label_has_version: Whether the label for readers contains the version.
         majors: The first numbers that its versions have; None: any number.
         flink_lines: The line of Flink that a version is made of, by its first number; None where a version is one of
             Flink itself.

@@ -49,7 +49,7 @@ class FunctionDeclaration:
 
         Args:
             name: The function's name.
-            text: Its kind, and behind a colon its language, in any case; ``java`` where there is none.
+            text: Its kind, and after a colon its language, in any case; ``java`` if there is none.
 
         Returns:
             The declaration.
@@ -104,10 +104,10 @@ class JobSpec:
         source: The name of the script in messages.
         language: What the script is written in: ``sql``, ``python`` or ``table``.
         variables: What only the environment of a program knows, by name.
-        files: The texts that lie beside a Python program, its modules and what it reads, by their path from its folder.
+        files: The texts next to a Python program, its modules and the files it reads, by their path from its folder.
 
     Raises:
-        InputError: A field holds what it cannot; the message says what to write.
+        InputError: A field holds an invalid value; the message contains the remedy.
     """
 
     script: str
@@ -139,7 +139,7 @@ class JobSpec:
 
     @cached_property
     def version(self) -> str:
-        """The engine version, major.minor as far as it is given."""
+        """The engine version, major.minor as far as it is set."""
         return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
 
     def digest(self) -> str:

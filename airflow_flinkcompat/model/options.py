@@ -99,7 +99,7 @@ def is_path(value: Any, endings: tuple[str, ...]) -> bool:
     """True if an argument is the path of a file with one of these suffixes, and no text.
 
     Args:
-        value: What was given.
+        value: The argument.
         endings: Endings of files, with their points.
 
     Returns:

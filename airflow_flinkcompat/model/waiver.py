@@ -18,15 +18,16 @@ class Waiver:
         subject: What the finding is about: the path of an operator, a sink, or ``script``.
         engine: The engine whose finding it is.
         outcome: What that finding makes of the change.
-        finding: What it says, secrets masked.
-        reason: Why it may stand.
-        by: Who says so.
+        finding: Its message, secrets masked.
+        reason: Reason of the waiver.
+        by: Author of the waiver.
         until: The last day on which it holds.
         deployed_sha256: The digest of what was deployed then, without its engine; that of nothing where the script was
             read by itself.
         finding_sha256: The digest of the finding and of what changed.
         deployment: The deployment; "" where two scripts were compared.
-        even_silently_wrong: Whether it was said on purpose although the restore may give wrong rows without an error.
+        even_silently_wrong: Whether it was confirmed on purpose although the restore may give wrong rows without an
+            error.
     """
 
     rule: str

@@ -61,7 +61,7 @@ def build_program(
     functions: Sequence[FunctionDeclaration] = (),
     catalog: Script | None = None,
 ) -> Program:
-    """Build the program of a script under the given settings.
+    """Build the program of a script under these settings.
 
     What cannot be read or bound becomes a :class:`Problem`, never an error.
 

@@ -75,7 +75,7 @@ from airflow_flinkcompat.quick_init import quick_init
 SIZE_LIMIT = 20_000
 """Limit of parts of one resolved expression; a larger plan is not expanded, which would only be slow."""
 RELATIONS_LIMIT = 10_000
-"""Limit of relations of one pipeline: 30 views, each of which reads the one before twice, are 2**30."""
+"""Limit of relations of one pipeline: 30 views, each reading the one before twice, are 2**30."""
 
 
 RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})

@@ -472,7 +472,7 @@ Node = (
 def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
     """The windowing nodes of a node's rows, one per branch of a union: the uppermost of each.
 
-    None stands for a branch whose rows have no window; a row-count window is none that a moment could divide.
+    None represents a branch whose rows have no window; a row-count window is none that a moment could divide.
     """
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         return (node if node.window.measure is Measure.TIME else None,)

@@ -210,16 +210,14 @@ class AggregateKind(StrEnum):
 class AggregateOperator(Operator):
     """A group aggregation, windowed or not.
 
-    ``keys`` are the grouping keys but for bare window fields, in order; ``window_keys`` the bare window fields
-    among them;
-    ``key_order`` the full order, each key by its position in ``keys`` or its window field; ``aggregates`` the distinct
-    calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
-    ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).
-    ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
-    ``repeated_calls`` counts calls over a computed column that say what another call says without it: both are kept.
-    ``pruned_inputs`` is all that goes in, in order, where metrics nobody reads ask for more than the others do: another
-    plan (EXPLAIN). ``input_columns`` are all the columns below: SQL leaves out what nobody reads, the Table API does
-    not.
+    ``keys`` are the grouping keys but for bare window fields, in order; ``window_keys`` the bare window fields among
+    them; ``key_order`` the full order, each key by its position in ``keys`` or its window field; ``aggregates`` the
+    distinct calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group
+    aggregation. ``windowed`` is True if Flink plans a windowed aggregation (both bounds in every grouping set, or
+    legacy syntax). ``repeated_keys`` counts keys for a column that another key has already: another plan (measured).
+    ``repeated_calls`` counts calls over a computed column that equal another call without it: both are kept.
+    ``pruned_inputs`` are all input columns, in order, if unread metrics request more than the others do: another plan
+    (EXPLAIN). ``input_columns`` are all the columns below: SQL leaves out the unread ones, the Table API does not.
     """
 
     segment: StatelessSegment

@@ -68,7 +68,7 @@ class DataType:
 
     @property
     def is_known(self) -> bool:
-        """False for the result of something whose type the plan cannot tell (an undeclared function or table)."""
+        """False for a result whose type the plan cannot determine (an undeclared function or table)."""
         for element in self.elements:
             if not element.is_known:
                 return False

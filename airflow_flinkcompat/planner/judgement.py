@@ -47,7 +47,7 @@ class DeployedJob:
 
     Attributes:
         options: Options of the cluster; those of a script come before them.
-        operators: OperatorIDs that the job has. Where Flink plans others for the deployed script, it cannot tell.
+        operators: OperatorIDs that the job has. If Flink plans others for the deployed script, it cannot decide.
         stored: The job as the headers of its savepoint state it; None where no savepoint is known.
         unread: Why a savepoint that is known was not read, "" if none is.
     """

@@ -61,7 +61,7 @@ class PlannedChange:
     Attributes:
         old: What is planned for the deployed script.
         new: What is planned for the new one.
-        prediction: How a restore ends, where every variant of what is not known says the same.
+        prediction: The end of a restore, if every variant of the unknown parts results in the same.
         plans: The compiled plans of both sides; None where Flink compiles none.
     """
 
@@ -130,7 +130,8 @@ def _predicted(
 def _of_another_job(answers: Sequence[PlannedChange], stored: StoredJob | None) -> PlannedChange:
     """The refusal of the savepoint that every plan of the new script shows; else a doubt.
 
-    The deployed script gives no job with the operators of the savepoint, so it says nothing about the deployed job.
+    The deployed script results in no job with the operators of the savepoint, so it proves nothing about the deployed
+    job.
     """
     first = answers[0]
     strange = stored is not None and not any(stored.fits(each.old) for each in answers)

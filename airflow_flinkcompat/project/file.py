@@ -52,12 +52,12 @@ class ProjectTables:
         path: The file.
         common: What holds for all deployments, ``[defaults]`` laid over the top of the file.
         deployments: Each deployment by name, laid over ``common``.
-        fail_on: The gate of ``flinkcompat``, as it stands there; None where it does not.
+        fail_on: The gate of ``flinkcompat``, as written there; None without one.
         problems: A line for each thing that is wrong with the file as a whole.
         broken: Lines of the deployments that cannot be used, by name.
-        stopped: What is said of jobs that somebody stopped, by the names of their former deployments.
-        filled_elsewhere: Whether what deploys the jobs fills in placeholders of another tool, as it stands there.
-        network: Whether connectors may connect while Flink plans a script, as it stands there.
+        stopped: Texts on jobs that somebody stopped, by the names of their former deployments.
+        filled_elsewhere: Whether the deploying tool fills in placeholders of another tool, as written there.
+        network: Whether connectors may connect while Flink plans a script, as written there.
         positions: The positions of its keys.
     """
 
@@ -194,7 +194,7 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
         known: Those that there are.
 
     Returns:
-        Words behind the key: which one may be meant, or which ones there are.
+        Text to follow the key: the key that may be meant, or the existing ones.
     """
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"
@@ -210,7 +210,7 @@ def flat_options(value: Any) -> Any:
     """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` is a table in a table.
 
     Args:
-        value: What stands in the file.
+        value: The value in the file.
 
     Returns:
         The options by their whole names, switches and numbers as texts; anything but a table is left as it is.

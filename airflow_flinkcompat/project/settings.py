@@ -48,12 +48,12 @@ class ProjectDeployment:
         name: Its name, also in the ledger.
         script: The path of its script from the project's folder.
         options: How the script is judged.
-        ledger: Where its ledger lies; None where the file does not say.
+        ledger: Place of its ledger; None if the file does not name it.
         policy: The branch that the gate takes for each outcome.
         backfills: Whether history is recomputed after a start without state.
         migrates: Whether an incompatible change may be started from a rewritten savepoint.
         rehearses: Whether a restore is rehearsed before a job resumes.
-        backfill: What the file says of the backfill, as it stands there.
+        backfill: The file's table of the backfill, as written there.
     """
 
     name: str
@@ -76,11 +76,11 @@ class ProjectFile:
         positions: The positions of its keys.
         common: How a script is judged that belongs to no deployment.
         deployments: Those that can be used, in the order of the file.
-        fail_on: The mildest outcome that fails, or ``never``; None where the file does not say.
-        ledger: Where the ledgers lie, unless a deployment says otherwise.
+        fail_on: The mildest outcome that fails, or ``never``; None if the file does not set it.
+        ledger: Place of the ledgers, unless a deployment names another.
         broken: What is wrong with the other deployments, a line each, by name.
         stopped: Who stopped the job of a deployment that is deleted, when, and with which savepoint, by its name.
-        network: Whether connectors may connect while Flink plans a script; None where the file does not say.
+        network: Whether connectors may connect while Flink plans a script; None if the file does not set it.
     """
 
     path: Path
@@ -134,8 +134,8 @@ def load_project(path: str | os.PathLike[str]) -> ProjectFile:
         The project. A deployment that cannot be used is kept in ``broken``.
 
     Raises:
-        InputError: The file cannot be read, or what it says for all deployments cannot be used; every line names file
-            and key.
+        InputError: The file cannot be read, or its values for all deployments cannot be used; every line names file and
+            key.
     """
     return project_of(read_tables(path))
 

@@ -32,7 +32,7 @@ class KeyedState:
     Attributes:
         name: As the operator registered it.
         kind: What it holds for a key and a namespace.
-        namespace: Its serializer; of timers None, as theirs stands in the value's.
+        namespace: Its serializer; None for timers, which have it in the value's.
         value: Its serializer.
         options: What else Flink stores about it, such as its kind.
     """

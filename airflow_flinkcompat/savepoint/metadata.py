@@ -156,7 +156,7 @@ class SubtaskState:
         raw: Lists that the operator wrote itself.
         keyed: State by key.
         raw_keyed: State by key that the operator wrote itself.
-        marked: Whether managed and raw lists are said to be there, even where nothing follows.
+        marked: Whether managed and raw lists are marked as present, even if nothing follows.
     """
 
     index: int

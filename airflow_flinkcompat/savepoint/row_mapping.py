@@ -128,7 +128,7 @@ def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], 
 
 
 def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
-    """Rows whose variable parts are assembled anew."""
+    """Rows whose variable parts are reassembled."""
     heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
     parts = [(place, *_part(forms, fields[place])) for place in behind]
 

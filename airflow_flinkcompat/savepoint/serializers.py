@@ -64,7 +64,7 @@ class Serializer:
 
     Attributes:
         class_name: The Java class of its snapshot.
-        types: The logical types that it serializes, where it says so: of a row its fields, in order.
+        types: The logical types that it serializes, if it contains them: of a row its fields, in order.
         nested: Serializers of parts: of a list the one of its elements, of a map those of keys and values.
         stored: The bytes of its snapshot.
     """

@@ -164,7 +164,7 @@ def are_of_namespace(variables: tuple[str, ...]) -> bool:
     """True if the platform of engine ``vvr`` fills in these placeholders.
 
     Args:
-        variables: The placeholders that stand in place of every secret of a value.
+        variables: The placeholders in place of every secret of a value.
 
     Returns:
         False where there are none, so that the value may be a secret itself.

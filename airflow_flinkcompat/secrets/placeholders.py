@@ -38,7 +38,7 @@ class Placeholder:
 
     @property
     def variable(self) -> str:
-        """The environment variable by which Spark's driver is given the value."""
+        """Environment variable with the value for Spark's driver."""
         return "FLINKCOMPAT_CONN_" + re.sub(r"[^A-Z0-9]", "_", f"{self.conn_id}_{self.attribute}".upper())
 
 

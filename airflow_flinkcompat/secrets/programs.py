@@ -56,8 +56,8 @@ def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
     """Literal secrets of a text of a program; also unquoted ones outside of Python and SQL.
 
     Args:
-        text: The contents of the file beside the program.
-        path: Its path, whose ending tells the language.
+        text: The contents of the file next to the program.
+        path: Its path, whose ending determines the language.
 
     Returns:
         The name and the place of each secret, never its value.

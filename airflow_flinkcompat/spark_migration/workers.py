@@ -130,9 +130,9 @@ class SparkWorkers:
         """Content scattered by the number of a key group, shuffled, and gathered in a task for each range.
 
         Args:
-            scatter: What of a part comes to which group.
+            scatter: Distributes a part's content to groups.
             parts: All that is read.
-            gather: What to do with a range of groups, given the number and all content of each that has any, in order.
+            gather: What to do with a range of groups, from the number and all content of each non-empty one, in order.
             groups: The ranges, all groups together, in order.
             beside: Content that comes from elsewhere, with the number of its group.
 
@@ -156,7 +156,7 @@ class SparkWorkers:
 
 
 def _tried(work: Callable[[T], R], part: T) -> R | Exception:
-    """An error of ours comes back as a value: Spark would tell it as a trace, after trying again."""
+    """Run work so that an error of ours is a value: Spark would retry it and show a trace."""
     try:
         return work(part)
     except _ERRORS as error:

@@ -439,7 +439,7 @@ class FlinkGenerator(Generator):
     UNNEST_WITH_ORDINALITY = True
 
     def names(self, *parts: exp.Expr | None) -> str:
-        """Join the given name parts with dots."""
+        """Join name parts with dots."""
         return ".".join(self.sql(part) for part in parts if part)
 
     def list_of(self, node: exp.Expr, key: str = "expressions") -> str:

@@ -364,7 +364,7 @@ class CallClause(exp.Expression):
     """A trailing clause of a KeywordCall.
 
     ``this``: its upper-case words, e.g. ``NULL ON EMPTY`` or ``WITH ARRAY WRAPPER``. ``expression``: the operand, which
-    stands after the first word (``RETURNING type``, ``DEFAULT x ON EMPTY``), or None.
+    follows the first word (``RETURNING type``, ``DEFAULT x ON EMPTY``), or None.
     """
 
     arg_types = {"this": True, "expression": False}

@@ -255,7 +255,7 @@ class QueryParser(CallParser):
         return self._parse_ordered() or self.fail("Expected a sort key")
 
     def parse_name_with_hints(self) -> exp.Table:
-        """Read a name and the hints behind it."""
+        """Read a name and the hints after it."""
         table = self.parse_name()
         hints = self.parse_hints()
         if hints:

@@ -204,8 +204,8 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
     """Split ``text`` into statements and parse each of them; a byte order mark is dropped.
 
-    A statement that does not parse is kept without a tree. Where a ``;`` is missing for sure, because a word follows
-    that can only begin a statement, the text is split there, and the statement says so.
+    A statement that does not parse is kept without a tree. Where a ``;`` is certainly missing, because a word follows
+    that can only begin a statement, the text is split there, and the statement's error names it.
 
     Args:
         text: The script.
@@ -429,7 +429,7 @@ def _error_offset(first: Mapping[str, Any], body: str) -> int:
 
 
 def _offset(body: str, line: int | None, column: int | None) -> int:
-    """Offset behind the token that ends at sqlglot's 1-based ``line``/``column``."""
+    """Offset after the token that ends at sqlglot's 1-based ``line``/``column``."""
     if not line or column is None:
         return 0
     lines = body.split("\n")

@@ -247,7 +247,7 @@ class FlinkParser(DdlParser):
 
     # ------------------------------------------------------------------------------------------ session
     def parse_set(self) -> nodes.SetOption:
-        """Read ``SET ['key' = 'value']``; key and value may stand without quotes."""
+        """Read ``SET ['key' = 'value']``; key and value may be unquoted."""
         if not self._curr:
             return nodes.SetOption()
         key = self._parse_raw_text(TokenType.EQ)
@@ -259,7 +259,7 @@ class FlinkParser(DdlParser):
         return nodes.ResetOption(this=self._parse_raw_text() if self._curr else None)
 
     def _parse_raw_text(self, until: TokenType | None = None) -> exp.Literal:
-        """Read a string, or unquoted text as it stands up to a token of type ``until`` or the end."""
+        """Read a string, or unquoted text up to a token of type ``until`` or the end."""
         start = self._curr
         if start.token_type == TokenType.STRING:
             self._advance()

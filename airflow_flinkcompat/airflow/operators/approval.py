@@ -65,20 +65,20 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
         subject: The question's title; by default one that names the deployment. (templated)
         body: Text above the report. (templated, Markdown)
-        backfill: Whether history is recomputed after a restart, as its option says then: "Restart with backfill".
-            Default: whether a FlinkBackfillOperator of the deployment comes after this task.
+        backfill: Whether history is recomputed after a restart, which its option then names: "Restart with backfill".
+            Default: True if a FlinkBackfillOperator of the deployment comes after this task.
         retries: At least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
             asks again. Fewer in ``default_args`` are raised to 1, with a warning.
         retry_delay: The pause before a retry.
         defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
-        params: Fields of the form beside ``reason``, whose answer goes into the ledger. Airflow's form cannot ask for
-            one with some answers alone, so it may be left empty.
+        params: Fields of the form in addition to ``reason``, whose answer goes into the ledger. Airflow's form cannot
+            require one for some answers alone, so it may be left empty.
         approvers_needed: 2 for four eyes: the question is asked again until two users have chosen the same. One
             "Reject" is enough. Needs Airflow 3.3, as all below does.
-        author_may_approve: Whether who made the change, as the ledger's origin says, may let it run. Default: with one
-            approver, not with two. An answer of the author's is refused, and asked for again.
-        authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it
-            a user is the author who has its name or address. Where it is not known the ledger says so.
+        author_may_approve: Whether the author of the change, by the ledger's origin, may let it run. Default: with one
+            approver, not with two. An answer of the author's is refused, and the question is asked again.
+        authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it a
+            user is the author with the same name or address. If the author is unknown, the ledger records that.
         escalate_to: Further users (ids, or tables of id and name) who may answer after ``escalate_after``; before that
             their answers are refused. ``assigned_users`` are those who may at once.
         escalate_after: How long only ``assigned_users`` may answer; a timedelta or seconds.

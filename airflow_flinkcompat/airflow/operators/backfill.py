@@ -60,13 +60,13 @@ class FlinkBackfillOperator(ScriptOperator):
         to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
         sent_before: Task id of a FlinkStateMigrationOperator: computed are the windows that were sent before it without
             what it computed from history, in place of ``to``; where there are none the task is skipped.
-        order_by: Table of the script → columns, ``a,b``, that say in which order its rows arrived; "" stands for all
-            others. (templated)
+        order_by: Table of the script → columns, ``a,b``, which define the order in which its rows arrived; "" stands
+            for all others. (templated)
         late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
         native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
         chunk: Compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
             ones. (templated)
-        journal: Folder where finished parts are kept; default: beside a sink's folder. (templated)
+        journal: Folder where finished parts are kept; default: next to a sink's folder. (templated)
         boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
         allow_incomplete: The source went quiet: it need not have passed the boundary.
         allow_empty: Whether a run that reads no row succeeds; if not, it fails and leaves every sink as it was.

@@ -90,9 +90,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             Where the branch depends on how much a migration keeps, and neither the scripts nor the worker's planner
             show it, the planner of the target or of the connection's ``planner_conn_id`` is asked. Without any a
             person is asked.
-        redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
-            default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
-            change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
+        redeploy_unchanged: Reaction if nothing changed that matters to the job, and the deployed job runs. By default
+            (False) it is left alone: the branch ``unchanged``. True: the policy's branch for a compatible change, to
+            restart a job on purpose (for another JAR of a function, for example). (templated: ``true`` or ``false``)
         planner: Whether Flink's own planner on the worker judges the change (engine ``flink``, SQL scripts): ``auto``,
             where one is installed for the version; ``always``, and without one the task fails; ``never``. None:
             ``$FLINKCOMPAT_PLANNER``, else ``auto``. It restores the last savepoint or checkpoint of the deployed job
@@ -107,20 +107,21 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             the target compiles plans on another machine. (templated)
         savepoint_directory: Where the savepoint of the running job goes that is compared before a migration nobody
             decides on; default: the cluster's. (templated)
-        accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
-            condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
-            another place now (topic, path, …) to begin anew by its own options (it keeps only a part then, so that a
-            person is asked); ``history``, for what is stored to go on where history says something else of it. It
-            belongs to a branch ``migrate``.
-        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
-            says it lies. What a migration would begin empty counts as kept where it is computed of them, which the task
+        accept: Exceptions that a migration makes on request alone: ``filter``, to keep aggregations under another
+            condition, with the state of rows that passed the former one; ``source-moved``, to let a source that may
+            read another place now (topic, path, …) begin by its own options (the migration is partial then, so that a
+            person is asked); ``history``, to keep state that differs from the result of history. It belongs to a branch
+            ``migrate``.
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for the place in the
+            script. State that a migration would begin empty counts as kept if it is computed from them, which the task
             of the branch ``migrate`` does. (templated)
-        deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
-            retried as ``retries`` says.
+        deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is retried
+            by ``retries``.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
         settle_seconds: How long a job is watched without failure that came of a plan (``plan_only``), before it is
             recorded as deployed.
-        team: Who answers for the deployment, for the ledger, beside the task's ``owner``. (templated)
+        team: Team that is responsible for the deployment, for the ledger, in addition to the task's ``owner``.
+            (templated)
     """
 
     role = TaskRole.CHECK
@@ -207,7 +208,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         Args:
             context: Airflow's context of the task.
-            event: What the trigger said: ``until``, seconds since the epoch after which the task fails, and ``silent``,
+            event: Event of the trigger: ``until``, seconds since the epoch after which the task fails, and ``silent``,
                 whether the target did not answer the triggerer either, at least once.
 
         Returns:
@@ -629,7 +630,7 @@ def _may_compile(engine: str) -> bool:
 
 
 def _switch(name: str, value: bool | str | None) -> bool:
-    """A switch as given or rendered. Raises AirflowFailException: it is neither on nor off."""
+    """A switch as passed or rendered; raises AirflowFailException if it is neither on nor off."""
     known = {"true": True, "false": False, "none": False, "": False}
     text = str(value).strip().lower()
     if text not in known:

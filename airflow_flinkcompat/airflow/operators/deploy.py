@@ -77,10 +77,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
             ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
             its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A
             stateless start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
-        plan_only: Touch nothing: have the target say what is to be written so that the script runs, for whoever writes
-            there (a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to XCom
-            (``plan``) and to ``plan_to``, and the ledger notes it; once it was carried out, the next check records what
-            runs. On the target ``kubernetes``.
+        plan_only: Touch nothing: have the target return the spec with which the script runs, for whoever writes there
+            (a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to XCom
+            (``plan``) and to ``plan_to``, and the ledger records it; once it was carried out, the next check records
+            the job that runs. On the target ``kubernetes``.
         plan_to: Path or URI of the file to write the plan to, replaced where it is there. (templated)
         rollback_notifiers: Airflow's notifiers, called when the new job did not run and the former script was started
             again. One that fails is a warning in the log.
@@ -210,7 +210,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
         Args:
             context: Airflow's context of the task.
-            event: What the trigger said; ``wait`` is the wait that the run ended in.
+            event: Event of the trigger; ``wait`` is the wait that the run ended in.
 
         Returns:
             What :meth:`execute` returns.

@@ -158,10 +158,10 @@ class Deployment(BaseModel):
     table ``deploy`` applies to that task, too. With ``backfill_sent`` a backfill follows a migration that computed
     state from history: for windows emitted before, with the places and arguments of ``backfill``. With ``warm_restart``
     a restart without state begins with state computed from history, if history supplies all of it: for changes of which
-    no migration keeps all. Its tables are the ``history`` of ``check``. With ``rehearse`` (True or a table) a restore
-    is rehearsed before the job resumes; a refused one, or another finding in its ``fail_on``, prevents the resume. With
-    ``plan_only`` no task starts or stops anything: the spec is planned, into the file ``plan_to`` if set, and the check
-    records it once it was carried out. Nothing is then recomputed, rehearsed or migrated by a task.
+    no migration keeps all state. Its tables are the ``history`` of ``check``. With ``rehearse`` (True or a table) a
+    restore is rehearsed before the job resumes; a refused one, or another finding in its ``fail_on``, prevents the
+    resume. With ``plan_only`` no task starts or stops anything: the spec is planned, into the file ``plan_to`` if set,
+    and the check records it once it was carried out. Nothing is then recomputed, rehearsed or migrated by a task.
 
     Raises pydantic's ValidationError, a ValueError.
     """

@@ -319,7 +319,7 @@ class _Tasks:
         return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(table, **more))
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
-        """State is given up for this backfill: without a row it fails."""
+        """Task that fails without a row, because state is abandoned for this backfill."""
         table = {"allow_empty": False, **(self.one.backfill or {})}
         return FlinkBackfillOperator(task_id=task_id, **self.scripted(table, **more))
 

@@ -29,7 +29,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     Its result adds ``sent_until`` to that of FlinkSqlDeployOperator: the end of the windows that were emitted without
     state computed from history; None if there are none.
 
-    It is for incompatible changes on open-source Flink of which a migration keeps state. Before the running job is
+    It is for incompatible changes on open-source Flink whose state a migration can keep. Before the running job is
     touched, Flink compiles both scripts and a template of the new job is taken. A migration that keeps less than the
     check or the approver expected is refused then. A target that can do neither uses a planner: the SQL Gateway of its
     connection's ``planner_conn_id``, else a Flink that is started here. Exceptions that the check accepted apply here
@@ -43,9 +43,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: Whether the rewritten savepoint is rehearsed before the start.
         spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
-        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
-            says it lies: what would begin empty is computed of them, on Spark. None: those that the check was told.
-            (templated)
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for the place in the
+            script: state that would begin empty is computed from them, on Spark. None: those of the check. (templated)
         sample: How many keys of each operator that is computed from history plain Python computes once more before
             the job is started; 0: of none; None: of 20.
         check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,

@@ -47,15 +47,15 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
 
     Args:
-        fail_on: Findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by
-            default. The ledger then remembers the version as one that failed, which ``FlinkSqlChangeSensor`` does not
-            offer again; clear this task to rehearse it once more.
+        fail_on: Findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by default.
+            The ledger then records the version as failed, and ``FlinkSqlChangeSensor`` does not offer it again; clear
+            this task to rehearse it once more.
         savepoint_directory: Where savepoints go; default: the cluster's. (templated)
         settle_seconds: How long each job is watched without failure.
         start_timeout: Seconds each job has to come up.
         savepoint_timeout: Seconds each savepoint may take.
-        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits all the same where
-            Airflow (before 3.3) tells nobody that a task was ended there: its jobs would be left running.
+        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits all the same if Airflow
+            (before 3.3) does not report that a task was ended there: its jobs would be left running.
         patience: Seconds a worker waits before the triggerer does.
         poll_interval: Seconds between two looks there.
         check_task_id: The check to follow; by default the only one upstream for the same deployment, if any.
@@ -115,7 +115,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
         Args:
             context: Airflow's context of the task.
-            event: What the trigger said; it is not used.
+            event: Event of the trigger; it is not used.
             entry: The number of the ledger entry whose job is rehearsed.
             sha256: The digest of the version that is rehearsed.
             state: What the rehearsal has started so far.

@@ -37,7 +37,7 @@ def imported(path: str) -> Any:
 
 
 def _called(value: Any) -> Any:
-    """A function or notifier: given as such, by import path, or by a table of ``path`` and ``arguments``."""
+    """A function or notifier: passed as such, by import path, or by a table of ``path`` and ``arguments``."""
     path, arguments = value, {}
     if isinstance(value, Mapping):
         if unknown := set(value) - {"path", "arguments"}:

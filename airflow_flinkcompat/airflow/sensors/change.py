@@ -48,9 +48,9 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         poke_interval: Seconds between two looks at the files.
         recheck: How often the ledger is looked at although no file changed.
         timeout: Seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
-            sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) says, for a
-            job without edits is in order.
-        deferrable: Wait in the triggerer (default), or in a worker as ``mode`` says.
+            sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) is, because
+            a job without edits is in order.
+        deferrable: Wait in the triggerer (default), or in a worker by ``mode``.
         require_cluster: Offer a version only while the target answers, so that no run begins which
             could not deploy. Default: True, but for a program of the Table API, which no target runs.
     """
@@ -103,8 +103,9 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 
         Args:
             context: Airflow's context of the task.
-            event: What the trigger said: ``since``, seconds since the epoch at which the wait began, ``reason``, what
-                was said last of the wait, and ``problems``, how many looks in a row met a text that has to be mended.
+            event: Event of the trigger: ``since``, seconds since the epoch at which the wait began, ``reason``, the
+                last report of the wait, and ``problems``, the number of consecutive looks that met a text that must be
+                corrected.
 
         Returns:
             What :meth:`execute` returns.

@@ -75,8 +75,8 @@ class DeploymentOperator(BaseOperator):
     Args:
         deployment: Name of the Flink job. (templated)
         flink_conn_id: Connection of type ``flink``. (templated)
-        target: Where the job runs (``kubernetes``, say), for a connection that does not say it; one that names another
-            target is refused. (templated)
+        target: Type of target (``kubernetes``, for example), for a connection that does not name it; one that names
+            another target is refused. (templated)
         ledger: Folder or URI of the ledger (templated); default: the connection's, then ``$FLINKCOMPAT_LEDGER``.
     """
 
@@ -170,8 +170,8 @@ class ScriptOperator(DeploymentOperator):
             parsed. (templated, also what a ``.sql`` file holds; a program is Python, and no template)
         variables: Of a program: name → value of what only its environment knows, as ``--var`` of the command line.
             Where a value is secret, a placeholder. (templated)
-        language: Of a program that is given as text: ``python`` or ``table``.
-        settings: Options that hold for the job beside the script's own SET. (templated)
+        language: Of a program that is passed as text: ``python`` or ``table``.
+        settings: Options of the job in addition to the script's own SET. (templated)
         functions: Declared functions: name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.
             (templated)
         catalog: DDL (or ``.sql`` file) of tables the script reads but does not declare. (templated)

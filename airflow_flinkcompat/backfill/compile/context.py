@@ -19,7 +19,7 @@ from airflow_flinkcompat.plan.nodes import Filter, GroupWindowAggregate, Join, N
 class NeededColumns:
     """The columns that all readers of a relation need together.
 
-    Compiling all pipelines fills it. Where a later reader needs more than an earlier one was given (``settled`` is
+    Compiling all pipelines fills it. Where a later reader needs more than an earlier one received (``settled`` is
     false), they are compiled again, so that relations that compute the same become equal steps.
     """
 

@@ -38,7 +38,7 @@ def windows_of(node: Node) -> tuple[Window | None, ...]:
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
     """Fields of outermost windows that a column passes on unchanged, over all branches of unions.
 
-    None stands for a branch in which the column is anything else.
+    None represents a branch in which the column is anything else.
     """
     return frozenset(None if found is None else found[1] for found in origins(node, position))
 

@@ -43,10 +43,10 @@ class Connector:
     """Sources and sinks of one folder.
 
     Attributes:
-        sources: How to make a source of a table, by the value of its option ``connector``. A function that raises
-            :class:`BackfillError` says why such a table is not read.
+        sources: Constructors of a table's source, by the value of its option ``connector``. One raises
+            :class:`BackfillError` with the reason why such a table is not read.
         sinks: The same for sinks.
-        given_sources: How to make a source at a place that a request names, by what stands before its first colon
+        given_sources: Constructors of a source at a place that a request names, by the text before its first colon
             (``delta:/place``); "" is any other place.
         given_sinks: The same for sinks.
         listed: The place among other connectors where a message names them all.

@@ -39,7 +39,7 @@ class DuckDbAccelerator:
     """Decides, once for each aggregation, whether it is computed natively.
 
     Args:
-        progress: Is told the reasons, a line each.
+        progress: Receives the reasons, a line each.
     """
 
     def __init__(self, progress: Callable[[str], None] = lambda line: None) -> None:

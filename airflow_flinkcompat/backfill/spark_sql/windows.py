@@ -187,8 +187,8 @@ class AskedWindows:
     """Computed windows of one windowing, as a function of the published ones.
 
     Attributes:
-        above: The windows over these rows, which windows are asked of them, and how far in microseconds their time may
-            be off; None where nothing stands between these windows and the published rows.
+        above: The windows over these rows, which windows are requested of them, and how far in microseconds their time
+            may be off; None if nothing is between these windows and the published rows.
         every: Whether all are computed, whatever is published.
         published_too: Whether those of the published range are computed as well.
     """

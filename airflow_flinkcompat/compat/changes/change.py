@@ -159,7 +159,7 @@ class Change:
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        """Sinks with queries that cannot be told apart."""
+        """Sinks with queries that cannot be distinguished."""
         return self._pairing.ambiguous
 
     def companions(self, pair: PipelinePair) -> tuple[PipelinePair, ...]:

@@ -43,7 +43,7 @@ def format_row_count(count: int) -> str:
 
 
 def format_expressions(expressions: Iterable[Any]) -> str:
-    """Expressions in the order given, of a set in the order of their texts; "none" where there are none."""
+    """Expressions in their order, of a set in the order of their texts; "none" if there are none."""
     described = [describe(expression) for expression in expressions]
     return ", ".join(sorted(described) if isinstance(expressions, frozenset) else described) or "none"
 

@@ -86,7 +86,7 @@ def _input_columns(operator: Operator) -> tuple[tuple[Expression, ...], ...]:
 
 
 def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
-    """The API of an operator: a Table API step stands for one operator; further ones are from SQL."""
+    """The API of an operator: a Table API step represents one operator; further ones are from SQL."""
     there = Counter(_step(operator) for operator in found)
     made = Counter("aggregate" if step == "distinct" else step for step in said)
     counts = [(made[step], count) for step, count in there.items() if step != "other"]

@@ -117,7 +117,7 @@ class ReportContext:
         """Read what :meth:`to_dict` wrote.
 
         Args:
-            row: It as JSON values; what another release writes beside is left out.
+            row: It as JSON values; additions of another release are left out.
 
         Returns:
             The same.

@@ -40,7 +40,7 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
 
     Args:
         report: The verdict on one change.
-        known: What is known beside the change: the deployed job, who reads, whether history can be recomputed.
+        known: Facts in addition to the change: the deployed job, who reads, whether history can be recomputed.
 
     Returns:
         Markdown that ends in a line break, with every secret masked.
@@ -65,7 +65,7 @@ def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTE
 
     Args:
         reports: The verdicts on one change.
-        known: What is known beside the change.
+        known: Facts in addition to the change.
 
     Returns:
         Markdown that ends in a line break, with every secret masked.

@@ -48,7 +48,7 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
     Args:
         report: The verdict on one change.
         width: Columns of the terminal.
-        known: What is known beside the change.
+        known: Facts in addition to the change.
         verbose: Whether each operator, commands and the basis of each finding are shown too.
 
     Returns:
@@ -74,7 +74,7 @@ def render_text_of_engines(
     Args:
         reports: The verdicts on one change.
         width: Columns of the terminal.
-        known: What is known beside the change.
+        known: Facts in addition to the change.
         verbose: As :func:`render_text` has it.
 
     Returns:

@@ -89,7 +89,7 @@ def names_a_format(change: OptionChange) -> bool:
 
 
 def formats(change: OptionChange) -> tuple[str, str]:
-    """The format of the values before and after, "" where none is given."""
+    """Format of the values before and after, "" if none is set."""
     keys = connectors.catalogue()[change.connector or ""].formats
     old, new = (next((side[key] for key in keys if key in side), "") for side in (change.before, change.after))
     return old, new

@@ -150,7 +150,7 @@ def _captured(options: Options, key: str) -> tuple[str, ...]:
 
 
 def _expressions(value: str | None) -> tuple[str, ...]:
-    """The alternatives of an expression if each is a name, in which a dot stands for any letter."""
+    """Alternatives of an expression if each is a name, in which a dot matches any letter."""
     parts = tuple(part.strip().lower().replace("\\.", ".") for part in re.split("[,|]", (value or "").strip("()")))
     return parts if all(_NAME.fullmatch(part) for part in parts) else ()
 

@@ -162,7 +162,7 @@ def match_partition(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
-    """A match that was given up for its length cannot come back; a shorter one asks for none."""
+    """Verdict on a changed WITHIN: a longer one cannot bring back matches that were abandoned."""
     old, new = (str(side).split() for side in (difference.before, difference.after))
     if not old or not new or old[1:] != new[1:]:
         return unmeasured("WITHIN that comes or goes was not measured")

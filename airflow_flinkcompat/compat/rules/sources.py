@@ -199,7 +199,7 @@ CONDITIONAL = frozenset(
 )
 """Options that the page calls compatible on conditions outside of the script.
 
-``rows`` stands for those in a program itself: no page covers them.
+``rows`` represents those in a program itself: no page covers them.
 """
 CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 """Formats whose rows update and delete: one of them sets the changelog mode as well."""
@@ -473,7 +473,7 @@ ANOTHER_SOURCE = Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, "each source read
 
 
 def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
-    """Positions of one connector are given to another one."""
+    """Verdict on positions of one connector that another one receives."""
     stored, other = (connectors.source(each).positions for each in (difference.before, difference.after))
     read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
     kept = any(pair.old.segment.origin and pair.operators for pair in read)

@@ -214,8 +214,8 @@ class JobManager(RestClient):
             The savepoint's path; None while the stop is at work.
 
         Raises:
-            JobManagerError: The stop failed. The status is 404 when this JobManager knows nothing of it (it was started
-                anew, say).
+            JobManagerError: The stop failed. The status is 404 if this JobManager knows nothing of it (it was
+                restarted, for example).
         """
         return self._written(job_id, trigger_id, "the stop with savepoint")
 

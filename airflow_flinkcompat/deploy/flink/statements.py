@@ -92,7 +92,7 @@ class Prepared:
 def prepare(script: str, source: str = "<script>", *, variables: bool = True) -> Prepared:
     """Check that the script makes exactly one job, and leave the start to the deployment.
 
-    ``variables``: True if the platform's ``${secret_values.NAME}`` may stand for a secret.
+    ``variables``: True if the platform's ``${secret_values.NAME}`` may take the place of a secret.
 
     Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
     recovery option, a literal secret, a misplaced placeholder, statements after the one that makes the job.
@@ -200,7 +200,7 @@ def prepare_job(job: JobSpec, *, variables: bool = False) -> Prepared:
 def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> None:
     """Raise ScriptRefused for a recovery option or a literal secret among the settings outside the script.
 
-    ``variables``: True if the platform's ``${secret_values.NAME}`` may stand for a secret.
+    ``variables``: True if the platform's ``${secret_values.NAME}`` may take the place of a secret.
     """
     for key in settings:
         if key.startswith(RECOVERY_KEYS):

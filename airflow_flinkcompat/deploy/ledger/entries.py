@@ -500,7 +500,7 @@ class PlannedEntry(StartEntry):
 
     ``start`` is how the job would start, with the request id by which it is recognised; ``evidence`` holds remarks, a
     line each. ``savepoint_before``: the savepoint that the platform then named as the next start, so that a later one
-    can be told apart.
+    can be distinguished.
     """
 
     KIND = "planned"

@@ -58,7 +58,7 @@ class Ledger:
     Args:
         root: Path or URI of the folder that holds the ledgers of all deployments.
         deployment: The name of the deployment: 1 to 128 letters, digits, ".", "_" or "-", a letter or digit first.
-        **options: Options of the file system (credentials of an object store, say).
+        **options: Options of the file system (credentials of an object store, for example).
 
     Raises:
         DeploymentNameError: The deployment cannot have this name.

@@ -129,12 +129,12 @@ class DeploymentRow:
         deployment: Its name.
         last: The number of the last entry that the row is made of; 0: there is none.
         head: What is in force.
-        unfinished: The last step of a redeploy that has not come to its end.
+        unfinished: The last step of an unfinished redeploy.
         pending: The check that asked a person, who has not decided yet.
         checked: The last check.
         savepoint: The last savepoint that a stop left.
-        failed: What failed last, a redeploy or a version by itself, until a redeploy begins anew. After a way back to
-            the former script it is the failure that led to it.
+        failed: The last failure, of a redeploy or a version by itself, until another redeploy begins. After a way back
+            to the former script it is the failure that led to it.
     """
 
     deployment: str

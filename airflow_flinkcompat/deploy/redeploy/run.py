@@ -44,7 +44,7 @@ class StartFailed(DeployError):
 
 
 class RolledBack(StartFailed):
-    """A failed start after which the former script runs again from its savepoint; the message says why."""
+    """A failed start after which the former script runs again from its savepoint, and the reason."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class StateMigration(Protocol):
         Nothing of the deployment is touched.
 
         Returns:
-            Path or URI of a folder that :meth:`write` goes on from, also in another process; None: there is none.
+            Path or URI of a folder from which :meth:`write` resumes, also in another process; None: there is none.
 
         Raises:
             DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.

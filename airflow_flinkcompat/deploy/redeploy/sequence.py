@@ -107,24 +107,25 @@ def deploy(
         reason: Why, for the ledger.
         waivers: Those by which findings of the check passed, a row each, for the ledger.
         origin: Where the version comes from and whose the deployment is, for the ledger.
-        owner: The name of this run: the same name may take up its own unfinished run at once, and is told what its
-            finished one came to. None: this process, every call being a new run.
-        hand_over: The record of the backfill this job goes on from. The start is stateless then, and the record, which
-            the ledger keeps, must be of this very script.
+        owner: The name of this run: the same name may take up its own unfinished run at once, and gets the result of
+            its finished one. None: this process, every call being a new run.
+        hand_over: The record of the backfill after which this job resumes. The start is stateless then, and the record,
+            which the ledger keeps, must be of this very script.
         offsets: Where the sources begin, one choice for all or by table: ``as-stored`` (the only one with state),
             ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own options,
             which is what a stateless start does by default.
         migration: What rewrites the savepoint, with start mode ``migrated``.
         options: Time-outs and places; the defaults where None.
         resumed: The wait that an earlier call of this run ended in.
-        asked_at: When a person asked for this run last (cleared it, say): what was rolled back before is tried anew.
-        log: Is told what happens, a line each.
+        asked_at: When a person requested this run last (cleared it, for example): what was rolled back before is tried
+            again.
+        log: Receives progress, a line each.
 
     Returns:
         The ``deployed`` entry of the ledger.
 
     Raises:
-        DeployRefused: Nothing was touched, unless the message says how to go back.
+        DeployRefused: Nothing was touched, unless the message describes the way back.
         RolledBack: The new job did not start, and the former script runs again.
         StartFailed: The new job did not start, and nothing runs.
         Waiting: A wait takes longer than ``Options.patience``.

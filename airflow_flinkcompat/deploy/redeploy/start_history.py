@@ -38,9 +38,9 @@ class StartHistory:
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
         """History of the job after it was proved, a line each; None if its settle time must still be judged.
 
-        The start is proved if the first restore was the given one and either of two conditions holds. A checkpoint of
-        its own was complete for the settle time before anything failed. Or all failures happened long after the time of
-        the start and the settle time. Raises DeployError if this is unknown: the start is then neither recorded nor
+        The start is proved if the first restore was the requested one and either of two conditions holds. A checkpoint
+        of its own was complete for the settle time before anything failed. Or all failures happened long after the time
+        of the start and the settle time. Raises DeployError if this is unknown: the start is then neither recorded nor
         undone.
         """
         seen = self.job_history()
@@ -80,7 +80,7 @@ class StartHistory:
         )
 
     def _began_with_it(self, status: JobStatus, seen: JobHistory) -> bool:
-        """True if a job that was restored from its own checkpoint began with the given state.
+        """True if a job that was restored from its own checkpoint began with the requested state.
 
         Flink numbers a job's checkpoints from its start (from 1 without state), so the numbers unused by its own
         checkpoints are those before it. Flink also counts every restore, including the first. Both must fit.

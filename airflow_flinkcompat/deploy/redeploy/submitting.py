@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class StartRefused(DeployError):
-    """The job certainly does not run from the given state; ``fault`` is the fault in that state."""
+    """The job certainly does not run from the requested state; ``fault`` is the fault in that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Verification that a started job runs from the given state. RUNNING alone proves nothing.
+"""Verification that a started job runs from the requested state. RUNNING alone proves nothing.
 
 Measured on Flink 2.3: a job whose state is refused at restore is RUNNING for about half a second before it fails; with
 a restart strategy it restarts for ever.
@@ -35,7 +35,7 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTART
 
 
 class VerificationFailed(DeployError):
-    """The job does not run from the given state; ``fault`` is the fault in that state."""
+    """The job does not run from the requested state; ``fault`` is the fault in that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -87,12 +87,12 @@ def verify_start(
     Args:
         target: Where the job runs.
         job_id: The id of the job, 32 hex digits.
-        start: The state that the job was given.
+        start: The requested state.
         settle_seconds: How long nothing may fail, in seconds.
         timeout: Seconds the proof may take.
-        log: Is told what is seen, a line each.
-        state: Gives the state that the former job left, None where it is not known; it is asked for last. None: the
-            job starts from state that was rewritten, beside which the former one says nothing.
+        log: Receives observations, a line each.
+        state: Returns the state that the former job left, None if it is not known; it is called last. None: the job
+            starts from state that was rewritten, for which the former one proves nothing.
         offsets: Next offset by source partition that the former job left.
         proven_since: When an earlier call saw the settle time begin, in seconds since the epoch.
         history: Judges a start of an earlier call that is not as it was any more: failures after its settle time do not
@@ -103,7 +103,7 @@ def verify_start(
         How the job was last seen, and what was compared.
 
     Raises:
-        VerificationFailed: The job does not run from the state it was given.
+        VerificationFailed: The job does not run from the requested state.
         Unproven: The time is over and nothing is proved.
         DeployError: The target cannot be asked.
     """

@@ -64,7 +64,7 @@ class Cluster:
         """The target, which has all capabilities that a rehearsal needs.
 
         Raises:
-            DeployRefused: It cannot; the message says what it lacks, and where to rehearse instead.
+            DeployRefused: It cannot; the message names what it lacks, and where to rehearse instead.
         """
         if isinstance(self.target, RestoreTestTarget):
             return self.target

@@ -73,7 +73,7 @@ def rehearse(
         old: The script and settings of the live job.
         new: The script and settings that are proposed.
         options: Time-outs and the folder of savepoints; the defaults where None.
-        log: Is told what happens, a line each.
+        log: Receives progress, a line each.
         resumed: The ``state`` of the :class:`Paused` that an earlier call with the same arguments raised.
 
     Returns:
@@ -116,7 +116,7 @@ def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> li
         timeout: Seconds the end may take.
 
     Returns:
-        What could not be ended in that time, in words; a child process goes on trying to end it.
+        Description of what could not be ended in that time; a child process keeps trying to end it.
     """
     started = Started.of(state)
     left = clean_up(cluster.restore_test_target, started, timeout=timeout, coming=0)

@@ -44,7 +44,7 @@ def kept_template(
         location: Where it is taken; None: on a Flink that is started for it.
         options: Those of the cluster, on which a template depends.
         cluster: Gives the place to take it, where none is kept.
-        log: Is told what happens, a line each.
+        log: Receives progress, a line each.
 
     Returns:
         Its folder.
@@ -97,10 +97,10 @@ def take_template(cluster: Cluster, version: Version, folder: Path, log: Callabl
         cluster: Where to start it.
         version: The script and its settings.
         folder: Where to put the savepoint; it must not exist.
-        log: Is told what happens, a line each.
+        log: Receives progress, a line each.
 
     Raises:
-        DeployError: The job cannot be started beside others, does not come up, or its savepoint cannot be read.
+        DeployError: The job cannot be started next to others, does not start up, or its savepoint cannot be read.
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"

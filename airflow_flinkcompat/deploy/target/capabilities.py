@@ -64,7 +64,7 @@ class ReadsBack(Protocol):
             name: The name of the deployment.
 
         Returns:
-            What the platform says it runs; None: nothing.
+            The platform's record; None: nothing.
         """
 
 
@@ -87,7 +87,7 @@ class PlansChanges(Protocol):
             The documents and what is to be known of them, without a secret.
 
         Raises:
-            DeployRefused, TargetError, ScriptRefused: It cannot be written so; the message says why.
+            DeployRefused, TargetError, ScriptRefused: It cannot be written so, for the reason in the message.
         """
 
     def carried_over(self, job: JobRef) -> Snapshot | None:
@@ -97,8 +97,8 @@ class PlansChanges(Protocol):
             job: The job that followed it.
 
         Returns:
-            The savepoint, also one of an earlier end where it keeps that; None where it names none, or the one that
-            whoever wrote the resource told it to begin with.
+            The savepoint, also one of an earlier end if it keeps that; None if it names none, or only the one with
+            which the author of the resource let it begin.
         """
 
     def edits(self, job: JobRef) -> str | None:
@@ -177,7 +177,7 @@ class SourceTables(Protocol):
             job: The job.
 
         Returns:
-            The tables, or why they cannot be told.
+            The tables, or the reason why they are unknown.
         """
 
 
@@ -283,7 +283,7 @@ class SavepointStore(Protocol):
             location: Path or URI of its folder.
 
         Returns:
-            What a job is told to start from.
+            A reference from which a job can start.
         """
 
     def dispose(self, snapshot: Snapshot) -> None:
@@ -302,7 +302,7 @@ class LiveSavepoints(Protocol):
         """Request a savepoint. Repeating the request id refers to the same savepoint.
 
         Args:
-            job: The job, which goes on.
+            job: The job, which continues.
             request_id: 32 hexadecimal digits, written down before.
             directory: Where the savepoint shall lie; None: where the target puts it.
 
@@ -322,7 +322,7 @@ class RestoreObservations(Protocol):
             job: The job.
 
         Returns:
-            How often each of them stands in the job.
+            Number of occurrences of each of them in the job.
         """
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
@@ -332,7 +332,7 @@ class RestoreObservations(Protocol):
             job: The job that was restored.
 
         Returns:
-            Their ids; None where that is not told.
+            Their ids; None if they are unknown.
         """
 
     def failed_at_restore(self, job: JobRef) -> bool:
@@ -361,7 +361,7 @@ class RestoreTest(Protocol):
 
         Args:
             name: The name of the job.
-            savepoint: The state it is given, which it does not own; None: none.
+            savepoint: The state it starts from, which it does not own; None: none.
             request_id: 32 hexadecimal digits, written down before.
             ignore_unclaimed: Whether state that it has no operator for is left aside; else it is refused.
 
@@ -383,8 +383,8 @@ class RestoreTests(Protocol):
 
         Args:
             job: The job.
-            private: Names what the test has of its own, a consumer group, say.
-            empty: Whether its sources read nothing of what stands there already, where their connectors can.
+            private: Names the test's own resources, a consumer group, for example.
+            empty: Whether its sources skip all existing rows, if their connectors can.
 
         Returns:
             The job as it may be started, any number of times.
@@ -429,7 +429,7 @@ class JobPages(Protocol):
 
         Args:
             job: The job.
-            ui_url: Where people open Flink's UI, as the connection says it.
+            ui_url: Address of Flink's UI for people, by the connection.
 
         Returns:
             The address; None where Flink has no such job yet, or any more.

@@ -324,7 +324,7 @@ def checkpoint_number(snapshot: str | None) -> int | None:
         snapshot: The name of a savepoint or checkpoint; None: of no state.
 
     Returns:
-        The number; None where the name tells none.
+        The number; None if the name contains none.
     """
     match = re.search(r"/chk-(\d+)/?$", snapshot or "")
     return int(match[1]) if match else None

@@ -32,7 +32,7 @@ class Target(Protocol):
             What was not judged, in words; empty where the engine planned the job as it would start it.
 
         Raises:
-            TargetError, ScriptRefused: It would not run; the message says where and why.
+            TargetError, ScriptRefused: It would not run, for the place and reason in the message.
         """
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
@@ -42,7 +42,7 @@ class Target(Protocol):
 
         Args:
             job: What to start.
-            start: The state it is given.
+            start: The state to start from.
             request_id: 32 hexadecimal digits, written down before.
 
         Returns:
@@ -63,7 +63,7 @@ class Target(Protocol):
                 place refuses another one.
 
         Returns:
-            The operation to poll. Of a job that has ended, or is unknown, :meth:`poll` says what became of it.
+            The operation to poll. For a job that has ended, or is unknown, :meth:`poll` returns what became of it.
 
         Raises:
             StopFailed: The job cannot be stopped with a savepoint.
@@ -78,7 +78,7 @@ class Target(Protocol):
 
         Returns:
             A start with its job once the target knows one of that request; a stop with its savepoint once the job has
-            ended by it; a savepoint of a job that goes on (``LiveSavepoints``) once it is complete.
+            ended by it; a savepoint of a job that continues (``LiveSavepoints``) once it is complete.
 
         Raises:
             StopFailed: The stop failed for certain, and left no savepoint.

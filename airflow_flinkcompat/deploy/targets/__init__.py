@@ -1,7 +1,7 @@
 """The places that run Flink jobs, a module each, found by name.
 
 A name is an entry point of the group ``flinkcompat.targets``, in this package's metadata or in that of another one. It
-points to a class with the class method ``connect``, which is given an ``Access``.
+points to a class with the class method ``connect``, which receives an ``Access``.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class SqlGatewayPlanner(Closing):
 
     Args:
         gateway: The SQL Gateway: a client, or where it is.
-        lookup: Gives the value of a placeholder, which is masked in every message. By default a placeholder stands for
-            itself: no plan depends on it.
+        lookup: Returns the value of a placeholder, which is masked in every message. By default a placeholder is its
+            own value: no plan depends on it.
     """
 
     def __init__(self, gateway: SqlGateway | Endpoint | str, *, lookup: Lookup = str) -> None:

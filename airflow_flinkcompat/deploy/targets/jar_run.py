@@ -2,8 +2,8 @@
 
 ``POST /jars/{id}/run`` starts a class of a jar on the JobManager. From Flink 2.0 on that is Flink's own ``SqlDriver``,
 which is on its class path, and looks there or in ``FLINK_OPT_DIR`` for the Gateway's jar; the jar that is uploaded for
-the call is empty. On Flink 1.x it is the runner that comes with this package. Measured on Flink 2.3: the
-cluster takes the job id that it is given, once, and answers 400 to whatever it refuses, a second submission too.
+the call is empty. On Flink 1.x it is the runner that comes with this package. Measured on Flink 2.3: the cluster
+accepts the requested job id, once, and answers 400 to whatever it refuses, a second submission too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The half of a target behind a JobManager's REST API: jobs are watched, stopped and measured there."""
+"""The part of a target at a JobManager's REST API: jobs are watched, stopped and measured there."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def endpoint_of(access: Access, which: str) -> Endpoint:
 
 
 def no_connections(placeholder: AnyPlaceholder) -> str:
-    """The lookup of a target that was given none."""
+    """Lookup of a target without one."""
     if isinstance(placeholder, EnvPlaceholder):
         raise TargetError(env_in_deployment(placeholder))
     raise TargetError(f"{placeholder} cannot be resolved: this process has no connections")

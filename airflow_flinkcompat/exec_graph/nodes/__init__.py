@@ -47,7 +47,7 @@ def family_of(kind: ExecKind) -> NodeFamily:
         kind: A kind of exec node.
 
     Returns:
-        Its family; of a kind of which nothing is known one with the facets of stored rows.
+        Its family; for an unknown kind one with the facets of stored rows.
     """
     return FAMILIES.get(kind) or NodeFamily((kind,), kept_row_facets)
 
@@ -115,7 +115,7 @@ def derive_aggregation(
     Args:
         operator: The aggregation.
         time_to_live: Whether the job's state expires; that of windows lives as long as they do.
-        keys_in_order: Whether the keys stand as they are stored, which a script need not show.
+        keys_in_order: Whether the keys are in their stored order, which a script need not show.
         retracting: Whether rows are taken back from it.
         unretracted: The places of each MIN and MAX that no row taken back changes, as the planner knows.
 

@@ -48,8 +48,8 @@ class Accumulator:
     """The accumulator of one call.
 
     Attributes:
-        fields: What each field says of the call, and its type.
-        views: What stands beside them.
+        fields: Meaning and type of each field of the call.
+        views: Views next to them.
     """
 
     fields: tuple[tuple[str, str], ...]
@@ -233,7 +233,7 @@ class PlannedCall:
         distinct: The columns whose distinct values it is over; None without DISTINCT.
         value_words: The first of them for a reader.
         sources: The columns that it is computed of, where they are known.
-        hidden: Whether Flink keeps it beside the calls of the script.
+        hidden: Whether Flink keeps it in addition to the calls of the script.
     """
 
     function: str

@@ -273,8 +273,8 @@ def lower_aggregation(
 ) -> Lowered:
     """Lower an aggregation.
 
-    ``keys_in_order``: the keys stand as they are stored, which a script need not show. ``unretracted``: the places of
-    each MIN and MAX that no row taken back changes, as the planner knows. Columns mean the expressions of the script.
+    ``keys_in_order``: the keys are in their stored order, which a script need not show. ``unretracted``: the places of
+    each MIN and MAX that no retracted row changes, as the planner knows. Columns mean the expressions of the script.
     """
     _require_one_node(operator, keys_in_order)
     columns = _columns_read(operator)

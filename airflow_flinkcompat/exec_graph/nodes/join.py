@@ -81,7 +81,7 @@ _COUNTS_RIGHT = ("RIGHT", "FULL")
 def join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The state of a regular join: rows of each side by unique key, or their number of occurrences.
 
-    A side whose rows also come out without a match counts its matches beside each row.
+    A side whose unmatched rows are emitted too counts its matches next to each row.
     """
     spec = node.config["joinSpec"]
     left, right = inputs

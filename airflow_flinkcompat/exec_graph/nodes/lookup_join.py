@@ -118,7 +118,8 @@ def _asked_about_alone(job: PlannedJob, join: JoinOperator) -> bool:
 def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     """The rows that wait for an answer; None for a synchronous lookup.
 
-    Where nothing says how it asks, it may keep them: that is carried where all that could decide it is the same.
+    If nothing shows whether it is asynchronous, it may keep them: that is carried if all that could decide it is the
+    same.
     """
     looked_up = join.segments[1].origin
     assert isinstance(looked_up, Source)

@@ -144,7 +144,7 @@ def cast_by_calc(job: PlannedJob) -> Known:
 def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
     """Return whether the sink replaces rows by the key of the source, so that no materializer is planned.
 
-    Flink asks whether the sink's primary key holds a key of the rows, which a Calc hands on only as it is.
+    Flink checks if the sink's primary key holds a key of the rows, which a Calc passes on only unchanged.
     """
     if not isinstance(output.segment.origin, Source) or output.insert_columns or output.partition:
         return False

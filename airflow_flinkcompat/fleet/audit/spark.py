@@ -55,7 +55,7 @@ def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, .
 def _rows(
     session: SparkSession, pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], place: str
 ) -> Iterator[AuditRow]:
-    """The rows of each batch; the one after it is read, and the one before it given on, while Spark works."""
+    """The rows of each batch; the next is read, and the previous one passed on, while Spark works."""
     with ThreadPoolExecutor(1) as ahead:
         pending: Future[list[bytes]] | None = None
         for batch in chain(_batches(pairs), (None,)):

@@ -37,7 +37,7 @@ class AuditPair:
         name: The deployment, or the path of the script, with the commit where it is of a history.
         old: The job as it is; None where it cannot be had.
         new: The job as it would be; its engine and version judge.
-        engine_named: Whether somebody said which engine runs the job; else each engine is asked.
+        engine_named: Whether an engine is named for the job; else each engine judges it.
         fault: Why there are no jobs to judge; "" where there are.
         reason: What kind of a fault that is.
         planner: When Flink's own planner is asked.
@@ -76,7 +76,7 @@ class Cause:
 
     Attributes:
         reason: The code of the rule that decides, or what keeps the pair from being judged.
-        message: The first that is said of it, on one line.
+        message: Its first message, on one line.
         place: Where that is in the script as it would be, else in the one that is there; "" where it is nowhere.
         consequence: How Flink would end if the job were resumed all the same; "" where that is not known.
     """
@@ -95,7 +95,7 @@ class AuditRow:
         name: That of the pair.
         result: The worst outcome of the engines that were asked, or why there is none.
         causes: Why; one for each rule that decides.
-        engines: What each engine says, worst first.
+        engines: Result of each engine, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
         notice: The sentence that no planner is installed; "" where none is missing.
@@ -126,8 +126,8 @@ class AuditGroup:
         reason: The reason; a pair with several is a row of several groups.
         jobs: How many rows there are.
         alone: Of how many of them it is the only reason.
-        examples: The first of them, with what is said of this reason.
-        messages: How often each message was said.
+        examples: The first of them, with their messages on this reason.
+        messages: Number of occurrences of each message.
     """
 
     result: AuditResult

@@ -156,7 +156,7 @@ class Expressions(ABC):
         return UnknownValue(reason, any(tables))
 
     def _instead(self, value: UnknownValue, node: ast.expr) -> Value:
-        """The variable of the command line that stands for a call, as the call is written."""
+        """The variable of the command line for a call, by the call's text."""
         if not self.given or value.tables or (node.end_lineno or 0) > node.lineno:
             return value
         written = ast.unparse(node)

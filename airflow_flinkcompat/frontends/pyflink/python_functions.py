@@ -83,7 +83,7 @@ class FunctionText:
 
     ``trees`` are the modules of the program by file, ``given`` the variables of the command line, ``load`` returns the
     text of a file next to the program, ``files`` are the texts read so far. A name that is more than a constant, an
-    import or a definition stands for the whole program.
+    import or a definition represents the whole program.
     """
 
     trees: Mapping[str, ast.Module]

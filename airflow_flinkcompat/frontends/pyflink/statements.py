@@ -51,7 +51,7 @@ _DECORATES = (
     "enum",
     "pydantic",
 )
-"""Modules whose functions may decorate a function or class, or stand in the body of a class."""
+"""Modules whose functions may decorate a function or class, or be called in the body of a class."""
 _SAYS = ("print", "str", "repr", "len", "type", "format")
 """Builtins that change nothing."""
 

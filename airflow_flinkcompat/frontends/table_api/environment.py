@@ -1,8 +1,8 @@
 """Environments of a program, their settings, DataStreams, and tables of rows of the program.
 
-Rows that stand in the program are a table with a connector of its own and a digest of the rows as an option. Any other
-rows, and DataStreams, are opaque: tables without a declaration, next to a digest of the whole program. Their state is
-unknown, so any change of the program is an unknown one.
+Rows that are written in the program are a table with a connector of its own and a digest of the rows as an option. Any
+other rows, and DataStreams, are opaque: tables without a declaration, next to a digest of the whole program. Their
+state is unknown, so any change of the program is an unknown one.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ _UNREADABLE = {
 class Token(NamedTuple):
     """A token of kind ``name``, ``column``, ``symbol``, ``text``, ``number``, ``operator`` or ``end``.
 
-    ``text`` is what it says, without quotes; ``start`` and ``end`` are offsets; ``fresh``: it is the first of its line.
+    ``text`` is its content, without quotes; ``start`` and ``end`` are offsets; ``fresh``: it is the first of its line.
     Of kind ``unreadable``, ``text`` is the reason.
     """
 

@@ -93,7 +93,7 @@ class ScriptBuilder:
     def carried(self) -> tuple[int, ...]:
         """Numbers of effects so far that later statements depend on.
 
-        It counts options, names that came to mean something else, and INSERTs that are not executed yet.
+        It counts options, names that now mean something else, and INSERTs that are not executed yet.
         """
         options = sum(isinstance(each.tree, nodes.SetOption | nodes.ResetOption) for each in self.statements)
         return options, self.epoch, sum(len(each.inserts) for each in self.sets)

@@ -1,7 +1,7 @@
 """Values of a program while it is read: constants, tables, windows, inputs and unknown values.
 
 No value is an object of the program: it describes one, and no code of the program ever runs. An input is a value that
-only the environment knows. Its name stands in a text between two marks that no source holds, and as ``${name}`` in SQL.
+only the environment knows. Its name is in a text between two marks that no source holds, and in SQL as ``${name}``.
 """
 
 from __future__ import annotations
@@ -190,9 +190,9 @@ class Spec:
 class TableValue:
     """A table as the ``source`` of a FROM clause with its conditions ``where``, or as a ``query``.
 
-    ``steps`` are the operations of the Table API it came through, ``epoch`` counts the names that were declared anew
-    before it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty where the table has no event time,
-    None where that is not known. ``columns`` are the names of the columns, None where they are not known.
+    ``steps`` are the operations of the Table API that made it, ``epoch`` counts the names that were redeclared before
+    it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty if the table has no event time, None if
+    that is not known. ``columns`` are the names of the columns, None if they are not known.
     """
 
     source: str
@@ -326,7 +326,7 @@ def placeholders(text: str) -> str:
 def in_sql(text: str) -> str:
     """A text of SQL with placeholders for inputs that are texts or names of tables.
 
-    Raises :class:`NotRead` for one that stands anywhere else: it may be any SQL.
+    Raises :class:`NotRead` for one anywhere else: it may be any SQL.
     """
     return _TOKEN.sub(_placed, text) if INPUT_BEGINS in text else text
 

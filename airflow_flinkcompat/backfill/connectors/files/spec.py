@@ -180,7 +180,7 @@ class FileSource:
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """The modification time of a file, for files of which the rows read by a job are known."""
+        """Modification time of a file, for files whose rows read by a job are known."""
         return (timestamp_ltz(3), MODIFIED) if key == "file.modification-time" and self.read is not None else None
 
     def within(self, span: TimeSpan) -> FileSource:

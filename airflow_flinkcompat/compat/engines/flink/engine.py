@@ -163,7 +163,7 @@ def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext
 
 
 def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
+    """Lower a safe finding if the states of both jobs, as far as they are known, contradict it."""
     if finding.sink not in case.memo:
         found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
         effects = (each.stored.worst_effect for each in found if isinstance(each, Restore))

@@ -43,7 +43,7 @@ APPENDING_CONNECTORS = frozenset(
     for name, facts in connectors.catalogue().items()
     if facts.source is not None and facts.source.appends is Known.YES
 )
-"""Connectors whose rows are only ever added, as far as their format does not say otherwise."""
+"""Connectors whose rows are only ever added, unless their format changes that."""
 APPENDING_FORMATS = frozenset(name for name, facts in FORMATS.items() if facts.appends is Known.YES)
 
 
@@ -53,7 +53,7 @@ def unmeasured(why: str) -> Verdict:
 
 
 def expected(why: str, consequence: Consequence | None = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
-    """Incompatible by what Flink's planner says or how its state is made; no committed restore shows it."""
+    """Incompatible by Flink's planner or the form of its state; no committed restore shows it."""
     return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
 
 
@@ -155,7 +155,7 @@ def row(ranking: Ranking) -> Verdict:
 
 
 def window_keys(ranking: Ranking) -> Verdict:
-    """Window fields stand elsewhere in the stored row."""
+    """Verdict if window fields are at other places in the stored row."""
     if ranking.same_row_types is False:
         return wrong("t-groupby-nonwindow-reorder", note="columns of other types change places", consequence=REFUSED)
     return rows_may_wait(ranking) or right("top-n-window-keys-swapped")
@@ -189,7 +189,7 @@ def _by_layout(same: bool | None) -> Consequence | None:
 
 
 def _plain(rank: RankOperator, program: Program) -> bool:
-    """Over columns as they stand in a table that only appends."""
+    """True over bare columns of a table that only appends."""
     bare = all(isinstance(column, SourceColumn) for column in rank.row) and not rank.segment.windows
     return bare and appends_only(rank.segment, program)
 
@@ -232,7 +232,7 @@ def _is_plain(output: object, function: str) -> TypeGuard[AggregateCall]:
 
 
 def _aggregation(rank: RankOperator, program: Program) -> AggregateOperator | None:
-    """The plain group aggregation over an appending table that a Top-N stands on."""
+    """The plain group aggregation over an appending table, whose results a Top-N ranks."""
     below = rank.segment.origin
     if rank.kind != RankKind.TOP_N or not isinstance(below, AggregateOperator):
         return None

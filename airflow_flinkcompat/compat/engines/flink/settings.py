@@ -212,7 +212,7 @@ def _casts_instants(program: Program) -> bool:
 
 
 def _no_zone(changed: Changed) -> bool:
-    """No column holds an instant and nothing that is called makes one: the zone says nothing."""
+    """True if no column holds an instant and no call makes one: the zone has no effect."""
     columns = (c for program in changed.change.programs for table in program.tables for c in table.columns)
     whole = all(table.declared for program in changed.change.programs for table in program.tables)
     plain = whole and not any("LTZ" in str(c.type) or not c.type.is_known for c in columns)
@@ -246,7 +246,7 @@ def _clocks_differ(changed: Changed) -> bool:
 
 
 def _without_options(changed: Changed) -> bool:
-    """No OPTIONS hint stands in any query, which the option forbids."""
+    """True if no query has an OPTIONS hint, which the option forbids."""
     written = (output.hints for output in changed.outputs)
     read = (source.hints for output in changed.outputs for source in sources(output))
     return not any(name == OPTIONS for hints in (*written, *read) for name, _ in hints)
@@ -271,7 +271,7 @@ def _within(*values: str | None) -> Condition:
 
 
 def _positive(changed: Changed) -> bool:
-    """Both sides say a number greater than zero, as Flink asks for where mini-batch is on."""
+    """True if both sides set a number greater than zero, as Flink requires with mini-batch on."""
     return all(map(_lives, changed.values))
 
 
@@ -309,7 +309,7 @@ def _materialized(changed: Changed) -> bool:
 
 
 def _materialized_alike(changed: Changed) -> bool:
-    """The same materializer, or none, stands in front of every sink on both sides."""
+    """True if every sink has the same materializer, or none, in front of it on both sides."""
     planned = [materializers(pair) for pair in changed.change.pipelines]
     return all(old is new and old is not Materializer.NOT_KNOWN for old, new in planned)
 
@@ -319,7 +319,7 @@ def _never_zero(changed: Changed) -> bool:
 
 
 def _switched(key: str, value: str) -> Condition:
-    """The switch of this option stands so at every query of both sides."""
+    """True if this option has this value for every query of both sides."""
 
     def switched(changed: Changed) -> bool:
         given = (dict(p.settings) for program in changed.change.programs for p in program.pipelines)

@@ -146,7 +146,7 @@ def _front(output: Output, pipeline: Pipeline, program: Program, planned: Materi
 
 
 def _own_parallelism(output: Output, sink: Table | None) -> str | None:
-    """The sink's parallelism by the hint behind its name, else by its declaration."""
+    """Parallelism of the sink by the hint after its name, else by its declaration."""
     declared = None if sink is None else sink.option(PARALLELISM)
     return dict(hinted(output.hints, OPTIONS)).get(PARALLELISM, declared)
 
@@ -337,7 +337,7 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
 
 
 def surely_projected(output: Output) -> bool:
-    """True where a Calc stands between the last aggregation and the sink for sure.
+    """True if a Calc is certainly planned between the last aggregation and the sink.
 
     The aggregation hands up its keys, aggregates and window fields in that order; only exactly that might need no Calc.
     """

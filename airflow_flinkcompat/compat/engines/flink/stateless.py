@@ -2,7 +2,7 @@
 
 That is the positions of the source, and the state of the sink's writer. Columns, expressions and conditions of such a
 query are in no savepoint. Its restore is refused only where one of the two finds no operator any more, which their ids
-tell.
+show.
 """
 
 from __future__ import annotations

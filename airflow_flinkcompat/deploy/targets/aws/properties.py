@@ -210,7 +210,7 @@ def check_settings_fit(settings: Mapping[str, str]) -> None:
 
 
 def as_given(uri: str) -> str:
-    """The URI of a script as it was given, by that of the one whose placeholders were filled in."""
+    """The URI of a script with its placeholders, from that of the one whose placeholders were filled in."""
     return re.sub(r"\.[0-9a-f]{32}\.sql$", ".sql", uri)
 
 

@@ -90,7 +90,7 @@ class ManagedFlinkTarget(Closing):
         Args:
             access: Its settings are ``aws_conn_id``, ``region_name``, ``runtime_environment``, ``script_property``,
                 ``script_s3``, ``settings_property_group`` and ``poll_interval``; None: the environment's
-                (``FLINKCOMPAT_AWS_REGION_NAME``, say).
+                (``FLINKCOMPAT_AWS_REGION_NAME``, for example).
 
         Returns:
             The target, to be used in a ``with``.
@@ -466,7 +466,7 @@ class ManagedFlinkTarget(Closing):
             )
 
     def _object(self, uri: str) -> str:
-        """The script, as it was given, of the object that a property names."""
+        """The script, with its placeholders, of the object that a property names."""
         bucket, key = object_of(as_given(uri))
         try:
             return self._service.get_object(bucket, key)

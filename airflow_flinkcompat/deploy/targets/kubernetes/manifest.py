@@ -118,7 +118,7 @@ class Manifest:
     def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
         """Engine fields that differ between a resource and this manifest; empty if none.
 
-        ``of_job``: include the program that runs the script, which a deployment writes anew.
+        ``of_job``: include the program that runs the script, which every deployment rewrites.
         """
         engine = (("image", "flinkVersion", "deploymentName"), spec, self.spec)
         runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})

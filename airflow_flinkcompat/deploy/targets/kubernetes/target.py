@@ -536,7 +536,7 @@ class KubernetesTarget(KubernetesSavepoints):
     def _written(self, read: FlinkResource, write: Callable[[FlinkResource], bool]) -> bool:
         """Write to the spec that was read, whatever the operator writes to the status meanwhile.
 
-        ``write`` is given each state that is tried; what it returns is returned, and a Conflict is another try.
+        ``write`` receives each state that is tried; its result is returned, and a Conflict is another try.
         """
         seen = read
         for _ in range(_ATTEMPTS):

@@ -101,7 +101,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return "the platform validated the script; its API does not check before the start that a savepoint fits"
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
-        """Write the script into the deployment, read it back, and start a job instance from the given state."""
+        """Write the script into the deployment, read it back, and start a job instance from a state."""
         name = self._name(job, self._prepared(job))
         found = self._deployment(name)
         if found is not None and (own := self._instance(found, request_id)) is not None:

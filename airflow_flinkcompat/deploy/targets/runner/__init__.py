@@ -35,7 +35,7 @@ def encode_statements(statements: Iterable[str]) -> str:
         statements: One SQL statement each, in order; ``SET`` and ``RESET`` are statements too.
 
     Returns:
-        The value of ``--statements``, and the content of the file behind ``--scriptUri``.
+        The value of ``--statements``, and the content of the file of ``--scriptUri``.
 
     Raises:
         ValueError: There is no statement.

@@ -66,7 +66,7 @@ def judged(change: Change) -> tuple[Judged, ...]:
 
 
 def judged_by_planners(change: Change) -> Judged:
-    """Judge an upgrade of a job of which the new line plans the same operators and reads their state."""
+    """Judge an upgrade if the new line plans the same operators for the job and reads their state."""
     lines = f"Flink {change.versions[0]} to {change.versions[1]}"
     rows = connectors_of(change.old) | connectors_of(change.new)
     planned = "the new line plans the same operators and reads the state of each"

@@ -62,7 +62,7 @@ def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink:
 
 
 def undescribed_source(output: Output, program: Program) -> str:
-    """Return the name of a table that is read and of which it is not known whether its rows change."""
+    """Name of a table that is read, if it is unknown whether its rows change."""
     read = (each for each in segments(output) if isinstance(each.origin, Source))
     doubted = (each.origin for each in read if _of_source(each, program) is Known.NOT_KNOWN)
     return next((origin.table for origin in doubted if isinstance(origin, Source)), "")

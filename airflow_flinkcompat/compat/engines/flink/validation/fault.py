@@ -10,12 +10,12 @@ class Fault:
     """Something for which Flink refuses an INSERT, or may refuse it.
 
     Attributes:
-        kind: What is at fault, by which the faults of two versions of a query are told apart.
+        kind: The part at fault, by which the faults of two versions of a query are distinguished.
         message: What is wrong and what to write instead.
-        certain: False where it depends on something that the script does not tell.
-        by_line: Whether one line of Flink refuses it that another takes, so that a deployed script tells nothing.
+        certain: False where it depends on something that the script does not show.
+        by_line: Whether one line of Flink refuses it that another accepts, so that a deployed script proves nothing.
         late: Whether Flink refuses it where a query is planned, and takes it in a view that no query reads.
-        undescribed: The table on whose connector it depends, where no catalogue says what that takes or sends.
+        undescribed: The table on whose connector it depends, if no catalogue describes what that accepts or sends.
         of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
     """
 

@@ -261,7 +261,7 @@ def mixed(types: Sequence[DataType]) -> str:
 
 
 def _of_nothing_but_null(function: str, kinds: list[str]) -> bool:
-    """Return whether Flink refuses a call for a NULL whose type nothing tells."""
+    """Check if Flink refuses a call for a NULL whose type nothing determines."""
     if " " not in kinds:
         return False
     if function in _ALL_NULL:

@@ -37,7 +37,7 @@ _HINTS_ALLOWED = "table.dynamic-table-options.enabled"
 
 @dataclass(frozen=True)
 class Query:
-    """One INSERT: as it stands, resolved, the program it stands in, and the line of Flink that plans it."""
+    """One INSERT: as written, resolved, its program, and the line of Flink that plans it."""
 
     pipeline: Pipeline
     output: Output

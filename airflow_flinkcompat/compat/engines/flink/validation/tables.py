@@ -114,7 +114,7 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
 
 
 def _adds_nothing(format: str) -> bool:
-    """Return whether a format hands out no metadata beside those that are known."""
+    """Check if a format provides no metadata besides the known ones."""
     found = FORMATS.get(format)
     return has_metadata(format) or (found is not None and found.appends is Known.YES)
 
