@@ -197,7 +197,7 @@ _OPTIONS = {
 }
 _TABLES, _SWITCH = ("tables", "sinks", "order_by"), "allow_incomplete"
 _INSTEAD = {"to": "boundary", "boundary": "to"}
-"""Both say where the backfill ends: an option for the one goes before what the file says of the other."""
+"""Both define the end of the backfill: an option for one overrides the file's value for the other."""
 
 
 def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -22,11 +22,11 @@ class Startup:
 
     Attributes:
         choices: The options for each choice that can be made, none where it begins so anyhow.
-        option: Its own option that says where it begins.
+        option: Its own option for the starting position.
         default: The value of that where a table does not set it.
         more: Options that belong to it.
         itself: How it begins where no option decides.
-        positions: Whether where a job stood can be read from its savepoint and given to another job.
+        positions: Whether the positions of a job can be read from its savepoint and passed to another job.
     """
 
     choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -344,7 +344,7 @@ class FormerProject:
     """A project file of a commit.
 
     Attributes:
-        project: What it said, of which no script is read; None where the commit had no such file.
+        project: Its content, without reading a script; None if the commit had no such file.
         path: Where it lay, from the root of the repository; today's path where the commit had none.
         is_moved: Whether it lies elsewhere today.
     """

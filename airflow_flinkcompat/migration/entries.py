@@ -24,7 +24,7 @@ _BETWEEN = b","
 
 
 class StoredRow(NamedTuple):
-    """A row of a stored value, and the bytes behind it that say something of it."""
+    """A row of a stored value, and the bytes after it with facts about it."""
 
     row: bytes
     beside: bytes = b""

@@ -80,10 +80,10 @@ _OF_EMPTY_SINKS = ("resume", "approve", "restart")
 class Policy:
     """Branch of each outcome: resume, migrate, restart (without state), approve or reject.
 
-    ``migratable`` and ``partly_migratable``: the branch of an incompatible change of which a migration keeps all or
-    some of the state, if there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch
-    of a change that would resume or migrate while an updating query writes into a keyed sink at a new place, which
-    receives only keys that change from then on.
+    ``migratable`` and ``partly_migratable``: the branch of an incompatible change whose state a migration keeps, all of
+    it or a part, if there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch of a
+    change that would resume or migrate while an updating query writes into a keyed sink at a new place, which receives
+    only keys that change from then on.
 
     State is never discarded unasked: an incompatible change restarts by itself only if a policy states it, or if
     history is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy
@@ -121,8 +121,8 @@ class Policy:
         Args:
             value: a policy, which is taken as it is, or the branches of some outcomes.
             backfill: whether a restart is followed by a backfill, or led by a hand-over to one. An incompatible change
-                restarts then, unless ``value`` says otherwise. Where ``value`` says what an incompatible change
-                takes, that holds for one that can be migrated, too, unless it says so of that.
+                restarts then, unless ``value`` sets another branch. A branch of ``value`` for an incompatible change
+                applies to one that can be migrated, too, unless ``value`` has one for that.
 
         Returns:
             The policy.
@@ -145,7 +145,7 @@ class Policy:
         """The branch of an outcome.
 
         Args:
-            outcome: What the check says of a change.
+            outcome: Outcome of the check.
             kept: How much of the state a migration keeps (``whole``, ``partial``, ``none``); None: nothing migrates.
 
         Returns:

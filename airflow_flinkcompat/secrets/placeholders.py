@@ -264,7 +264,7 @@ def environment_lookup(environment: Mapping[str, str]) -> Lookup:
     """The lookup of Spark's driver.
 
     Args:
-        environment: Values by variable, ``os.environ`` say.
+        environment: Values by variable, ``os.environ`` for example.
 
     Returns:
         A lookup that raises LookupError, which names the variable, for one that is not set.
