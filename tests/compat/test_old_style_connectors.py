@@ -51,13 +51,13 @@ def test_what_the_old_consumer_stored_is_read_by_no_source() -> None:
     report = judged(script(OLD_KAFKA), script(KAFKA))
     assert report.outcome is Outcome.INCOMPATIBLE
     (finding,) = report.deciding
-    assert "begins where its options say" in finding.message
+    assert "starts from the position in its options" in finding.message
 
 
 def test_other_sources_of_the_old_style_are_named() -> None:
     report = judged(script("'connector.type' = 'own'"), script(KAFKA))
     assert report.outcome is Outcome.UNKNOWN
-    assert "what the old connector.type own stored" in report.deciding[0].message
+    assert "the state of the old connector.type own" in report.deciding[0].message
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_windows_over_rows_stand_only_unchanged(pair: str) -> None:
     "pair", mostly_slow(sorted(pair for pair in PAIRS if pair.startswith(("notation", "group-by", "over"))), 6)
 )
 def test_a_move_between_sql_and_the_table_api_is_never_assumed_equal(pair: str) -> None:
-    """On ``vvr`` no page speaks of it; on ``flink`` each that is called compatible names what was measured."""
+    """On ``vvr`` no page covers it; on ``flink`` each that is called compatible names what was measured."""
     found = PAIRS[pair]
     if found.old.language == found.new.language:
         return

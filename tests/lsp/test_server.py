@@ -217,7 +217,7 @@ class TestOtherFiles:
         assert editor.lines(path) == [
             "jobs/draft.sql: unknown, read by itself: no deployment of the project file names it"
         ]
-        assert "table clicks is declared by neither" in editor.hover(path, found.range.start.line, 3)
+        assert "table clicks is declared neither" in editor.hover(path, found.range.start.line, 3)
         editor.close(path)
 
     @pytest.mark.parametrize(

@@ -45,14 +45,14 @@ UNSEEN = Unwindowed()
 def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: OperatorPair) -> Mapping[str, Verdict]:
     """Return a metric rule's verdicts for an operator without a window."""
     page = PAGES[pair.new.kind]
-    on_vvr = documented(vvr, page) if known.on_page else inferred(vvr, "as the window pages say")
+    on_vvr = documented(vvr, page) if known.on_page else inferred(vvr, "per the window pages")
     sides = [side for side in (pair.old, pair.new) if isinstance(side, OverOperator)]
     if len({tuple(call for call, _ in side.planned_calls) for side in sides}) == 1:
         return {"vvr": on_vvr, "flink": measured(Outcome.COMPATIBLE, "oa-mod-sum-avg")}
     if known.restores:
         return {"vvr": on_vvr, "flink": measured(flink.outcome, *known.restores)}
     ids = flink.evidence if flink.outcome in SAFE else ()
-    return {"vvr": on_vvr, "flink": inferred(flink.outcome, "as windowed aggregations were", ids=ids)}
+    return {"vvr": on_vvr, "flink": inferred(flink.outcome, "as measured for windowed aggregations", ids=ids)}
 
 
 def _metric_rule(
@@ -114,8 +114,10 @@ METRIC_RULES = (
         rows=(1, 1),
         flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-add-agg-front", "w-add-agg-bigint"),
         says=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
-        rationale="Stored accumulators hold no value for the new metric. VVR starts it at zero next to the kept ones; "
-        "open-source Flink finds another accumulator layout and refuses.",
+        rationale=(
+            "Stored accumulators hold no value for the new metric. VVR starts it at zero and keeps the others. "
+            "Open-source Flink finds a different accumulator layout and refuses it."
+        ),
         example=selecting("customer, SUM(amount)", "customer, SUM(amount), COUNT(item)"),
         yields_to="ranked-row-changed",
         group=Unwindowed(("ga-add-sametype-input", "ga-add-sum-plain"), on_page=True),
@@ -128,10 +130,12 @@ METRIC_RULES = (
         rows=(3, 3),
         flink=measured(Outcome.INCOMPATIBLE, "w-add-del-sametypes"),
         says=lambda fates: (
-            f"{listed(fates.added)} is new, {listed(fates.dropped)} is gone; {listed(fates.kept)} did not change"
+            f"{listed(fates.added)} is new, {listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change"
         ),
-        rationale="VVR treats each metric by itself. Open-source Flink keeps accumulators by position: another set is "
-        "refused, or, where the types happen to fit, read as if nothing had changed.",
+        rationale=(
+            "VVR judges each metric separately. Open-source Flink stores accumulators by position. It refuses a "
+            "different set of metrics or, if the types happen to match, misreads the state without an error."
+        ),
         example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), COUNT(region)"),
         yields_to="ranked-row-changed",
         group=Unwindowed(on_page=True),
@@ -143,9 +147,11 @@ METRIC_RULES = (
         vvr=Outcome.COMPATIBLE,
         rows=(2, 2),
         flink=measured(Outcome.INCOMPATIBLE, "w-del-agg", "g-del-agg"),
-        says=lambda fates: f"{listed(fates.dropped)} is gone; {listed(fates.kept)} did not change",
-        rationale="VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole "
-        "accumulator layout and refuses the shorter one.",
+        says=lambda fates: f"{listed(fates.dropped)} is deleted; {listed(fates.kept)} did not change",
+        rationale=(
+            "VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole "
+            "accumulator layout and refuses the shorter one."
+        ),
         example=selecting("customer, SUM(amount), COUNT(item)", "customer, SUM(amount)"),
         yields_to="ranked-row-changed",
         group=Unwindowed(("ga-del-first",), on_page=True),
@@ -153,13 +159,15 @@ METRIC_RULES = (
     ),
     _metric_rule(
         code="aggregate-input-changed",
-        title="The computation of a metric's input changed",
+        title="The input of a metric is computed differently",
         vvr=Outcome.PARTIAL,
         rows=(6, 6),
         flink=measured(Outcome.INCOMPATIBLE, "w-substr-view", "w-expr-input-numeric", "wc-substr-5to3"),
         says=lambda fates: f"the input of a metric is computed differently: {became(fates.input_changes)}",
-        rationale="Values gathered from the old expression do not belong to the new one, even where the function and "
-        "the column's name stay. Open-source Flink mixes them without an error when a projection was there before.",
+        rationale=(
+            "Values accumulated from the old expression are wrong for the new one, even if the function and the "
+            "column name stay. Open-source Flink mixes both without an error if a projection was already there."
+        ),
         example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MAX(SUBSTRING(item, 1, 5))"),
         yields_to="ranked-row-changed",
         group=Unwindowed(("ga-input-col-swap",), on_page=True),
@@ -171,9 +179,11 @@ METRIC_RULES = (
         vvr=Outcome.PARTIAL,
         rows=(4, 4),
         flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min", "g-mod-max-min", "w-first-last"),
-        says=lambda fates: f"{became(fates.function_changes)}: another function is another metric",
-        rationale="A changed metric is a deleted one and a new one. Open-source Flink reads the old accumulator as the "
-        "new metric's where the types fit: MAX continues from a MIN, without an error.",
+        says=lambda fates: f"{became(fates.function_changes)}: a different function is a different metric",
+        rationale=(
+            "A changed metric counts as one deleted and one added. If the types match, open-source Flink reads the "
+            "old accumulator for the new metric: MAX continues from a MIN, without an error."
+        ),
         example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MIN(item)"),
         yields_to="ranked-row-changed",
         group=Unwindowed(("ga-mod-sum-max", "ga-mod-sum-count", "ga-mod-sum-avg"), on_page=True),
@@ -181,12 +191,12 @@ METRIC_RULES = (
     ),
     _metric_rule(
         code="aggregate-reordered",
-        title="Metrics changed places",
+        title="Metrics were reordered",
         vvr=Outcome.COMPATIBLE,
         rows=(5, 5),
         flink=measured(Outcome.INCOMPATIBLE, "w-reorder", "w-reorder-sametypes", "wc-reorder-sametypes"),
-        says=lambda _: "the same metrics stand in another order",
-        rationale="VVR finds each metric wherever it stands. Open-source Flink keeps accumulators by position.",
+        says=lambda _: "the same metrics are in a different order",
+        rationale="VVR finds each metric at any position. Open-source Flink stores accumulators by position.",
         example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), SUM(amount)"),
         yields_to="ranked-row-changed",
         group=Unwindowed(("ga-reorder-difftypes", "ga-reorder-sametypes"), on_page=True),
@@ -199,7 +209,7 @@ METRIC_RULES = (
         rows=(17, 20),
         flink=measured(Outcome.INCOMPATIBLE, "g-all-different", "g-one-sum-to-max"),
         says=lambda _: "no metric of the deployed query survives",
-        rationale="A partial reuse needs at least one metric that survives unchanged.",
+        rationale="A partial reuse needs at least one unchanged metric.",
         example=selecting("customer, SUM(amount)", "customer, MIN(amount)"),
         group=Unwindowed(("ga-global-mod", "ga-first-to-last")),
     ),
@@ -210,7 +220,7 @@ METRIC_RULES = (
         rows=(14, 15),
         flink=measured(Outcome.INCOMPATIBLE, "w-del-all-aggs", "g-del-all"),
         says=lambda _: "no metric is left",
-        rationale="Nothing survives that the stored state could serve.",
+        rationale="No remaining metric can use the stored state.",
         example=selecting("customer, SUM(amount), window_start", "customer, window_start"),
         group=Unwindowed(("ga-del-all",)),
     ),
@@ -220,8 +230,8 @@ METRIC_RULES = (
         vvr=Outcome.INCOMPATIBLE,
         rows=(13, 14),
         flink=measured(Outcome.INCOMPATIBLE, "w-distinct-add", "w-distinct-del", "w-distinct-mod-func"),
-        says=lambda _: "a DISTINCT metric was added, deleted, changed or moved among the DISTINCT ones",
-        rationale="The values seen so far are part of the state's layout, in the order of the DISTINCT metrics.",
+        says=lambda _: "a DISTINCT metric was added, deleted, changed or reordered among the DISTINCT metrics",
+        rationale="The state layout contains the distinct values, in the order of the DISTINCT metrics.",
         example=selecting(
             "customer, SUM(amount), COUNT(DISTINCT item)", "customer, SUM(amount), COUNT(DISTINCT region)"
         ),
@@ -234,29 +244,29 @@ METRIC_RULES = (
         rows=(15, 18),
         flink=measured(Outcome.INCOMPATIBLE, "g-add-to-none"),
         says=lambda _: "there was no metric before",
-        rationale="State without metrics has no accumulators for a metric to continue from.",
+        rationale="State without metrics has no accumulators from which a metric could continue.",
         example=selecting("customer, window_start", "customer, window_start, COUNT(*)"),
         group=Unwindowed(("ga-add-first",)),
     ),
     _metric_rule(
         code="no-aggregates",
-        title="No metrics before and after",
+        title="No metrics before or after",
         vvr=Outcome.COMPATIBLE,
         rows=(8, 9),
         flink=measured(Outcome.COMPATIBLE, "w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
-        says=lambda _: "neither side computes a metric; the keys seen so far are kept",
-        rationale="The state holds only which keys were seen in which window.",
+        says=lambda _: "neither version computes a metric; the stored keys are kept",
+        rationale="The state holds only the keys of each window.",
         example=selecting("customer", "customer, window_start"),
         group=Unwindowed(("ga-noagg-unchanged",)),
     ),
     _metric_rule(
         code="only-aggregate-changed",
-        title="The only metric's computation changed",
+        title="The computation of the only metric changed",
         vvr=Outcome.INCOMPATIBLE,
         rows=(16, 19),
         flink=measured(Outcome.INCOMPATIBLE, "w-one-agg-calc-change", "wc-one-agg-calc", "g-only-one-left-calc"),
-        says=lambda _: "the only metric is computed differently, so nothing survives",
-        rationale="A partial reuse needs at least one metric that survives unchanged.",
+        says=lambda _: "the only metric is computed differently, so no metric is left unchanged",
+        rationale="A partial reuse needs at least one unchanged metric.",
         example=selecting("customer, SUM(amount)", "customer, SUM(amount + 1)"),
         group=Unwindowed(("ga-input-cast-double",)),
     ),
@@ -268,7 +278,7 @@ def _find_unread_metric_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is not None and "metrics nobody reads" in pair.parts:
         old, new = (format_expressions(side.pruned_inputs) for side in sides)
         yield RuleMatch(
-            "metrics that nobody reads ask for other columns, or for them in another order",
+            "unread metrics use different columns, or the same columns in a different order",
             pair.claim("metrics nobody reads"),
             old,
             new,
@@ -278,14 +288,18 @@ def _find_unread_metric_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
 VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
 UNREAD_METRIC_CHANGED = Rule(
     code="unread-metric-changed",
-    title="A metric that nobody reads",
+    title="A metric that no query reads",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "the planner leaves the metric out, so nothing is stored for it"),
-        "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the metric is left out, what was computed for it may stay"),
+        "vvr": inferred(Outcome.COMPATIBLE, "the planner removes the metric, so nothing is stored for it"),
+        "flink": inferred(
+            Outcome.UNKNOWN, "EXPLAIN: the metric is removed, but the projection that computes its input may stay"
+        ),
     },
-    rationale="Flink's planner drops a metric nobody reads, but only after it has planned the projection below it: "
-    "that may put an operator into the job, or take one away.",
+    rationale=(
+        "Flink's planner removes an unread metric, but only after it has planned the projection below it. This can "
+        "add an operator to the job or remove one."
+    ),
     example=Example(
         VIEW.format(windowed("customer, SUM(amount) AS total")),
         VIEW.format(windowed("customer, SUM(amount) AS total, MAX(UPPER(item)) AS last")),
@@ -301,7 +315,7 @@ def _find_metric_written_twice(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is not None and "metrics written twice" in pair.parts:
         old, new = (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them again" for side in sides)
         yield RuleMatch(
-            "a metric is computed once more, or once less, over an equal column",
+            "a repeated metric over an equal column was added or deleted",
             pair.claim("metrics written twice"),
             old,
             new,
@@ -316,14 +330,16 @@ GROUP BY customer, window_start, window_end;
 """
 METRIC_WRITTEN_TWICE = Rule(
     code="metric-written-twice",
-    title="A metric over another name of its column",
+    title="A metric over an alias of its column",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "a repeated call counts once, its arguments resolved to source columns"),
         "flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: both calls have an accumulator"),
     },
-    rationale="Flink keeps a repeated call once, but only where both are written over the same column: MAX(amount) and "
-    "MAX(paid) are two accumulators though paid is only another name, or an equal computed column.",
+    rationale=(
+        "Flink stores a repeated call once, but only if both calls use the same column name. MAX(amount) and "
+        "MAX(paid) have two accumulators even if paid is an alias of amount or an equal computed column."
+    ),
     example=Example(QUERY.format("MAX(amount)", MINUTE), QUERY.format("MAX(amount), MAX(paid)", MINUTE)),
     find=_find_metric_written_twice,
     operators=(AggregateOperator,),

@@ -346,7 +346,8 @@ def _find_constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
         after += now.values()
     if before or after:
         yield RuleMatch(
-            "a condition or a call may be decided while the query is planned, which drops what then reads nothing",
+            "the planner may evaluate a condition or a call at planning time and then remove the operators it "
+            "makes unnecessary",
             (),
             format_expressions(frozenset(before)),
             format_expressions(frozenset(after)),
@@ -355,11 +356,13 @@ def _find_constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 CONSTANT_CONDITION = Rule(
     code="constant-condition",
-    title="A condition the planner may decide",
+    title="A condition that the planner may evaluate",
     scope=RuleScope.PIPELINE,
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    rationale="The planner folds constants: a condition that is always false removes its source and state from the "
-    "job, one that is always true removes what it guards.",
+    rationale=(
+        "The planner folds constants. A condition that is always false removes its source and state from the job. "
+        "A condition that is always true removes the filter."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING 1 = 0;")
     ),
@@ -384,10 +387,10 @@ FILTER_ABOVE_STATE = Rule(
     title="A condition above the state changed",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "WHERE page: what follows keeps no state"),
+        "vvr": documented(Outcome.COMPATIBLE, "WHERE page: no stateful operator follows"),
         "flink": measured(Outcome.COMPATIBLE, "w-having-add"),
     },
-    rationale="HAVING and conditions over metrics decide which results leave; nothing is stored for them.",
+    rationale="HAVING and conditions over metrics decide which results are emitted; nothing is stored for them.",
     example=Example(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
     ),
@@ -399,9 +402,9 @@ FILTER_ABOVE_STATE = Rule(
 
 
 # EXPLAIN on 2.3: the planner puts it below the window from either place; whether others do, no page says.
-MOVED = dict.fromkeys(("vvr", "flink"), inferred(Outcome.UNKNOWN, "a condition above a session ends no session"))
+MOVED = dict.fromkeys(("vvr", "flink"), inferred(Outcome.UNKNOWN, "a condition above a session does not end a session"))
 # What is stored of the keys that are left is right (restored on 2.3); rows sent for the others stay in the sink.
-OF_KEYS = {"flink": inferred(Outcome.UNKNOWN, "it leaves out whole keys, whose rows stay in the sink")}
+OF_KEYS = {"flink": inferred(Outcome.UNKNOWN, "it excludes whole keys, and their rows stay in the sink")}
 PARTS = ("filters", "filters above the session window")
 
 
@@ -434,7 +437,7 @@ def _find_filter_below_state(pair: OperatorPair) -> Iterable[RuleMatch]:
         return
     old, new = (side.segment for side in sides)
     ignored = dict(pair.pipeline.new_pipeline.settings).get(IGNORE, "false").lower() == "true"
-    note = "; rows counted before the change keep the old condition" if ignored else ""
+    note = "; rows counted before the change were filtered by the old condition" if ignored else ""
     moved = old.filters == new.filters
     word = "moved past the session window" if moved else "changed"
     yield RuleMatch(
@@ -454,7 +457,7 @@ FILTER_BELOW_STATE = Rule(
         "vvr": documented(Outcome.INCOMPATIBLE, "WHERE page"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-filter-nonwindow-add"),
     },
-    rationale="The stored values were gathered under the old condition.",
+    rationale="The stored values were accumulated under the old condition.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),

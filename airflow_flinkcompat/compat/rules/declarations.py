@@ -35,13 +35,21 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output, sources
 from airflow_flinkcompat.sql import nodes
 
-RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name")
-UNLIKE = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED)
+RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under a different name")
+UNLIKE = Verdict(
+    Outcome.UNKNOWN,
+    Basis.INFERRED,
+    "the two tables are declared differently, which was not measured",
+    Reason.NOT_COVERED,
+)
 
 BY_NAME = Verdict(
     Outcome.UNKNOWN,
     Basis.INFERRED,
-    "the stored positions are of the old table: what a restored source makes of them in another one was not measured",
+    (
+        "the stored positions belong to the old table; how a restored source uses them for another table was not "
+        "measured"
+    ),
     Reason.NOT_COVERED,
 )
 
@@ -49,13 +57,15 @@ BY_NAME = Verdict(
 SHARED = Verdict(
     Outcome.UNKNOWN,
     Basis.INFERRED,
-    "one job scans a table once for all who read it: a scan that comes or goes gives others new ids (measured: "
-    "read-twice-join-join-apart, read-twice-set-set-apart)",
+    (
+        "one job scans a table once for all queries that read it, so an added or removed scan changes other "
+        "operator ids (measured: read-twice-join-join-apart, read-twice-set-set-apart)"
+    ),
     Reason.NOT_COVERED,
 )
 
 
-READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a source of these rows, which ends")
+READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a bounded source of these rows")
 
 
 def _literal(read: object) -> bool:
@@ -105,7 +115,7 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     before, after = table_parts(old), table_parts(new)
     uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
     if any(map(_named_by_place, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
-        return OptionVerdict("the data may be found by the name of the table", BY_NAME)
+        return OptionVerdict("the data may be found by the table name", BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
     found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
@@ -118,8 +128,8 @@ def _find_source_renamed(change: Change) -> Iterable[RuleMatch]:
         if all(map(_literal, (difference.before, difference.after))):
             before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
             yield RuleMatch(
-                "other literal rows are read: rows of a script are read once, and a job that has read them gets no "
-                "others by a restore",
+                "the literal rows changed: a job reads the rows of its script once and does not read new ones "
+                "after a restore",
                 (difference.key,),
                 before,
                 after,
@@ -132,10 +142,12 @@ def _find_source_renamed(change: Change) -> Iterable[RuleMatch]:
         names = (str(difference.before), str(difference.after))
         tables_read = isinstance(difference.before, str) and isinstance(difference.after, str)
         apart = tables_read and _scanned_apart(change, pair, names)
-        judged = OptionVerdict("others of the job read it too", SHARED) if apart else _judged(change, pair, old, new)
+        judged = (
+            OptionVerdict("other queries of the job read it too", SHARED) if apart else _judged(change, pair, old, new)
+        )
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
         yield RuleMatch(
-            "another table is read",
+            "a different table is read",
             (difference.key, *declared),
             *names,
             difference.before_span,
@@ -147,14 +159,16 @@ def _find_source_renamed(change: Change) -> Iterable[RuleMatch]:
 
 SOURCE_RENAMED = Rule(
     code="source-renamed",
-    title="Another source table",
+    title="A different source table",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
         "flink": RENAMED,
     },
-    rationale="VVR finds a source's state by the table's name. Open-source Flink does not look at names. A table whose "
-    "options do not say what is read is found by its name, though, and positions of one table mean nothing in another.",
+    rationale=(
+        "VVR finds a source's state by the table name. Open-source Flink ignores names. However, if the options do "
+        "not name the data, the table name does, and positions in one table are meaningless in another."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE purchases (customer STRING, amount BIGINT, order_time TIMESTAMP(3),\n"
@@ -176,7 +190,7 @@ def _find_table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
         old, new = (name in tables for tables in change.tables_of_sides)
         if old != new and (difference.before is not None) == old and name not in told:
             yield RuleMatch(
-                f"table {name} is declared only where it is used",
+                f"the declaration of table {name} was added or removed together with its queries",
                 (difference.key,),
                 name if old else "",
                 name if new else "",
@@ -194,14 +208,13 @@ def _in_place_of_each_other(change: Change) -> set[str]:
 
 TABLE_COMES_WITH_ITS_USE = Rule(
     code="table-comes-with-its-use",
-    title="A table's declaration came or went with what uses it",
+    title="A table's declaration was added or removed together with its queries",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
         "flink": inferred(Outcome.COMPATIBLE, "judged where the table is read or written", ids=UNCHANGED),
     },
-    rationale="What a declaration means to state shows in the queries that read or write the table, where other rules "
-    "judge it.",
+    rationale="The rules for the queries that read or write the table judge a declaration's effect on state.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
@@ -213,8 +226,8 @@ TABLE_COMES_WITH_ITS_USE = Rule(
 
 
 UNDECLARED_MESSAGE = (
-    "table {} is declared by neither the script nor the catalog: its types are not known; name the file of its DDL as "
-    "catalog (in the project file, or --catalog)"
+    "table {} is declared neither in the script nor in the catalog, so its column types are unknown. Pass the "
+    "file with its DDL as --catalog, or set catalog in the project file"
 )
 
 
@@ -257,13 +270,18 @@ UNDECLARED_QUERY = (
 UNDECLARED_KEYS = "GROUP BY customer, window_start, window_end;"
 UNDECLARED_TABLE = Rule(
     code="undeclared-table",
-    title="A table nobody declares",
+    title="A table without a declaration",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "a note: the schema is taken to be the same on both sides"),
+        "vvr": Verdict(
+            Outcome.COMPATIBLE, Basis.INFERRED, "a note: the schema is assumed to be the same in both versions"
+        ),
         "flink": inferred(Outcome.UNKNOWN, "pass the DDL as --catalog", Reason.UNDECLARED),
     },
-    rationale="Layout depends on types. VVR's rules compare names and expressions, open-source Flink compares layouts.",
+    rationale=(
+        "The state layout depends on the column types. VVR's rules compare names and expressions; open-source "
+        "Flink compares layouts."
+    ),
     example=Example(
         UNDECLARED_QUERY.format("") + UNDECLARED_KEYS, UNDECLARED_QUERY.format(", window_start") + UNDECLARED_KEYS
     ),
@@ -272,7 +290,7 @@ UNDECLARED_TABLE = Rule(
 )
 
 
-FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, functions were not")}
+FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, unused functions were not")}
 
 
 def _find_unused_declaration(change: Change) -> Iterable[RuleMatch]:
@@ -289,13 +307,13 @@ def _find_unused_declaration(change: Change) -> Iterable[RuleMatch]:
 
 UNUSED_DECLARATION = Rule(
     code="unused-declaration",
-    title="A declaration nothing uses",
+    title="An unused declaration",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
         "flink": measured(Outcome.COMPATIBLE, "declarations-unused-table"),
     },
-    rationale="The planner sees only what a query reads or writes.",
+    rationale="The planner considers only the tables, views and functions that a query uses.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
@@ -313,7 +331,8 @@ def _find_view_rewritten(change: Change) -> Iterable[RuleMatch]:
         if change.may_be_used_unseen(name):
             continue
         yield RuleMatch(
-            f"view {name} is written differently; what it means is judged where it is read", (difference.key,)
+            f"the definition of view {name} changed; its effect is judged in the queries that read it",
+            (difference.key,),
         )
 
 
@@ -325,7 +344,7 @@ VIEW_REWRITTEN = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
         "flink": measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
     },
-    rationale="A view is unfolded into the queries that read it; only what they compute then counts.",
+    rationale="The planner expands a view into the queries that read it. Only the resulting computation matters.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TEMPORARY VIEW recent AS SELECT customer, amount, order_time FROM orders;\n"
@@ -359,9 +378,9 @@ def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
     """Reason why a statement of one side does not affect its queries; "" if it may."""
     kind, name = fact.subject
     if fact.kind in LOOKS:
-        return "it only shows something"
+        return "it only displays information"
     if kind == "DATABASE" and fact.kind == "CreateNamespace":
-        return "a database that is there changes no query"
+        return "creating a database that exists changes no query"
     if kind == "CATALOG" and fact.kind == "CreateNamespace":
         return "" if _uses_catalog(name, change) else "nothing is read from or written into this catalog"
     if kind not in ("TABLE", "VIEW") or change.may_be_used_unseen(name):
@@ -383,9 +402,9 @@ def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
     if not any(fact.subject[1] in drop.declared_before for drop in dropped):
         return ""  # Flink refuses a table that is there already
     if not fact.queries_before:
-        return "the table is declared anew before the first query"
+        return "the table is declared again before the first query"
     used = _used_before(fact, place, change)
-    return "" if used is None or fact.subject[1] in used else "only queries that came or went used it"
+    return "" if used is None or fact.subject[1] in used else "only added or removed queries used it"
 
 
 def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
@@ -413,12 +432,12 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
     if not _declared_by_options(program, name):
         return ""  # what a catalog keeps by itself goes with the table
     if fact.queries_before == len(program.pipelines):
-        return "every query of the script was started before it"
+        return "every query of the script starts before it"
     if name in fact.declared_before and not _declared_anew(fact, program):
         return ""
     used = _used_before(fact, place, change)
     views = fact.declared_before.intersection(view for view, _ in program.views)
-    return "" if used is None or name in used or views else "the script declares the table itself, after it"
+    return "" if used is None or name in used or views else "the script declares the table itself after it"
 
 
 def _declared_anew(fact: OtherStatement, program: Program) -> bool:
@@ -449,14 +468,16 @@ def _uses_catalog(name: str, change: Change) -> bool:
 
 STATEMENT_WITHOUT_EFFECT = Rule(
     code="statement-without-effect",
-    title="A statement came or went that does nothing to the queries",
+    title="A statement without effect on queries was added or removed",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
         "flink": inferred(Outcome.COMPATIBLE, "no job uses it", ids=UNCHANGED),
     },
-    rationale="SHOW, DESCRIBE and EXPLAIN show something. CREATE DATABASE, and DROP of a table in front of its own "
-    "declaration, make a script fit to run twice. A job is planned from what is declared where its query stands.",
+    rationale=(
+        "SHOW, DESCRIBE and EXPLAIN only display information. CREATE DATABASE, and DROP of a table before its "
+        "declaration, allow a script to run twice. A job is planned from the declarations that precede its query."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"),
         "SHOW TABLES;\nCREATE DATABASE IF NOT EXISTS reports;\nDROP TABLE IF EXISTS spare;\n"

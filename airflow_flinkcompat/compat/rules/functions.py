@@ -46,7 +46,7 @@ def _find_python_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = (aggregates_in(side, "python") for side in (pair.old, pair.new))
     if old or new:
         yield RuleMatch(
-            "a Python aggregate function is used: the check cannot see into its state",
+            "a Python aggregate function is used: the check cannot inspect its state",
             (),
             listed(old) or "none",
             listed(new) or "none",
@@ -62,8 +62,10 @@ PYTHON_AGGREGATE = Rule(
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
         "flink": inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
     },
-    rationale="The accumulator of a Python function is opaque bytes; nobody but the function knows whether they still "
-    "fit.",
+    rationale=(
+        "The accumulator of a Python function is opaque bytes. Only the function can tell whether they are "
+        "still readable."
+    ),
     example=Example(
         PYTHON_FUNCTION + windowed("customer, SUM(amount)"),
         PYTHON_FUNCTION + windowed("customer, SUM(amount), weighted(amount)"),
@@ -92,11 +94,13 @@ USER_AGGREGATE = Rule(
     title="A Java or Scala aggregate function",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "an ordinary aggregate (readings)"),
-        "flink": inferred(Outcome.UNKNOWN, "aggregates of one's own were not measured", Reason.OPAQUE),
+        "vvr": inferred(Outcome.COMPATIBLE, "a regular aggregate (readings)"),
+        "flink": inferred(Outcome.UNKNOWN, "user-defined aggregates were not measured", Reason.OPAQUE),
     },
-    rationale="Declared as Java or Scala it is an aggregate like any other; on open-source Flink its state was not "
-    "measured.",
+    rationale=(
+        "VVR treats a declared Java or Scala function like any other aggregate. On open-source Flink, its state "
+        "was not measured."
+    ),
     example=Example(
         JAVA_FUNCTION + windowed("customer, weighted(amount)"),
         JAVA_FUNCTION + windowed("customer, weighted(amount), window_start"),
@@ -139,7 +143,7 @@ def _find_undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
     if old or new:
         names = ", ".join(sorted({call.function for call in (*old, *new)}))
         yield RuleMatch(
-            f"nobody declares {names}: say what it is, for instance --function {names.split(', ')[0]}=aggregate:java",
+            f"no declaration for {names}: pass, for example, --function {names.split(', ')[0]}=aggregate:java",
             (),
             format_expressions(old),
             format_expressions(new),
@@ -148,17 +152,17 @@ def _find_undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 CALLED_AS_BEFORE = inferred(
-    Outcome.COMPATIBLE, "its query is the same on both sides, so it keeps what it kept", ids=UNCHANGED
+    Outcome.COMPATIBLE, "its query is the same in both versions, so its state stays the same", ids=UNCHANGED
 )
 UNDECLARED_AGGREGATE = Rule(
     code="undeclared-aggregate",
-    title="An aggregate function nobody declares",
+    title="An aggregate function without a declaration",
     scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
     },
-    rationale="It may be a Python function, whose state the check cannot see into, or an ordinary Java one.",
+    rationale="It may be a Python function, whose state the check cannot inspect, or a regular Java function.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
     find=_find_undeclared_aggregate,
     level=Level.OPAQUE,
@@ -181,7 +185,11 @@ def _find_function_changed(change: Change) -> Iterable[RuleMatch]:
         declared = difference.before is not None, difference.after is not None
         # Called by a side that does not declare it, it is another one there: built in, or from a catalog.
         with_its_calls = declared == used
-        what = "comes or goes with its calls" if with_its_calls else "comes or goes while it is called"
+        what = (
+            "was added or removed together with its calls"
+            if with_its_calls
+            else "was added or removed while it is called"
+        )
         yield RuleMatch(
             f"function {name} {'is declared differently' if all(declared) else what}",
             (difference.key,),
@@ -194,18 +202,18 @@ def _find_function_changed(change: Change) -> Iterable[RuleMatch]:
 TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
 FUNCTION_CHANGED = Rule(
     code="function-changed",
-    title="A function that is used was declared differently",
+    title="The declaration of a used function changed",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": Verdict(
             Outcome.UNKNOWN,
             Basis.DOCUMENT,
-            "Overview: a changed UDF dependency is to be verified by hand",
+            "Overview: verify a changed UDF dependency manually",
             Reason.OPAQUE,
         ),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
     },
-    rationale="The check sees a function's name, not its body.",
+    rationale="The check knows a function's name, not its code.",
     example=Example(
         TIDY_FUNCTION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
         TIDY_FUNCTION.format("Tidier") + windowed("customer, MAX(tidy(item))"),
@@ -234,9 +242,9 @@ def _find_table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
         key for operators in pair.operators for key in operators.claim("table functions")
     )
     known = pair.stateful and not pair.others and not (old and new)
-    word = "stands on both sides" if same else "was added" if not old else "was deleted" if not new else "changed"
+    word = "is in both versions" if same else "was added" if not old else "was deleted" if not new else "changed"
     yield RuleMatch(
-        f"a table function {word}: the check cannot see into it",
+        f"a table function {word}: the check cannot inspect it",
         claims,
         format_expressions(old),
         format_expressions(new),
@@ -252,7 +260,7 @@ TABLE_FUNCTION = Rule(
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 23"),
         "flink": inferred(Outcome.UNKNOWN, "only unchanged table functions were measured"),
     },
-    rationale="Nobody but the function knows how many rows it makes of one, and of which value.",
+    rationale="Only the function itself determines how many rows it emits for each input row, and from which values.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)", source=MINUTE + ",\n  LATERAL TABLE(split(item)) AS part(word)"),

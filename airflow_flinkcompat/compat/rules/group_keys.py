@@ -36,7 +36,7 @@ def _find_window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatc
     old, new = (side.window_keys for side in sides)
     if (old >= BOUNDS) != (new >= BOUNDS):
         yield RuleMatch(
-            "the GROUP BY started or stopped holding both window_start and window_end",
+            "the GROUP BY now has, or no longer has, both window_start and window_end",
             pair.claim("window keys", "key order", "windowed", "kind"),
             format_group_by(sides[0]),
             format_group_by(sides[1]),
@@ -45,14 +45,16 @@ def _find_window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatc
 
 WINDOW_BOUNDS_IN_KEYS_CHANGED = Rule(
     code="window-bounds-in-keys-changed",
-    title="GROUP BY holds both window bounds, or no longer does",
+    title="GROUP BY has both window bounds, or no longer has them",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-groupby-only-ws-to-both"),
     },
-    rationale="With both bounds the aggregation is planned per window; with one it is an unbounded aggregation over "
-    "windowed rows.",
+    rationale=(
+        "With both bounds, the aggregation is planned per window. With one bound, it is an unbounded aggregation "
+        "over windowed rows."
+    ),
     example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
     find=_find_window_bounds_in_keys_changed,
     operators=(AggregateOperator,),
@@ -111,7 +113,7 @@ def _find_group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is not None and sides[0].keys != sides[1].keys and set(sides[0].keys) == set(sides[1].keys):
         yield RuleMatch(
-            "the same keys stand in another order",
+            "the same keys are in a different order",
             pair.claim("keys", "key order"),
             format_group_by(sides[0]),
             format_group_by(sides[1]),
@@ -122,14 +124,14 @@ def _find_group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
 def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
     if grouped_alike(pair):
         return {"vvr": NOT_SAID, "flink": right(*GROUPED_ALIKE)}
-    return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")}
+    return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "per the window pages")}
 
 
-NOT_SAID = inferred(Outcome.UNKNOWN, "no page states the order in which the Table API groups")
+NOT_SAID = inferred(Outcome.UNKNOWN, "no page documents the order in which the Table API groups")
 
 GROUP_KEY_REORDERED = Rule(
     code="group-key-reordered",
-    title="Group keys changed places",
+    title="Group keys were reordered",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 12; Group Window Aggregate row 17"),
@@ -141,8 +143,10 @@ GROUP_KEY_REORDERED = Rule(
             "ga-keys-reorder-sametype",
         ),
     },
-    rationale="The stored key is the row of keys in their order: in SQL that of GROUP BY, in the Table API that in "
-    "which the columns come in, whatever the order in group_by.",
+    rationale=(
+        "The stored key is the row of keys in their order. SQL uses the order of GROUP BY. The Table API uses the "
+        "order of the input columns, regardless of the order in group_by."
+    ),
     example=grouping(
         "customer, region, SUM(amount)",
         "customer, region, window_start, window_end",
@@ -164,9 +168,7 @@ def _find_grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         # Which keys stand together is what grouping sets say; the keys' own rules speak of plain GROUP BYs.
         claims = pair.claim("grouping sets", "windowed", "kind")
         before, after = (format_group_by(side) for side in sides)
-        verdicts = (
-            {} if pair.windowed else {"vvr": inferred(Outcome.UNKNOWN, "no page speaks of them without a window")}
-        )
+        verdicts = {} if pair.windowed else {"vvr": inferred(Outcome.UNKNOWN, "no page covers them without a window")}
         yield RuleMatch(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, before, after, verdicts=verdicts)
 
 
@@ -179,11 +181,11 @@ GROUPING_SETS_CHANGED = Rule(
         "flink": measured(
             Outcome.INCOMPATIBLE,
             "ga-grouping-sets",
-            note="an Expand appears",
+            note="an Expand operator is added",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    rationale="Every set becomes a group of its own, told apart by a further key in the state.",
+    rationale="Each grouping set forms its own groups, distinguished by an additional key in the state.",
     example=grouping(
         "customer, SUM(amount)",
         "customer, window_start, window_end",
@@ -203,7 +205,7 @@ def _find_grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is None or any(side.grouping_sets is None for side in sides):
         return
     yield RuleMatch(
-        "GROUPING SETS, CUBE or ROLLUP stand on both sides",
+        "GROUPING SETS, CUBE or ROLLUP are in both versions",
         pair.claim("grouping sets"),
         format_group_by(sides[0]),
         format_group_by(sides[1]),
@@ -218,9 +220,9 @@ GROUPING_SETS_KEPT = Rule(
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 26"),
-        "flink": inferred(Outcome.UNKNOWN, "kept next to another change: not measured"),
+        "flink": inferred(Outcome.UNKNOWN, "together with another change they were not measured"),
     },
-    rationale="The vendor's check does not look into grouping sets, whether they changed or not.",
+    rationale="VVR's check does not inspect grouping sets, changed or not.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
     find=_find_grouping_sets_kept,
     operators=(AggregateOperator,),
@@ -250,7 +252,7 @@ WINDOW_KEY_REORDERED = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
         "flink": measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
     },
-    rationale="Window keys are kept apart from the group key; only the order of the other keys makes the key.",
+    rationale="Window keys are stored separately from the group key; only the order of the other keys matters.",
     example=grouping(
         "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
     ),
@@ -268,7 +270,7 @@ def _find_window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
         return
     if sides[0].window_keys ^ sides[1].window_keys == {WindowField.TIME}:
         yield RuleMatch(
-            "window_time joined or left the keys",
+            "window_time was added to or removed from the keys",
             pair.claim("window keys", "key order"),
             format_group_by(sides[0]),
             format_group_by(sides[1]),
@@ -277,14 +279,16 @@ def _find_window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 WINDOW_TIME_KEY = Rule(
     code="window-time-key",
-    title="window_time joined or left the keys",
+    title="window_time was added to or removed from the keys",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no row names window_time as a key"),
-        "flink": measured(Outcome.COMPATIBLE, "w-add-window-time", note="the state's keys stay the same"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-time", note="the keys of the state stay the same"),
     },
-    rationale="window_time follows from window_end, so it splits no group; whether VVR's check knows that, no page "
-    "says.",
+    rationale=(
+        "window_time is derived from window_end, so it splits no group. No page documents whether VVR's check takes "
+        "this into account."
+    ),
     example=grouping(
         "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
     ),

@@ -32,10 +32,12 @@ TABLES_TOO = Verdict(
 )
 
 
-STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query that brings new state")
-SEVERAL_SETS = inferred(Outcome.UNKNOWN, "measured within one statement set that holds every query")
-REPLACED = inferred(Outcome.UNKNOWN, "jobs came and went: one of them may be meant to resume from the other's state")
-OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside of a statement set is a job of its own", ids=UNCHANGED)
+STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query with new state")
+SEVERAL_SETS = inferred(Outcome.UNKNOWN, "measured within one statement set that contains every query")
+REPLACED = inferred(
+    Outcome.UNKNOWN, "jobs were added and removed: a new job may be meant to resume from the state of a removed one"
+)
+OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside a statement set is a separate job", ids=UNCHANGED)
 
 
 def _in_a_set(change: Change) -> bool:
@@ -89,9 +91,9 @@ def _find_insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
     # Where sinks are checked too, one that comes or goes is an operator with state.
     checked = sink_state_checked(change)
     for output, own in zip(change.removed, change.own_jobs[0], strict=True):
-        note = ": its job is not started again, and its state is left unused"
+        note = ": its job is not started again, and its state stays unused"
         on_vvr = TABLES_TOO if declared else checked
-        yield match(f"{into(output.sink)} is gone", note, on_vvr, own, gone=output)
+        yield match(f"{into(output.sink)} was removed", note, on_vvr, own, gone=output)
     for output, own in zip(change.added, change.own_jobs[1], strict=True):
         stateful = bool(operators(output))
         said = f"{into(output.sink, 'a')} with{'' if stateful else 'out'} state is new"
@@ -121,8 +123,10 @@ INSERT_ADDED_OR_REMOVED = Rule(
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    rationale="One more query changes the topology of the whole job. Outside of a statement set each query is a job of "
-    "its own: one that comes starts without state, one that goes leaves the others alone.",
+    rationale=(
+        "An added query changes the topology of the whole job. Outside a statement set, each query is a separate "
+        "job: an added one starts without state, and a removed one does not affect the others."
+    ),
     example=Example(RAW_AND_BIG + BOTH, RAW_AND_BIG + ONE),
     find=_find_insert_added_or_removed,
     parts=("inserts",),
@@ -130,8 +134,10 @@ INSERT_ADDED_OR_REMOVED = Rule(
 )
 
 
-APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside of a statement set is a job of its own")}
-STATELESS = {"flink": inferred(Outcome.UNKNOWN, "only queries that keep state were reordered across a restore")}
+APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside a statement set is a separate job")}
+STATELESS = {
+    "flink": inferred(Outcome.UNKNOWN, "reordering was measured across a restore only for queries that keep state")
+}
 SWAPPED = {
     "flink": measured(
         Outcome.INCOMPATIBLE,
@@ -140,8 +146,8 @@ SWAPPED = {
         consequence=Consequence.SILENTLY_WRONG,
     )
 }
-SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered", note="all read one operator")}
-UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator changed places only in front of print sinks")}
+SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered", note="all of them read one operator")}
+UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator were reordered only before print sinks")}
 
 
 def _shape(output: Output) -> tuple[object, ...]:
@@ -175,7 +181,7 @@ def _find_insert_order_changed(change: Change) -> Iterable[RuleMatch]:
             ", ".join(pair.sink or "a bare SELECT" for pair in pairs)
             for pairs in (change.pipelines, sorted(change.pipelines, key=change.position))
         )
-        yield RuleMatch("the queries stand in another order", claims, old, new, verdicts=order_on_flink(change))
+        yield RuleMatch("the queries are in a different order", claims, old, new, verdicts=order_on_flink(change))
 
 
 RAW_AND_TOTALS = (
@@ -187,7 +193,7 @@ RAW = "INSERT INTO raw SELECT customer FROM orders;"
 TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
 INSERT_ORDER_CHANGED = Rule(
     code="insert-order-changed",
-    title="Queries changed places in the script",
+    title="Queries were reordered in the script",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
@@ -198,8 +204,10 @@ INSERT_ORDER_CHANGED = Rule(
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    rationale="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and "
-    "source positions where they look alike, and find no state where they do not.",
+    rationale=(
+        "Open-source Flink numbers operators in the order of the script. Reordered queries take each other's state "
+        "and source positions if their operators look alike, and find no state otherwise."
+    ),
     example=Example(ORDERED_SET.format(RAW, TOTALS), ORDERED_SET.format(TOTALS, RAW)),
     find=_find_insert_order_changed,
     parts=("insert order",),
@@ -217,7 +225,7 @@ def _find_statement_set_changed(change: Change) -> Iterable[RuleMatch]:
     if claims:
         single = all(len(program.pipelines) == 1 for program in change.programs)
         yield RuleMatch(
-            "a STATEMENT SET was put around or taken from the queries", claims, verdicts={} if single else SEVERAL
+            "a STATEMENT SET was added around the queries or removed", claims, verdicts={} if single else SEVERAL
         )
 
 
@@ -230,7 +238,7 @@ STATEMENT_SET_CHANGED = Rule(
         "vvr": inferred(Outcome.COMPATIBLE, "the queries stay the same"),
         "flink": measured(Outcome.COMPATIBLE, "x-stmtset-wrap"),
     },
-    rationale="A set around one query plans the same job.",
+    rationale="A statement set around one query plans the same job.",
     example=Example(
         ONE_SINK + "INSERT INTO raw SELECT customer FROM orders;",
         ONE_SINK + "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;",
@@ -245,7 +253,7 @@ STATEMENT_SET_CHANGED = Rule(
 def _find_shared_operator_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("sharing"):
         yield RuleMatch(
-            "an operator that several queries of the job read became several, or several became one",
+            "an operator that several queries of the job share was split, or several operators were merged into one",
             (difference.key,),
             difference.before,
             difference.after,
@@ -262,19 +270,21 @@ SHARED_SET = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw\n{0}\nINSERT INTO big
 TOTAL = windowed("customer, SUM(amount)")
 SHARED_OPERATOR_CHANGED = Rule(
     code="shared-operator-changed",
-    title="An operator that several queries share was taken apart, or several became one",
+    title="A shared operator was split, or several were merged",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page states which query takes over a state that was shared"),
+        "vvr": inferred(Outcome.UNKNOWN, "no page documents which query takes over shared state"),
         "flink": Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
-            "equal aggregations are planned once; every change of topology seen was refused",
+            "equal aggregations are planned once; Flink refused every measured change of topology",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    rationale="Queries of one statement set that compute the same share one operator. Once one of them computes "
-    "something else, the job holds one operator more, and whose state it takes is not known.",
+    rationale=(
+        "Queries of one statement set that compute the same thing share one operator. If one of them changes, the "
+        "job has an additional operator, and it is unknown which operator takes the state."
+    ),
     example=Example(
         SHARED_SINKS + SHARED_SET.format(TOTAL, TOTAL),
         SHARED_SINKS + SHARED_SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),

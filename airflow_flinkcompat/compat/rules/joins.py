@@ -56,9 +56,9 @@ def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         changed = difference.before ^ difference.after
         if not all(map(compares, changed)):
-            return unmeasured("only comparisons of a column of one input with one of the other were measured")
+            return unmeasured("only comparisons between a column of each input were measured")
         if any(one_row_twice(side) for side in sides(pair)):
-            return unmeasured("an input emits one column twice: what is stored of it is not known")
+            return unmeasured("an input emits one column twice, and the resulting state is unknown")
         if outer is not None and any(side.join != "INNER" for side in sides(pair)):
             return outer
         return right(*ids)
@@ -90,11 +90,11 @@ def shown_conditions(parts: Iterable[Expression]) -> str:
 def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids], filters: Ids) -> dict[str, Row]:
     """Common parts of all joins: equated columns, other conditions, stored rows, conditions on the input."""
     changed = documented(Outcome.INCOMPATIBLE, page)
-    below = unmeasured("other windows below this join were not measured")
+    below = unmeasured("different windows below this join were not measured")
     return {
-        "keys": Row("the equated columns changed", changed, keys, show=shown_keys),
-        "conditions": Row("the condition on a pair of rows changed", changed, conditions, show=shown_conditions),
-        "row": layout_row("other columns are kept of an input", changed, *kept),
+        "keys": Row("the equality columns changed", changed, keys, show=shown_keys),
+        "conditions": Row("the join condition on row pairs changed", changed, conditions, show=shown_conditions),
+        "row": layout_row("different columns of an input are stored", changed, *kept),
         "filters": filters_row(f"{page}; WHERE page", wrong(*filters, consequence=None)),
         "windows": Row("the windows of an input changed", below, below, show=format_value),
     }
@@ -105,12 +105,10 @@ def at_submit(*ids: str) -> Verdict:
 
 
 REGULAR_PAGE = "Join page: type, condition or input schema"
-REGULAR_OUTER = wrong(
-    "joins-left-condition-changed", note="rows that found no partner are counted under the old condition"
-)
+REGULAR_OUTER = wrong("joins-left-condition-changed", note="rows without a match are counted under the old condition")
 REGULAR_ROWS = {
     "join": Row(
-        "another kind of join",
+        "the join type changed",
         documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
         refused("rj-inner-to-left", "rj-left-to-full", "rj-full-to-left"),
     ),
@@ -134,9 +132,11 @@ REGULAR_JOIN_CHANGED = parts_rule(
     rows=REGULAR_ROWS,
     vvr=documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
     flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
-    rationale="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond "
-    "them stands outside an inner join's state: open-source Flink keeps running with a changed comparison; VVR's page "
-    "knows no such exception.",
+    rationale=(
+        "A join stores the rows of both inputs by the equality columns. Other conditions on row pairs are not part "
+        "of an inner join's state. Open-source Flink keeps running with a changed comparison; VVR's page documents "
+        "no such exception."
+    ),
     example=Example(
         REGULAR_JOIN.format("a.item = b.item"), REGULAR_JOIN.format("a.item = b.item AND a.region = b.region")
     ),
@@ -150,11 +150,11 @@ def interval_bounds(pair: OperatorPair, difference: Difference) -> Verdict:
     """Rows that the old bounds let go are gone; narrower ones need none of them."""
     (low, high), (new_low, new_high) = difference.before, difference.after
     if new_low < low or new_high > high:
-        return wrong("ij-wider-slight", note="right only as long as no row was let go that a wider bound asks for")
+        return wrong("ij-wider-slight", note="correct only until rows that a wider bound needs are removed")
     if new_low > new_high or any(one_row_twice(side) for side in sides(pair)):
-        return unmeasured("only bounds that some rows can meet were measured")
+        return unmeasured("only bounds that some rows can satisfy were measured")
     if any(side.join != "INNER" for side in sides(pair)):
-        return unmeasured("narrower bounds of an outer join were not measured: rows that found a partner are marked")
+        return unmeasured("narrower bounds of an outer join were not measured: rows with a match are marked")
     return right("ij-narrower", "ij-strict-bound")
 
 
@@ -162,8 +162,10 @@ def interval_join(pair: OperatorPair, difference: Difference) -> Verdict:
     if difference.after == "INNER":
         return right("ij-left-to-inner")
     if difference.before == "INNER":
-        return wrong("ij-inner-to-left", note="rows that found a partner before are not marked")
-    return unmeasured("ij-left-to-full was right on its rows: partners found before are not marked on both inputs")
+        return wrong("ij-inner-to-left", note="rows that found a match earlier are not marked")
+    return unmeasured(
+        "ij-left-to-full was correct only for the measured rows: earlier matches are not marked on both inputs"
+    )
 
 
 def format_bounds(value: tuple[int, int] | None) -> str:
@@ -173,12 +175,12 @@ def format_bounds(value: tuple[int, int] | None) -> str:
 ON_INTERVAL_PAGE = documented(Outcome.INCOMPATIBLE, INTERVAL_PAGE)
 INTERVAL_OUTER = unmeasured("a condition of an outer interval join was not measured")
 INTERVAL_ROWS = {
-    "join": Row("another kind of join", ON_INTERVAL_PAGE, interval_join),
-    "bounds": Row("the bounds in time changed", ON_INTERVAL_PAGE, interval_bounds, show=format_bounds),
+    "join": Row("the join type changed", ON_INTERVAL_PAGE, interval_join),
+    "bounds": Row("the time bounds changed", ON_INTERVAL_PAGE, interval_bounds, show=format_bounds),
     "times": Row(
-        "other time columns",
+        "the time columns changed",
         ON_INTERVAL_PAGE,
-        wrong("ij-key-othercol", note="other time columns are as another key", consequence=None),
+        wrong("ij-key-othercol", note="different time columns act like a different key", consequence=None),
     ),
     "clock": Row("another clock", ON_INTERVAL_PAGE, at_submit("joins-interval-clock")),
     **join_rows(
@@ -203,8 +205,10 @@ INTERVAL_JOIN_CHANGED = parts_rule(
     rows=INTERVAL_ROWS,
     vvr=ON_INTERVAL_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left", "ij-key-othercol", "ij-input-add-col"),
-    rationale="Rows are kept as long as the bounds allow a partner. Narrower bounds find everything they ask for; "
-    "wider ones ask for rows that are gone. INTERVAL '1' HOUR and '60' MINUTE are the same bound.",
+    rationale=(
+        "Rows are stored as long as the bounds allow a match. Narrower bounds find every row they need; wider "
+        "bounds need rows that were already removed. INTERVAL '1' HOUR and '60' MINUTE are the same bound."
+    ),
     example=Example(INTERVAL_JOIN.format(5), INTERVAL_JOIN.format(10)),
 )
 
@@ -232,13 +236,15 @@ TEMPORAL_COMMON = join_rows(
 )
 TEMPORAL_ROWS = {
     **TEMPORAL_COMMON,
-    "join": Row("another kind of join", ON_TEMPORAL_PAGE, temporal_join),
+    "join": Row("the join type changed", ON_TEMPORAL_PAGE, temporal_join),
     "times": Row(
-        "rows are looked up by another time", ON_TEMPORAL_PAGE, unmeasured("another time column was not measured")
+        "rows are looked up by a different time",
+        ON_TEMPORAL_PAGE,
+        unmeasured("a different time column was not measured"),
     ),
-    "clock": Row("another clock", ON_TEMPORAL_PAGE, unmeasured("another clock was not measured")),
+    "clock": Row("another clock", ON_TEMPORAL_PAGE, unmeasured("a different clock was not measured")),
     # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
-    "filters": Row("a condition on the rows that reach it changed", ON_TEMPORAL_PAGE, TEMPORAL_COMMON["filters"].flink),
+    "filters": Row("a condition on its input rows changed", ON_TEMPORAL_PAGE, TEMPORAL_COMMON["filters"].flink),
 }
 RATES = (
     "CREATE TABLE rates (item STRING, rate BIGINT, other BIGINT, since TIMESTAMP(3),\n"
@@ -256,19 +262,20 @@ TEMPORAL_JOIN_CHANGED = parts_rule(
     rows=TEMPORAL_ROWS,
     vvr=ON_TEMPORAL_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col", "tj-subq-filter-change"),
-    rationale="Rows of the left input wait for the watermark, versions of the right one for the rows that need them. "
-    "Whether rows without a version are handed on, and what is asked of a row and its version, is decided when they "
-    "leave.",
+    rationale=(
+        "Rows of the left input wait for the watermark. Versions of the right input wait for the rows that need "
+        "them. Unmatched rows and other conditions are evaluated at emission."
+    ),
     example=Example(TEMPORAL_JOIN.format("rates.rate"), TEMPORAL_JOIN.format("(rates.rate + rates.other)")),
 )
 
 
-NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")
+NO_PAGE = inferred(Outcome.UNKNOWN, "no page covers window joins")
 
 
 def window_join(pair: OperatorPair, difference: Difference) -> Verdict:
     if any(one_row_twice(side) for side in sides(pair)):
-        return unmeasured("an input emits one column twice: what is stored of it is not known")
+        return unmeasured("an input emits one column twice, and the resulting state is unknown")
     return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
 
 
@@ -282,7 +289,7 @@ WINDOW_COMMON = join_rows(
 WINDOW_MEANT = {part: Row(row.says, NO_PAGE, row.flink, row.quiet, row.show) for part, row in WINDOW_COMMON.items()}
 WINDOW_ROWS = {
     **WINDOW_MEANT,
-    "join": Row("another kind of join", NO_PAGE, window_join),
+    "join": Row("the join type changed", NO_PAGE, window_join),
     "windows": Row("the windows changed", NO_PAGE, wrong("wj-size-2-to-1", "wj-size-1-to-3", "wj-tumble-to-hop")),
 }
 WINDOWED_SIDE = "(SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '{0}' MINUTE))) AS {1}"
@@ -298,8 +305,10 @@ WINDOW_JOIN_CHANGED = parts_rule(
     rows=WINDOW_ROWS,
     vvr=NO_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1", "wj-key-othercol", "wj-col-add", "wj-where-change"),
-    rationale="The rows of a window wait for its end, and only then are joined: which rows without a partner are "
-    "handed on and what else is asked of a pair is decided there. Another window, key or row is another state.",
+    rationale=(
+        "The rows of a window are joined only at its end. Unmatched rows and other conditions are evaluated then. "
+        "A different window, key or row means different state."
+    ),
     example=Example(WINDOW_JOIN.format(1), WINDOW_JOIN.format(5)),
 )
 
@@ -309,7 +318,7 @@ MEASURED_FORMS = (
     {JoinForm.REGULAR, JoinForm.TEMPORAL},
 )
 OTHER_FORMS = inferred(
-    Outcome.INCOMPATIBLE, "another operator, which finds no state of its own; how its restore ends was not measured"
+    Outcome.INCOMPATIBLE, "a different operator, which finds no state; the result of its restore was not measured"
 )
 
 
@@ -329,7 +338,7 @@ def _find_join_form_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
 SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
 JOIN_FORM_CHANGED = Rule(
     code="join-form-changed",
-    title="A join became another kind of join",
+    title="A join became a different kind of join",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Join pages: type"),
@@ -337,8 +346,7 @@ JOIN_FORM_CHANGED = Rule(
             Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
         ),
     },
-    rationale="A join of time bounds, of versions, of windows and one of neither are different operators with other "
-    "state.",
+    rationale="Regular, interval, temporal and window joins are different operators with different state.",
     example=Example(
         SELF_JOIN.format(""),
         SELF_JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),

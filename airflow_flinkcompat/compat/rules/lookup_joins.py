@@ -51,7 +51,7 @@ from airflow_flinkcompat.plan.operators import (
 RESOLVED = Verdict(
     Outcome.UNKNOWN,
     Basis.DOCUMENT,
-    f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may give it state",
+    f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may add state",
     Reason.DOCUMENTED,
 )
 ELSEWHERE = ("source", "source hints", "query hints", "table functions")
@@ -69,7 +69,7 @@ def lookup_join_on_vvr(pair: OperatorPair) -> Verdict:
     if dict(pair.pipeline.new_pipeline.settings).get(lookups.STRATEGY, "").upper() == "TRY_RESOLVE":
         return RESOLVED
     if gathered_above(pair):
-        return documented(Outcome.UNKNOWN, "Lookup join page: the rows that it emits may break operators after it")
+        return documented(Outcome.UNKNOWN, "Lookup join page: its output rows may break downstream operators")
     return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
 
 
@@ -101,14 +101,14 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
     if set(modes) == {LookupMode.SYNCHRONOUS} and all(map(lookups.from_windows, (pair.old, pair.new))):
         return _above_windows(pair)
     if not all(isinstance(side.segments[0].origin, Source) for side in (pair.old, pair.new)):
-        return unmeasured("only lookups from a source or a windowed aggregation are known")
+        return unmeasured("only lookups after a source or a windowed aggregation are known")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
         return unmeasured(MAY_WAIT)
     if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
-        return unmeasured("rows that wait for another lookup may hold columns of this one")
+        return unmeasured("rows that wait for another lookup may contain columns of this one")
     queued = difference.part not in NOT_QUEUED or _computes_keys(pair) or not lookups.computes_alike(pair)
     if both_asynchronous and queued:
-        return unmeasured("rows that wait for an answer of an asynchronous lookup would be read otherwise")
+        return unmeasured("rows that wait for the answer of an asynchronous lookup would be read differently")
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
     if moved:
         return unmeasured(moved)
@@ -153,7 +153,7 @@ def _find_lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(isinstance(s, JoinOperator) and s.form is JoinForm.LOOKUP for s in (pair.old, pair.new)):
         return
     synchronous = set(lookups.modes(pair)) == {LookupMode.SYNCHRONOUS}
-    stored = "; operators above it have stored results of the old lookup" if gathered_above(pair) else ""
+    stored = "; downstream operators have stored results of the old lookup" if gathered_above(pair) else ""
     shown = SHOWN if synchronous else WAITING_ROW
     for difference in pair.differences:
         if difference.part.partition(" of input ")[0] not in ELSEWHERE:
@@ -185,10 +185,12 @@ LOOKUP_JOIN_CHANGED = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
         "flink": measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
     },
-    rationale="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above "
-    "continues from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an "
-    "answer, as they come in: Flink refuses to restore them into rows of other columns or types, also when none waits. "
-    "It is asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
+    rationale=(
+        "A synchronous lookup queries an external system and stores nothing. Downstream operators may: an "
+        "aggregation continues from values that the old lookup returned. An asynchronous lookup stores its input "
+        "rows until they are answered. Flink refuses to restore them if their columns or types differ, even if "
+        "none is waiting. The option lookup.async, the LOOKUP hint or the connector makes a lookup asynchronous."
+    ),
     example=Example(LOOKUP_JOIN.format("JOIN"), LOOKUP_JOIN.format("LEFT JOIN")),
     find=_find_lookup_join_changed,
     operators=(JoinOperator,),
@@ -216,7 +218,7 @@ LOOKUP_MODE_CHANGED = Rule(
     title="An asynchronous lookup became synchronous",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it"),
+        "vvr": inferred(Outcome.UNKNOWN, "no page covers it"),
         "flink": measured(
             Outcome.INCOMPATIBLE,
             "al-stateless-pending-hint-sync",
@@ -224,9 +226,10 @@ LOOKUP_MODE_CHANGED = Rule(
             consequence=Consequence.SILENTLY_WRONG,
         ),
     },
-    rationale="Rows that waited for an answer when the savepoint was taken are in the state of the asynchronous "
-    "operator. A synchronous lookup takes no notice of them: they are lost without an error. Where none waited, "
-    "nothing is lost.",
+    rationale=(
+        "The state of the asynchronous operator contains the rows without an answer at the time of the savepoint. "
+        "A synchronous lookup ignores them: they are lost without an error. If none was waiting, nothing is lost."
+    ),
     example=Example(TWO_LOOKUPS.format("true"), TWO_LOOKUPS.format("false")),
     find=_find_lookup_mode_changed,
     operators=(JoinOperator,),
@@ -235,13 +238,13 @@ LOOKUP_MODE_CHANGED = Rule(
 
 
 PLACES = ("query hints", "source hints", "sink hints")
-UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
-TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint", note="STATE_TTL put on a regular join")
+UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured")
+TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint", note="STATE_TTL added to a regular join")
 GROUPED = ("ps-group-hint-ttl-add", "ps-group-hint-ttl-change")
-GROUPED_TTL = measured(Outcome.COMPATIBLE, *GROUPED, note="STATE_TTL put on a group aggregation, or of another length")
+GROUPED_TTL = measured(Outcome.COMPATIBLE, *GROUPED, note="STATE_TTL added to a group aggregation, or changed")
 GROUPED_TTL_GONE = inferred(
     Outcome.COMPATIBLE,
-    "a time to live is taken from a group aggregation, as by its setting",
+    "removing the state TTL of a group aggregation, as with its setting",
     ids=(*GROUPED, "ga-ttl-unset"),
 )
 RETRIED = measured(
@@ -249,7 +252,7 @@ RETRIED = measured(
     "lj-agg-retry-hint",
     "sk-group-lookup-hint-retry",
     "sk-group-lookup-hint-async",
-    note="a synchronous lookup keeps nothing",
+    note="a synchronous lookup stores nothing",
 )
 ASKED_AGAIN = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", "al-group-pending-hint-retry")
 """Retries of a lookup of either kind."""
@@ -259,15 +262,15 @@ WAITED = measured(
     "al-stateless-pending-hint-capacity",
     "al-group-pending-hint-retry",
     "al-group-pending-hint-capacity",
-    note="rows that wait for an answer are asked for again",
+    note="rows that wait for an answer are looked up again",
 )
 BECAME_ASYNCHRONOUS = measured(
     Outcome.COMPATIBLE,
     "al-stateless-pending-hint-async",
     "al-group-pending-hint-async",
-    note="a synchronous lookup had kept nothing",
+    note="a synchronous lookup had stored nothing",
 )
-SHUFFLED = measured(Outcome.COMPATIBLE, "sk-stateless-lookup-hint-shuffle", note="nothing else keeps state")
+SHUFFLED = measured(Outcome.COMPATIBLE, "sk-stateless-lookup-hint-shuffle", note="no other operator keeps state")
 RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
 WAITING_OPTIONS = {"async", "capacity", "timeout"}
 OPTION = re.compile(r"([\w-]+)='")
@@ -287,7 +290,7 @@ LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
 }
 """Values of a LOOKUP hint that Flink accepts."""
 READ_APART = OptionVerdict(
-    "a table that the job reads once is read by several sources then, or the other way round: other operators",
+    "several sources then read a table that the job read once, or vice versa, which changes the operators",
     UNMEASURED,
 )
 _SIDES: tuple[Callable[[PipelinePair], Output], ...] = (lambda pair: pair.old, lambda pair: pair.new)
@@ -356,9 +359,9 @@ def _misfit(come: set[tuple[str, str]]) -> str:
     for name, text in come:
         given = dict(hinted(((name, text),), name))
         if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
-            return "a time to live may be no duration"
+            return "the state TTL may not be a valid duration"
         if name == "LOOKUP" and not _asks_rightly(given):
-            return "the hint may lack an option, or have a value that is none of it"
+            return "the hint may lack a required option or have an invalid value"
     return ""
 
 
@@ -443,10 +446,10 @@ def _of_clause(place: _Place) -> RuleMatch:
     """Another ON CONFLICT, one that comes or one that goes."""
     old, new = strategy(place.pipeline.old), strategy(place.pipeline.new)
     said = f"{ON_CONFLICT} DO {new or old}"
-    words = f"{said} {'was added' if old is None else 'was removed' if new is None else f'took the place of DO {old}'}"
+    words = f"{said} {'was added' if old is None else 'was removed' if new is None else f'replaced DO {old}'}"
     does, verdict = sinks.settled_otherwise(place.pipeline)
     if sinks.lack_clause(place.pipeline)[0]:
-        does += f"; no job of the old script runs on this line, unless {REQUIRED} = false is set elsewhere"
+        does += f"; on this line no job can run from the old script unless {REQUIRED} = false is set elsewhere"
     difference = place.difference
     return RuleMatch(
         words,
@@ -487,10 +490,10 @@ HINT_CHANGED = Rule(
     title="A hint changed",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "hints and dynamic table options are on no page"),
+        "vvr": inferred(Outcome.UNKNOWN, "no page covers hints and dynamic table options"),
         "flink": inferred(Outcome.UNKNOWN, "few hints were measured"),
     },
-    rationale="A hint may set how long state lives, what a source reads, or which operators are planned.",
+    rationale="A hint can set the state TTL, change the data that a source reads, or change the planned operators.",
     example=Example(
         "SELECT customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
         "SELECT /*+ STATE_TTL('orders' = '1d') */ customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",

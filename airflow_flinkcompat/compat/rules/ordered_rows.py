@@ -24,7 +24,9 @@ from airflow_flinkcompat.plan.origins import SourceColumn, duration
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 OVER_PAGE = "Over Aggregate page"
-LIKE = inferred(Outcome.INCOMPATIBLE, "the page's table of incompatible changes was not seen; as other pages say")
+LIKE = inferred(
+    Outcome.INCOMPATIBLE, "the page's table of incompatible changes was not available; inferred from other pages"
+)
 
 
 def over_sides(pair: OperatorPair) -> tuple[OverOperator, OverOperator]:
@@ -47,7 +49,7 @@ def partition_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def over_partition(pair: OperatorPair, difference: Difference) -> Verdict:
     if over_partition_reordered(difference):
-        return right("oa-part-reorder-sametype", note="the planner puts the keys in an order of its own")
+        return right("oa-part-reorder-sametype", note="the planner orders the keys itself")
     same = len(difference.before) == len(difference.after)
     return wrong("oa-part-othercol") if same else refused("oa-part-add")
 
@@ -55,20 +57,22 @@ def over_partition(pair: OperatorPair, difference: Difference) -> Verdict:
 def over_order(pair: OperatorPair, difference: Difference) -> Verdict:
     if over_sides(pair)[0].clock is not over_sides(pair)[1].clock:
         return refused("over-frames-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
-    return unmeasured("another ORDER BY on the same clock was not measured")
+    return unmeasured("a different ORDER BY on the same clock was not measured")
 
 
 def frame(pair: OperatorPair, difference: Difference) -> Verdict:
     old, new = difference.before, difference.after
     if any(side.other or side.window or side.following != 0 for side in (old, new)):
-        return unmeasured("Flink has no frame on a stream that ends anywhere but at the current row")
+        return unmeasured("on a stream, Flink supports only frames that end at the current row")
     if old.unit == new.unit == "ROWS" and None not in (old.preceding, new.preceding):
         return wrong("oa-rows-2-to-4", "oa-rows-4-to-2", "over-rows-fewer", "over-proctime-rows-fewer")
     if not all(side.clock is TimeAttribute.ROWTIME for side in over_sides(pair)):
-        return unmeasured("other frames were measured by event time only")
+        return unmeasured("other frames were measured only in event time")
     if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
         narrower = new.preceding < old.preceding
-        return right("oa-range-narrower") if narrower else wrong("oa-range-wider", note="older rows were let go")
+        return (
+            right("oa-range-narrower") if narrower else wrong("oa-range-wider", note="older rows were already removed")
+        )
     if old.preceding is None and new.preceding is None:
         known = all(map(computed, over_sides(pair)))
         return right("oa-frame-range-to-rows") if known else unmeasured("measured for a SUM only")
@@ -96,7 +100,7 @@ def over_row(pair: OperatorPair, difference: Difference) -> Verdict:
 def all_columns(pair: OperatorPair, difference: Difference) -> Verdict:
     if keeps_no_rows(pair):
         return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
-    return unmeasured("which of its columns the planner keeps is not known")
+    return unmeasured("the columns that the planner keeps are unknown")
 
 
 def format_frame(value: Frame) -> str:
@@ -111,7 +115,7 @@ def bound(unit: str, far: int | None) -> str:
     return "UNBOUNDED" if far is None else duration(far) if unit == "RANGE" else str(far)
 
 
-UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: a field that is not used")
+UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: an unused field")
 OVER_ROWS = {
     "partition by": Row(
         "PARTITION BY changed", partition_on_vvr, over_partition, over_partition_reordered, format_expressions
@@ -119,12 +123,16 @@ OVER_ROWS = {
     "order": Row("ORDER BY changed", LIKE, over_order),
     "clock": Row("another clock", LIKE, over_order),
     "frame": Row("the frame changed", LIKE, frame, show=format_frame),
-    "row": Row("other columns are passed on", documented(Outcome.INCOMPATIBLE, f"{OVER_PAGE}: input schema"), over_row),
-    "all columns": Row("other columns come in", UNREAD, all_columns, lambda difference: True),
+    "row": Row(
+        "different columns are passed downstream",
+        documented(Outcome.INCOMPATIBLE, f"{OVER_PAGE}: input schema"),
+        over_row,
+    ),
+    "all columns": Row("the input columns differ", UNREAD, all_columns, lambda difference: True),
     "filters": filters_row("WHERE page", wrong("oa-where-add", consequence=None)),
     "windows": Row(
-        "the rows were assigned to other windows",
-        unmeasured("no page speaks of it"),
+        "the rows were assigned to different windows",
+        unmeasured("no page covers it"),
         unmeasured("not measured"),
         show=format_value,
     ),
@@ -141,8 +149,10 @@ OVER_CHANGED = parts_rule(
     rows=OVER_ROWS,
     vvr=LIKE,
     flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol", "oa-rows-2-to-4", "oa-range-wider", "oa-passthrough-add"),
-    rationale="It keeps the rows its frame may still need, whole, by its partition keys. A frame that reaches less far "
-    "back needs none that is gone; the order of the partition keys says nothing.",
+    rationale=(
+        "The operator stores whole input rows by its partition keys, for as long as the frame may need them. A "
+        "shorter frame needs no removed rows; the order of the partition keys does not matter."
+    ),
     example=Example(OVER.format(5), OVER.format(10)),
 )
 
@@ -165,7 +175,7 @@ def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
     """Verdict on a changed WITHIN: a longer one cannot bring back matches that were abandoned."""
     old, new = (str(side).split() for side in (difference.before, difference.after))
     if not old or not new or old[1:] != new[1:]:
-        return unmeasured("WITHIN that comes or goes was not measured")
+        return unmeasured("adding or removing WITHIN was not measured")
     if int(new[0]) < int(old[0]):
         return right("patterns-within-shorter")
     return wrong("mr-within-longer")
@@ -174,9 +184,12 @@ def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
 MATCH_ROWS = {
     "text": Row(
         "PATTERN, DEFINE, ORDER BY or AFTER MATCH changed",
-        inferred(Outcome.INCOMPATIBLE, "Pattern recognition page; DEFINE is not named but part of the pattern"),
+        inferred(Outcome.INCOMPATIBLE, "Pattern recognition page; DEFINE is not named but is part of the pattern"),
         wrong(
-            "mr-define-change", "mr-pattern-quant-two", note="others were right on their rows only", consequence=None
+            "mr-define-change",
+            "mr-pattern-quant-two",
+            note="others were correct only for the measured rows",
+            consequence=None,
         ),
         show=str,
     ),
@@ -188,7 +201,7 @@ MATCH_ROWS = {
     "partition order": Row(
         "the order of PARTITION BY changed", MATCH_PAGE, match_partition, match_partition_reordered, format_expressions
     ),
-    "row": Row("other columns come in", MATCH_PAGE, refused("mr-input-col-add")),
+    "row": Row("the input columns differ", MATCH_PAGE, refused("mr-input-col-add")),
     "filters": filters_row("WHERE page", wrong("mr-where-add", consequence=None)),
 }
 MATCH = """\
@@ -206,8 +219,10 @@ PATTERN_CHANGED = parts_rule(
     rows=MATCH_ROWS,
     vvr=MATCH_ROWS["text"].vvr if isinstance(MATCH_ROWS["text"].vvr, Verdict) else MATCH_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "mr-define-change", "mr-pattern-quant-two", "mr-part-add", "mr-within-longer"),
-    rationale="Matches under way are kept with all columns of their rows, as the pattern stood when they began. What "
-    "is computed of a match when it is complete stands outside.",
+    rationale=(
+        "Partial matches are stored with all columns of their rows, under the pattern they started with. Measures "
+        "are computed when a match completes and are not stored."
+    ),
     example=Example(MATCH.format(10), MATCH.format(20)),
 )
 
@@ -225,14 +240,14 @@ def sort_keys(pair: OperatorPair, difference: Difference) -> Verdict:
     """Rows wait for the watermark in order of arrival; in which order they leave is decided when it comes."""
     old, new = sort_clocks(pair)
     if not all(_sorted_by_columns(side) for side in (pair.old, pair.new)):
-        return unmeasured("only columns as sort keys were measured; anything computed becomes a column of its own")
+        return unmeasured("only plain columns were measured as sort keys; an expression becomes a computed column")
     if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
         return right("so-key-add", "so-key-swap", "so-key-dir")
     if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
-        return right("so-proc-to-row", note="nothing was kept before")
+        return right("so-proc-to-row", note="nothing was stored before")
     if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
         return refused("over-frames-sort-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
-    return unmeasured("other sort keys by processing time were not measured")
+    return unmeasured("different sort keys in processing time were not measured")
 
 
 def _sorted_by_columns(side: object) -> bool:
@@ -242,12 +257,14 @@ def _sorted_by_columns(side: object) -> bool:
     return all(key in side.rows[0] for key, _, _ in (*detail["time key"], *detail["sort keys"]))
 
 
-SORTED_ROWS = layout_row("other columns are sorted", SORT_KEYS, ("so-field-add", "so-field-del"), ("so-field-swap",))
+SORTED_ROWS = layout_row(
+    "different columns are sorted", SORT_KEYS, ("so-field-add", "so-field-del"), ("so-field-swap",)
+)
 
 
 def sort_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if by_processing_time(pair.old):
-        return right("so-proc-field-add", "so-proc-field-swap", note="nothing is kept")
+        return right("so-proc-field-add", "so-proc-field-swap", note="nothing is stored")
     return SORTED_ROWS.flink(pair, difference) if callable(SORTED_ROWS.flink) else SORTED_ROWS.flink
 
 
@@ -261,18 +278,18 @@ def sort_row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def sort_filters(pair: OperatorPair, difference: Difference) -> Verdict:
     if by_processing_time(pair.old) and by_processing_time(pair.new):
-        return unmeasured("a condition below a sort by processing time was not measured")
+        return unmeasured("a condition below a sort in processing time was not measured")
     return wrong("so-where-change", "so-where-add", consequence=None)
 
 
 SORT_WHERE = filters_row("WHERE page", wrong("so-where-change", "so-where-add", consequence=None))
 SORT_ROWS = {
-    "time key": Row("another time column", SORT_KEYS, sort_keys),
+    "time key": Row("a different time column", SORT_KEYS, sort_keys),
     "clock": Row("another clock", SORT_KEYS, sort_keys),
     "sort keys": Row("the sort keys changed", SORT_KEYS, sort_keys),
     "row": Row(SORTED_ROWS.says, sort_row_on_vvr, sort_row),
     "filters": Row(SORT_WHERE.says, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
-    "windows": Row("other windows below", inferred(Outcome.UNKNOWN), unmeasured("not measured")),
+    "windows": Row("different windows below", inferred(Outcome.UNKNOWN), unmeasured("not measured")),
 }
 SORT_CHANGED = parts_rule(
     code="sort-changed",
@@ -282,8 +299,10 @@ SORT_CHANGED = parts_rule(
     rows=SORT_ROWS,
     vvr=SORT_KEYS,
     flink=measured(Outcome.COMPATIBLE, "so-key-add", "so-key-swap", "so-key-dir"),
-    rationale="Rows are kept whole until the watermark passes them. Open-source Flink sorts them only when they leave, "
-    "by whatever the query says then; VVR's page calls any other sort key incompatible.",
+    rationale=(
+        "Rows are stored whole until the watermark passes them. Open-source Flink sorts them only at emission, by "
+        "the current query. VVR's page calls any change of the sort keys incompatible."
+    ),
     example=Example(
         "SELECT customer, amount, order_time FROM orders ORDER BY order_time;",
         "SELECT customer, amount, order_time FROM orders ORDER BY order_time, amount;",
@@ -312,9 +331,9 @@ def limit(pair: OperatorPair, difference: Difference) -> Verdict:
     if pair.new.kind == SORTED:
         return wrong("li-sort-n-down")
     if None in (difference.before, difference.after) or not counts_only(pair):
-        return unmeasured("measured over a table that only appends, with the same OFFSET")
+        return unmeasured("measured over an append-only table, with the same OFFSET")
     if difference.after > difference.before:
-        return wrong("li-n-3-to-7", note="once the old LIMIT was reached, what came after is gone")
+        return wrong("li-n-3-to-7", note="rows that arrived after the old LIMIT was reached are missing")
     return right("li-n-7-to-3")
 
 
@@ -329,7 +348,7 @@ def limit_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if old != new:
         return refused("over-frames-limit-column-added")
     if not counts_only(pair) or not _in_table_order(pair):
-        return unmeasured("only columns of one table that appends, in its order, were measured")
+        return unmeasured("only columns of one append-only table, in its order, were measured")
     return right("li-col-swap")
 
 
@@ -350,12 +369,12 @@ def _in_table_order(pair: OperatorPair) -> bool:
 LIMIT_ROWS = {
     "limit": Row("LIMIT changed", limit_on_vvr, limit, show=str),
     "offset": Row(
-        "OFFSET changed", limit_on_vvr, unmeasured("li-offset-add was right before the LIMIT was reached"), show=str
+        "OFFSET changed", limit_on_vvr, unmeasured("li-offset-add was correct before the LIMIT was reached"), show=str
     ),
     "sort keys": Row("the sort keys changed", limit_on_vvr, limit_keys),
     "time key": Row("the sort keys changed", limit_on_vvr, limit_keys),
     "clock": Row("the sort keys changed", limit_on_vvr, limit_keys),
-    "row": Row("other columns are limited", limit_on_vvr, limit_row),
+    "row": Row("different columns are limited", limit_on_vvr, limit_row),
     "filters": filters_row("WHERE page", wrong("li-where-change")),
 }
 LIMIT_CHANGED = parts_rule(
@@ -366,8 +385,10 @@ LIMIT_CHANGED = parts_rule(
     rows=LIMIT_ROWS,
     vvr=LIMIT_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "li-n-3-to-7", "li-sort-n-down", "li-sort-key", "li-where-change"),
-    rationale="What is kept is how many rows went through, and under an ORDER BY which. A lower LIMIT asks for none "
-    "that was let go; a higher one does, once the old one was reached.",
+    rationale=(
+        "The state holds the number of emitted rows and, with an ORDER BY, the rows. A lower LIMIT needs no "
+        "removed rows. A higher LIMIT does, if the old one was reached."
+    ),
     example=Example(
         "SELECT customer, amount FROM orders LIMIT 100;",
         "SELECT customer, amount FROM orders LIMIT 200;",

@@ -58,7 +58,7 @@ IN_FILES = measured(
     "file-sinks-columns-swapped",
     "file-sinks-metric-computed",
     "file-sinks-window-start",
-    note="a Calc between the aggregation and the files on both sides",
+    note="a Calc between the aggregation and the files in both versions",
 )
 
 
@@ -91,7 +91,7 @@ def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
         return {"flink": IN_FILES}
     declared = sinks.tables(pair)
     if any(table is not None and table.primary_key for table in declared):
-        return _unknown("where a sink has a primary key, Flink may keep the rows that go to it, and these changed")
+        return _unknown("if a sink has a primary key, Flink may store the rows it receives, and these changed")
     return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
 
 
@@ -100,9 +100,9 @@ def _event_times(pair: PipelinePair) -> str:
     old = _event_time_columns(pair.old, pair.old_program)
     new = _event_time_columns(pair.new, pair.new_program)
     if new > 1:
-        return "Flink may not plan a query that hands several columns of event time to one sink"
+        return "Flink may refuse a query that emits several event-time columns to one sink"
     if old != new and set(sinks.connectors(pair)) & {*sinks.SINKS_WITH_KNOWN_CHAIN}:
-        return "a column of event time brings an operator in front of the sink's writer, which then gets another id"
+        return "an event-time column adds an operator before the sink's writer, which changes the writer's id"
     return ""
 
 
@@ -124,9 +124,12 @@ def _unmeasured(pair: PipelinePair) -> str:
     """Reason why no measurement covers this projection; "" if one does."""
     if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
-        return f"another projection of {kinds} was not measured"
+        return f"a changed projection of {kinds} was not measured"
     if _prunes_otherwise(pair):
-        return "other partitions may be read: one that comes is read from its beginning, rows of before included"
+        return (
+            "the source may read different partitions; it reads an added partition from the beginning, including "
+            "old rows"
+        )
     own = own_functions(part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
     return f"a projection with {', '.join(own)} was not measured" if own else ""
 
@@ -215,7 +218,7 @@ OUTPUT_CHANGED = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
         "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
     },
-    rationale="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
+    rationale="Expressions over keys and metrics are computed at emission; nothing is stored for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     find=_find_output_changed,
     parts=("columns",),
@@ -227,7 +230,7 @@ OUTPUT_CHANGED = Rule(
 def _find_nested_otherwise(pair: PipelinePair) -> Iterable[RuleMatch]:
     if NESTING in pair.parts:
         yield RuleMatch(
-            "the query is nested in another way: it has the same result, but Flink may plan other operators for it",
+            "the query is nested differently: its result is the same, but Flink may plan different operators",
             pair.claim(NESTING),
         )
 
@@ -235,15 +238,17 @@ def _find_nested_otherwise(pair: PipelinePair) -> Iterable[RuleMatch]:
 INNER = "SELECT customer, amount, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) AS place FROM orders"
 NESTED_OTHERWISE = Rule(
     code="nested-otherwise",
-    title="A query is nested in another way",
+    title="A query is nested differently",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
-        "flink": inferred(Outcome.UNKNOWN, "QUALIFY in place of a subquery was refused, as was one below UNNEST"),
+        "vvr": inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
+        "flink": inferred(Outcome.UNKNOWN, "Flink refused QUALIFY instead of a subquery, and a subquery below UNNEST"),
     },
-    rationale="Flink's planner merges a subquery, view or WITH query that only selects and filters with the query "
-    "around it, as plans and restores show. It plans three things as written, so that state may find no operator: "
-    "QUALIFY, a subquery below UNNEST, and a subquery that calls a non-deterministic function or your own.",
+    rationale=(
+        "Flink's planner merges a subquery, view or WITH query that only selects and filters into the outer query, "
+        "as plans and restores confirm. It plans three forms as written, so state may find no operator: QUALIFY, a "
+        "subquery below UNNEST, and a subquery that calls a non-deterministic or user-defined function."
+    ),
     example=Example(
         f"SELECT customer, amount FROM ({INNER}) WHERE place <= 3;",
         "SELECT customer, amount FROM orders\n"
@@ -275,7 +280,7 @@ def added(pair: OperatorPair) -> Verdict:
     alone = len(set(tables)) == len(inputs) and not any(segment.functions or segment.windows for segment in inputs)
     moved = sinks.stays(pair.pipeline) if pair.pipeline.new.sink else ""
     if moved or not alone:
-        return unmeasured(moved or "measured with inputs that read a table of their own each")
+        return unmeasured(moved or "measured with inputs that each read a separate table")
     return right("ua-stateless-add")
 
 
@@ -286,7 +291,7 @@ def _find_union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         part = difference.part.partition(" of input ")[0]
         if part == "input order":
             yield RuleMatch(
-                "the inputs of a UNION ALL stand in another order",
+                "the inputs of a UNION ALL are in a different order",
                 (difference.key,),
                 verdicts={
                     "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
@@ -295,9 +300,9 @@ def _find_union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             )
         elif part == "further inputs":
             page = documented(Outcome.INCOMPATIBLE, "UNION ALL page: an input added or removed above state")
-            free = inferred(Outcome.COMPATIBLE, "nothing after it keeps state")
+            free = inferred(Outcome.COMPATIBLE, "no downstream operator keeps state")
             yield RuleMatch(
-                "inputs of a UNION ALL came or went",
+                "inputs of a UNION ALL were added or removed",
                 (difference.key,),
                 f"{len(pair.old.segments) + len(difference.before)} inputs",
                 f"{len(pair.new.segments) + len(difference.after)} inputs",
@@ -307,11 +312,11 @@ def _find_union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             below = wrong("ua-branch-filter-change", consequence=None) if keeps_state_anywhere(pair) else None
             vvr = documented(Outcome.INCOMPATIBLE, "WHERE page") if gathered_above(pair) else None
             yield RuleMatch(
-                "what an input of a UNION ALL hands on changed",
+                "the columns or filters of an input of a UNION ALL changed",
                 (difference.key,),
                 verdicts={
-                    "vvr": vvr or inferred(Outcome.COMPATIBLE, "nothing after it keeps state"),
-                    "flink": below or unmeasured("another branch of a union was not measured"),
+                    "vvr": vvr or inferred(Outcome.COMPATIBLE, "no downstream operator keeps state"),
+                    "flink": below or unmeasured("a different input of a union was not measured"),
                 },
             )
 
@@ -326,8 +331,10 @@ UNION_CHANGED = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
         "flink": measured(Outcome.INCOMPATIBLE, "ua-reorder", "ua-remove-last", consequence=Consequence.SILENTLY_WRONG),
     },
-    rationale="A union keeps nothing, but open-source Flink finds sources by their place: where inputs change places "
-    "their positions do too, and everything is read again.",
+    rationale=(
+        "A union keeps no state, but open-source Flink finds sources by their position. If inputs are reordered, "
+        "their positions do not match and all data is read again."
+    ),
     example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
     find=_find_union_changed,
     operators=(OtherOperator,),
@@ -345,10 +352,12 @@ REPLACED = measured(Outcome.INCOMPATIBLE, "se-intersect-to-except")
 LIMITED = measured(Outcome.INCOMPATIBLE, "li-added", consequence=Consequence.SILENTLY_WRONG)
 EMPTY = inferred(
     Outcome.INCOMPATIBLE,
-    "it begins empty, as a LIMIT did that came (li-added): what was read before is missing from its results, unless "
-    "its sources are refused",
+    (
+        "it starts empty, as an added LIMIT did (li-added): rows read earlier are missing from its results, unless "
+        "Flink refuses the state of its sources"
+    ),
 )
-NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; what becomes of the sources was not measured")
+NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; the effect on the sources was not measured")
 
 
 def moved_on_flink(pair: PipelinePair) -> Verdict:
@@ -378,7 +387,7 @@ def _find_operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
     claims = pair.claim("operators", *(("columns", "filters") if coming_or_going(pair) else ()))
     what = "stateful operators" if any(map(keeps_state, moved)) else "operators"
     yield RuleMatch(
-        f"{what} came into or left the pipeline",
+        f"{what} was added to or removed from the pipeline",
         claims,
         _kinds(pair.removed),
         _kinds(pair.added),
@@ -388,15 +397,17 @@ def _find_operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 OPERATORS_ADDED_OR_REMOVED = Rule(
     code="operators-added-or-removed",
-    title="A stateful operator came or went",
+    title="A stateful operator was added or removed",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no row covers an operator that comes or goes inside a query"),
+        "vvr": inferred(Outcome.UNKNOWN, "no row covers an operator added or removed inside a query"),
         "flink": GONE,
     },
-    rationale="Open-source Flink finds operators by their place in the topology: state whose operator is gone, or got "
-    "another place, is refused. An operator that comes to a query without state is not: it restores, and begins empty. "
-    "VVR's pages speak of changes within an operator.",
+    rationale=(
+        "Open-source Flink finds operators by their position in the topology. It refuses state whose operator was "
+        "removed or moved. A stateful operator added to a stateless query restores and starts empty. VVR's pages "
+        "cover only changes within an operator."
+    ),
     example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
     find=_find_operators_added_or_removed,
     parts=("operators",),

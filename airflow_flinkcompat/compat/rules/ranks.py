@@ -26,9 +26,7 @@ from airflow_flinkcompat.compat.rules.outputs import computed_columns, projectio
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
 
-KEPT = {
-    "flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows", ids=("t-unchanged",))
-}
+KEPT = {"flink": inferred(Outcome.COMPATIBLE, "the same condition applies above the stored rows", ids=("t-unchanged",))}
 
 
 def _of_window_top_n(segment: StatelessSegment) -> bool:
@@ -41,9 +39,9 @@ def _find_rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
         kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
         if before != after or kept:
             yield RuleMatch(
-                "both sides have a condition next to the one on the rank"
+                "both versions have a condition in addition to the one on the rank"
                 if kept
-                else "a condition next to the one on the rank changed",
+                else "a condition in addition to the one on the rank changed",
                 claims,
                 format_conditions(before),
                 format_conditions(after),
@@ -53,13 +51,13 @@ def _find_rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 RANK_CONDITION = Rule(
     code="rank-condition",
-    title="A condition next to the one on the rank",
+    title="A condition in addition to the one on the rank",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "the page shows nothing but WHERE rk < N"),
+        "vvr": inferred(Outcome.UNKNOWN, "the page shows only WHERE rk < N"),
         "flink": inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
     },
-    rationale="The page of Window Top-N knows a condition on the rank and no other.",
+    rationale="The Window Top-N page covers only a condition on the rank.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     find=_find_rank_condition,
     operators=(RankOperator,),
@@ -81,14 +79,18 @@ FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {0} ORDER BY order_time DESC) AS
 WHERE place = 1;"""
 RANK_CONSTANT_KEY = Rule(
     code="rank-constant-key",
-    title="A constant among the keys of a ranking came or went",
+    title="A constant among the keys of a ranking was added or removed",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "the pages count any added partition key; Flink's planner drops a constant"),
-        "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, a projection below it may be gone"),
+        "vvr": inferred(
+            Outcome.UNKNOWN, "the pages count every added partition key; Flink's planner removes a constant"
+        ),
+        "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, but a projection below it may be removed"),
     },
-    rationale="Ranked rows are stored by the keys that tell them apart, and a constant tells nothing apart: Flink's "
-    "planner drops it. It may read the source through one projection less then, though, which makes another job of it.",
+    rationale=(
+        "Ranked rows are stored by their distinguishing keys. A constant distinguishes nothing, so Flink's planner "
+        "removes it. This may also remove a projection after the source, which changes the job."
+    ),
     example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
     find=_find_rank_constant_key,
     operators=(RankOperator,),
@@ -108,7 +110,7 @@ def _find_rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
     verdicts = {"flink": combined(on_flink)} if on_flink else {}
     yield RuleMatch(
-        "the number of the rank came into what is read, or left it",
+        "the rank number was added to or removed from the columns that are read",
         (*claims, *(pair.claim("columns") if alone else ())),
         format_expressions(pair.old.columns),
         format_expressions(pair.new.columns),
@@ -118,23 +120,25 @@ def _find_rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 def _number_on_vvr(kinds: set[str]) -> Verdict:
     if RankKind.WINDOW_DEDUPLICATION in kinds:
-        return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
+        return inferred(Outcome.UNKNOWN, "no page covers window deduplication")
     if RankKind.DEDUPLICATION in kinds:
-        return inferred(Outcome.COMPATIBLE, "the number of the only row kept is always 1")
+        return inferred(Outcome.COMPATIBLE, "the number of the single row is always 1")
     page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
-    return documented(Outcome.COMPATIBLE, f"{page}: rank in or out of the result")
+    return documented(Outcome.COMPATIBLE, f"{page}: rank added to or removed from the result")
 
 
 RANK_NUMBER_OUTPUT = Rule(
     code="rank-number-output",
-    title="The number of the rank came into the output or left it",
+    title="The rank number was added to or removed from the output",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: rank in or out of the result"),
+        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: rank added to or removed from the result"),
         "flink": measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
     },
-    rationale="A row's number is counted when it leaves. Only a Top-N without a window stores one row more for it on "
-    "open-source Flink, which goes wrong when the number is taken out again.",
+    rationale=(
+        "A row's number is computed at emission. Only a Top-N without a window on open-source Flink stores an "
+        "additional row for it, which gives wrong results when the number is removed again."
+    ),
     example=Example(ranked(), ranked("customer, total, window_start, place")),
     find=_find_rank_number_output,
     operators=(RankOperator,),
@@ -147,7 +151,7 @@ def _find_rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if ranking is None or not pair.parts & {"order", "order clock"}:
         return
     yield RuleMatch(
-        "the rows are ranked in another order",
+        "the rows are ranked in a different order",
         pair.claim("order", "order clock", "kind"),
         format_order_by(ranking.old.order),
         format_order_by(ranking.new.order),
@@ -164,9 +168,9 @@ RANK_ORDER_CHANGED = Rule(
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
-        "flink": inferred(Outcome.UNKNOWN, "t-order-dir was right at parallelism 1, tn-dir and wd-dir were wrong"),
+        "flink": inferred(Outcome.UNKNOWN, "t-order-dir was correct at parallelism 1, tn-dir and wd-dir were wrong"),
     },
-    rationale="Rows are stored by the values they are ordered by, and rows that ranked too low are gone.",
+    rationale="Rows are stored by their sort values, and rows with too low a rank were removed.",
     example=Example(ranked(), ranked(order="total")),
     find=_find_rank_order_changed,
     operators=(RankOperator,),
@@ -181,7 +185,7 @@ def _find_rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = ranking.old.partition, ranking.new.partition
     if set(old) != set(new):
         yield RuleMatch(
-            "the rows are ranked within other partitions",
+            "the rows are ranked within different partitions",
             pair.claim("partition", "kind"),
             f"PARTITION BY {format_expressions(old)}",
             f"PARTITION BY {format_expressions(new)}",
@@ -215,7 +219,7 @@ def _find_rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = ranking.old.partition, ranking.new.partition
     if old != new and set(old) == set(new):
         yield RuleMatch(
-            "the same PARTITION BY keys stand in another order",
+            "the same PARTITION BY keys are in a different order",
             pair.claim("partition"),
             f"PARTITION BY {format_expressions(old)}",
             f"PARTITION BY {format_expressions(new)}",
@@ -228,13 +232,13 @@ def _find_rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 RANK_PARTITION_REORDERED = Rule(
     code="rank-partition-reordered",
-    title="Partition keys of a ranking changed places",
+    title="Partition keys of a ranking were reordered",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
         "flink": measured(Outcome.COMPATIBLE, "t-part-reorder"),
     },
-    rationale="The planner puts partition keys in an order of its own, so both orders make the same state.",
+    rationale="The planner orders partition keys itself, so both orders result in the same state.",
     example=Example(
         ranked(
             inner="customer, region, SUM(amount) AS total",
@@ -263,7 +267,7 @@ def _find_rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if ranking is None or not pair.parts & {"first", "last"}:
         return
     yield RuleMatch(
-        "other ranks are kept",
+        "different ranks are kept",
         pair.claim("first", "last", "kind"),
         _ranks(ranking.old),
         _ranks(ranking.new),
@@ -282,9 +286,11 @@ RANK_RANGE_CHANGED = Rule(
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
-        "flink": inferred(Outcome.UNKNOWN, "t-n and t-n-up were right at parallelism 1, tn-n-up and tn-n-down wrong"),
+        "flink": inferred(
+            Outcome.UNKNOWN, "t-n and t-n-up were correct at parallelism 1, tn-n-up and tn-n-down were wrong"
+        ),
     },
-    rationale="Rows below the old N were never kept, so a larger N has nothing to show for them.",
+    rationale="Rows below the old N were never stored, so a larger N lacks them.",
     example=Example(ranked(), ranked(condition="place <= 5")),
     find=_find_rank_range_changed,
     operators=(RankOperator,),
@@ -300,7 +306,9 @@ def _find_ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not other_row and not ranking.metrics_below_changed():
         return
     yield RuleMatch(
-        "the ranked rows hold other columns" if other_row else "the aggregation below computes other metrics",
+        "the ranked rows contain different columns"
+        if other_row
+        else "the aggregation below computes different metrics",
         pair.claim("selected", *(("row",) if other_row else ())),
         _format_row(ranking.old, other_row),
         _format_row(ranking.new, other_row),
@@ -333,8 +341,10 @@ RANKED_ROW_CHANGED = Rule(
             Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"
         ),
     },
-    rationale="A ranking stores whole rows: what the query reads of them, the keys and what they are ordered by, in "
-    "the order of the operator below. Another column, metric or order of metrics makes them other rows.",
+    rationale=(
+        "A ranking stores whole rows: the columns that the query reads, the keys and the sort columns, in the "
+        "order of the operator below. A different column, metric or order of metrics changes these rows."
+    ),
     example=Example(ranked(), ranked("customer, total, item, window_start")),
     find=_find_ranked_row_changed,
     operators=(RankOperator,),
@@ -345,7 +355,7 @@ def _find_ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]
     ranking = Ranking.of(pair)
     if ranking is not None and ranking.only_window_fields_moved:
         yield RuleMatch(
-            "window_start and window_end stand elsewhere in the GROUP BY below, and so in the ranked rows",
+            "window_start and window_end changed their position in the GROUP BY below, and so in the ranked rows",
             pair.claim("row", "selected"),
             format_expressions(ranking.old.row),
             format_expressions(ranking.new.row),
@@ -362,10 +372,12 @@ RANKED_WINDOW_KEY_REORDERED = Rule(
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: window fields reordered in the GROUP BY"),
-        "flink": inferred(Outcome.UNKNOWN, "restored right at parallelism 1 only"),
+        "flink": inferred(Outcome.UNKNOWN, "restored correctly only at parallelism 1"),
     },
-    rationale="The aggregation alone does not mind, but it hands its keys up in the order of the GROUP BY, and the "
-    "ranking stores them in that order.",
+    rationale=(
+        "The aggregation itself is unaffected, but it emits its keys in the order of the GROUP BY, and the ranking "
+        "stores them in that order."
+    ),
     example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
     find=_find_ranked_window_key_reordered,
     operators=(RankOperator,),

@@ -51,16 +51,16 @@ def _doubts(change: Change) -> Iterable[str]:
             yield "early or late fire"
 
 
-EQUAL = inferred(Outcome.COMPATIBLE, "both sides are equal; no restore was run on this version of Flink")
+EQUAL = inferred(Outcome.COMPATIBLE, "both versions are equal; no restore was run on this version of Flink")
 
 
 def _find_unchanged(change: Change) -> Iterable[RuleMatch]:
     if change.unchanged:
         doubts = ", ".join(dict.fromkeys(_doubts(change)))
-        note = f"; the vendor's console may still doubt it because of {doubts}" if doubts else ""
+        note = f"; VVR's console may still question this because of {doubts}" if doubts else ""
         flink = UNCHANGED.verdicts["flink"]
         same_here = {} if change.new.version in flink.versions else {"flink": EQUAL}
-        yield RuleMatch(f"nothing that matters to state changed{note}", verdicts=same_here)
+        yield RuleMatch(f"nothing that affects state changed{note}", verdicts=same_here)
 
 
 UNCHANGED = Rule(
@@ -68,33 +68,31 @@ UNCHANGED = Rule(
     title="Nothing changed",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
+        "vvr": inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
         "flink": measured(
             Outcome.COMPATIBLE, "w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"
         ),
     },
-    rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals take no part in state.",
+    rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals do not affect state.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
     find=_find_unchanged,
     level=Level.UNCHANGED,
 )
 
 
-TUNING_ON_VVR = Verdict(
-    Outcome.UNKNOWN, Basis.INFERRED, "no page of the vendor's speaks of this setting", Reason.NOT_COVERED
-)
-ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "nobody measured a restore across it here", Reason.NOT_COVERED)
+TUNING_ON_VVR = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no vendor page covers this setting", Reason.NOT_COVERED)
+ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no restore across this change was measured", Reason.NOT_COVERED)
 SETTINGS_ON_VVR: Mapping[str, Verdict] = {
-    "pipeline.name": inferred(Outcome.COMPATIBLE, "a name takes no part in state"),
-    "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored before keep their old time to live"),
+    "pipeline.name": inferred(Outcome.COMPATIBLE, "a name does not affect state"),
+    "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored earlier keep their old time to live"),
     # Both switch what is checked, not what runs.
-    "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
-    "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
+    "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a setting of the check itself"),
+    "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a setting of the check itself"),
 }
 TUNED = inferred(Outcome.COMPATIBLE, "it affects neither the plan nor the state")
 NOTES: Mapping[str, str] = {
     settings.TTL: "; stored values keep their old time to live until they are next updated",
-    "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
+    "parallelism.default": "; without table.exec.source.idle-timeout, an idle source blocks every window",
 }
 
 
@@ -127,8 +125,10 @@ SETTING_CHANGED = Rule(
     title="A setting changed",
     scope=RuleScope.SCRIPT,
     verdicts={"vvr": TUNING_ON_VVR, "flink": ON_FLINK},
-    rationale="Many settings change the operators a query is planned into, or how their state is laid out; only those "
-    "that were measured or documented are known not to.",
+    rationale=(
+        "Many settings change the planned operators or the layout of their state. Only measured or documented "
+        "settings are known to be safe."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"),
         "SET 'table.exec.mini-batch.enabled' = 'true';\n" + windowed("customer, SUM(amount)"),
@@ -159,12 +159,15 @@ ENGINE_VERSION_CHANGED = Rule(
         "vvr": Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: versions must match", Reason.VERSION),
         "flink": inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION),
     },
-    rationale="Another version may plan other operators for the same SQL, or read their state otherwise. Where Flink's "
-    "planners of both versions are installed, they decide: the new version plans the same operators, and its "
-    "serializers read the state of each. Without them, each exec node, accumulator, stored type, connector with state "
-    "and setting that decides about operators has to have been restored right between just these two versions; what "
-    "was not run is named. A script that changes with the upgrade has to be compatible on both versions besides; to "
-    "upgrade it as it is first is surer.",
+    rationale=(
+        "A different version may plan different operators for the same SQL, or read their state differently. If "
+        "Flink's planners of both versions are installed, they decide. They check that the new version plans the "
+        "same operators and that its serializers can read their state. Without the planners, every part of the job "
+        "needs a measured restore with correct results between exactly these versions: exec nodes, accumulators, "
+        "stored types, stateful connectors and settings that affect operators. The report names every part without "
+        "one. If the script changes with the upgrade, the change must also be compatible on both versions. "
+        "Upgrading the unchanged script first is safer."
+    ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     find=_find_engine_version_changed,
     parts=("engine",),
@@ -180,7 +183,7 @@ def _find_dependency_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("statement"):
         if difference.key.startswith(tuple(f"statement/{sign}{KIND} " for sign in "+-")):
             yield RuleMatch(
-                "another library is loaded; its connectors and functions are not looked into",
+                "a different library is loaded; the check does not inspect its connectors and functions",
                 (difference.key,),
                 "" if difference.before is None else format_value(difference.before),
                 "" if difference.after is None else format_value(difference.after),
@@ -189,19 +192,18 @@ def _find_dependency_changed(change: Change) -> Iterable[RuleMatch]:
 
 DEPENDENCY_CHANGED = Rule(
     code="dependency-changed",
-    title="A library came, went or was replaced",
+    title="A library was added, removed or replaced",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": Verdict(
             Outcome.UNKNOWN,
             Basis.DOCUMENT,
-            "Overview: a changed connector or UDF dependency is to be verified by hand",
+            "Overview: verify a changed connector or UDF dependency manually",
             Reason.OPAQUE,
         ),
-        "flink": inferred(Outcome.UNKNOWN, "what a library does is not seen", Reason.OPAQUE),
+        "flink": inferred(Outcome.UNKNOWN, "the code of a library is not inspected", Reason.OPAQUE),
     },
-    rationale="A custom connector or function may keep state of its own, and another version of it may keep another "
-    "one.",
+    rationale="A custom connector or function may keep its own state, and another version may store it differently.",
     example=Example(
         "ADD JAR '/lib/tidy-1.jar';\n" + windowed("customer, SUM(amount)"),
         "ADD JAR '/lib/tidy-2.jar';\n" + windowed("customer, SUM(amount)"),
@@ -256,10 +258,12 @@ SEVERAL_CHANGES = Rule(
             Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
         ),
         # Open-source Flink judges each difference by itself; several add nothing.
-        "flink": inferred(Outcome.COMPATIBLE, "each change is judged by itself"),
+        "flink": inferred(Outcome.COMPATIBLE, "each change is judged separately"),
     },
-    rationale="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is "
-    "incompatible.",
+    rationale=(
+        "VVR's check is inconclusive if metrics, sinks and filters change together, unless one of the changes is "
+        "incompatible."
+    ),
     example=Example(
         TOTALS_SINK.format("totals") + windowed("customer, SUM(amount), MAX(item)"),
         TOTALS_SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),
@@ -273,7 +277,7 @@ def _find_pairing_ambiguous(change: Change) -> Iterable[RuleMatch]:
     if change.ambiguous:
         names = ", ".join(name or "a bare SELECT" for name in change.ambiguous)
         yield RuleMatch(
-            f"several queries write into {names}, and which replaced which is not known",
+            f"several queries write to {names}, and the check cannot tell which query replaced which",
             change.claim("pairing"),
         )
 
@@ -282,7 +286,7 @@ RAW_SET = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\nEXE
 RAW_PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
 PAIRING_AMBIGUOUS = Rule(
     code="pairing-ambiguous",
-    title="Which query replaced which is not known",
+    title="Ambiguous pairing of queries",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
@@ -315,22 +319,26 @@ def _find_opaque_part_changed(change: Change) -> Iterable[RuleMatch]:
     old, new = (program.opaque for program in change.programs)
     if old == new:
         return
-    said = "the program changed, and a part of it is not looked into: a DataStream, or rows that come from elsewhere"
+    said = (
+        "the program changed, and the check does not inspect one of its parts: a DataStream, or rows from outside SQL"
+    )
     before, after = (f"a program of digest {digest}" if digest else "no such part" for digest in (old, new))
     yield RuleMatch(said, change.claim("opaque"), before, after)
 
 
 OPAQUE_PART_CHANGED = Rule(
     code="opaque-part-changed",
-    title="A part that is not looked into may have changed",
+    title="An opaque part may have changed",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "what DataStreams keep is not read", Reason.NOT_READ),
-        "flink": inferred(Outcome.UNKNOWN, "what DataStreams keep is not read", Reason.NOT_READ),
+        "vvr": inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
+        "flink": inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
     },
-    rationale="A DataStream of a PyFlink program, or rows from pandas, are one opaque source or sink: what they keep "
-    "is not known. They are the same where nothing of the program changed but its layout and comments; after any other "
-    "change nobody can tell, for identities of DataStream operators depend on all of the job.",
+    rationale=(
+        "A DataStream of a PyFlink program, or rows from pandas, form one opaque source or sink with unknown "
+        "state. They are the same if only the layout and comments of the program changed. After any other change "
+        "their state is unknown, because DataStream operator ids depend on the whole job."
+    ),
     example=Example(DATA_STREAM.format("word.upper()"), DATA_STREAM.format("word.lower()"), language="python"),
     find=_find_opaque_part_changed,
     parts=("opaque",),

@@ -37,7 +37,7 @@ IGNORE = "table.optimizer.state-compatibility.ignore-sink"
 CHECKED = Verdict(
     Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page (read in part): {IGNORE} = false", Reason.DOCUMENTED
 )
-ALIKE = "the sinks are not declared alike: not measured"
+ALIKE = "the two sinks are declared differently, which was not measured"
 RENAMED = {
     "kafka": ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic"),
     "upsert-kafka": ("sk-group-upsert-renamed",),
@@ -51,7 +51,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     """None, where both sinks keep no state and no operator in front of them comes or goes."""
     for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
         if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
-            return inferred(Outcome.UNKNOWN, "several queries write into one of the sinks: they are planned as a union")
+            return inferred(Outcome.UNKNOWN, "several queries write to one of the sinks and are planned as a union")
     if found := connector_verdict(pair) if any(sinks.connectors(pair)) else another_table(pair, change):
         return found
     tables = [table for table in sinks.tables(pair) if table is not None]
@@ -60,7 +60,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
         return inferred(Outcome.UNKNOWN, sinks.UNDECLARED)
     facts = connectors.sink(connector)
     if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
-        return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, f"{facts.document}: those of the new table find no state",
+        return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, f"{facts.document}: its new operators find no state",
                        consequence=Consequence.REFUSED_AT_SUBMIT)  # fmt: skip
     before, after = map(table_parts, tables)
     options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
@@ -71,7 +71,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
             return inferred(Outcome.UNKNOWN, ALIKE)
     if connector not in RENAMED:
         return None if options is None else options.verdict
-    renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="nothing that is stored holds a table's name")
+    renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="no stored state contains a table name")
     return renamed if options is None else combined((renamed, options.verdict))
 
 
@@ -98,7 +98,7 @@ def _find_sink_changed(change: Change) -> Iterable[RuleMatch]:
             checked = sink_state_checked(change)
             found = sink_on_flink(pair, change)
             yield RuleMatch(
-                "results go to another table",
+                "results are written to a different table",
                 tuple(claims),
                 old or "a bare SELECT",
                 new or "a bare SELECT",
@@ -112,7 +112,7 @@ PRINT_SINK = "CREATE TABLE {0} (customer STRING, amount BIGINT) WITH ('connector
 SUM_QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
 SINK_CHANGED = Rule(
     code="sink-changed",
-    title="Another sink table",
+    title="A different sink table",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(
@@ -120,7 +120,7 @@ SINK_CHANGED = Rule(
         ),
         "flink": measured(Outcome.COMPATIBLE, "sinks-renamed"),
     },
-    rationale="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
+    rationale="VVR's check ignores sinks by default. Open-source Flink also restores a sink's own state.",
     example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
     find=_find_sink_changed,
     parts=("sink",),
@@ -134,21 +134,26 @@ FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
 METADATA = inferred(
     Outcome.UNKNOWN,
-    "written metadata may be cast or moved by a Calc, and the sink's writer gets another id then",
+    "a Calc may cast or move written metadata, which changes the id of the sink's writer",
 )
 CAST_IN_A_SET = inferred(
     Outcome.UNKNOWN,
-    "values may be cast by a Calc that comes or goes, which numbers the operators of the statement set's other queries "
-    "anew",
+    (
+        "a Calc that casts values may be added or removed, which renumbers the operators of the other queries in "
+        "the statement set"
+    ),
 )
 CAST_INTO_ROWS = inferred(
     Outcome.UNKNOWN,
-    "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, into the rows that it stores",
+    (
+        "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, which changes the "
+        "stored rows"
+    ),
 )
 OTHER_ROWS_KEPT = Verdict(
     Outcome.INCOMPATIBLE,
     Basis.INFERRED,
-    "the operator that keeps the results by the sink's primary key stores rows of the sink's types",
+    "the operator that stores results by the sink's primary key stores rows of the sink's types",
 )
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
 """Other columns of a print sink, with those of the query or by themselves."""
@@ -156,18 +161,17 @@ KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-a
 REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
 """Another primary key that holds the key of the results, in another place."""
 KEY_OF_CHANGES = (
-    "a source may change its rows: whether Flink keeps them once more, or the results, follows from the sink's key"
+    "a source may emit updates, and the sink's key decides whether Flink also stores its rows or the results"
 )
 STALE = inferred(
     Outcome.UNKNOWN,
-    "where it makes other keys of results, those under the former ones are never replaced or deleted: "
-    "write into another place",
+    ("if the result keys change, rows under the old keys are never updated or deleted: write to a different location"),
 )
 VVR: Mapping[str, Verdict] = {
-    **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
+    **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
     "options": documented(Outcome.COMPATIBLE, "Sink table page (read in part): WITH under ignore-sink = true"),
-    "partitions": inferred(Outcome.COMPATIBLE, "Sink table page (read in part): ignore-sink = true counts no sink"),
+    "partitions": inferred(Outcome.COMPATIBLE, "Sink table page (read in part): ignore-sink = true excludes sinks"),
 }
 
 
@@ -314,10 +318,10 @@ SINK_TABLE_CHANGED = Rule(
     title="A sink table's declaration changed",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
+        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
         "flink": measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
     },
-    rationale="The columns of a sink follow the query; its options are its own business unless it keeps state.",
+    rationale="The columns of a sink follow the query. Its options do not matter unless the sink keeps state.",
     example=Example(
         TOTALS_SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
         TOTALS_SINK.format("who STRING, total BIGINT") + windowed("customer, SUM(amount)"),
@@ -338,7 +342,7 @@ def _find_insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
         kept = {"flink": stateless.settled(pair, doubt, *stateless.COLUMN_LIST)}
         verdicts = kept if reason else projection_on_flink(pair)
         claims = pair.claim("insert columns")
-        yield RuleMatch("the INSERT names other columns of its sink", claims, old, new, verdicts=verdicts)
+        yield RuleMatch("the INSERT lists different columns of its sink", claims, old, new, verdicts=verdicts)
 
 
 TOTALS_COLUMNS = "CREATE TABLE totals (sum1 BIGINT, sum2 BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
@@ -347,11 +351,13 @@ INSERT_COLUMNS_CHANGED = Rule(
     title="The INSERT's column list changed",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
+        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
         "flink": measured(Outcome.COMPATIBLE, "sinks-column-list", "sinks-column-list-shorter-sink"),
     },
-    rationale="Flink selects the values in the order of the sink's columns, whatever the order of the list; nothing is "
-    "stored of which columns are filled.",
+    rationale=(
+        "Flink writes the values in the order of the sink's columns, regardless of the order of the list. The "
+        "state does not record the filled columns."
+    ),
     example=Example(
         TOTALS_COLUMNS + " (sum1)\n" + windowed("SUM(amount)"),
         TOTALS_COLUMNS + " (sum2)\n" + windowed("SUM(amount)"),

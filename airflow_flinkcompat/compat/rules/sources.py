@@ -133,7 +133,7 @@ def _use_of_row(operator: Operator) -> Use:
 
 
 ON_VVR = documented(
-    Outcome.INCOMPATIBLE, "Source table page (its summary): a field changes what a stateful operator stores"
+    Outcome.INCOMPATIBLE, "Source table page (its summary): a field changes the stored row of a stateful operator"
 )
 REFUSED = Consequence.REFUSED_AT_RESTORE
 NOT_NULL = ("types-sum-argument-not-null", "types-max-argument-not-null")
@@ -145,7 +145,7 @@ def retyped_on_vvr(found: frozenset[Use]) -> Verdict:
     """Verdict on another type for such uses; the pages show changed computations, never a changed type."""
     if Use.STORED in found:
         return ON_VVR
-    return inferred(Outcome.UNKNOWN, "the row on changed fields shows another computation; types are on no page")
+    return inferred(Outcome.UNKNOWN, "the row on changed fields shows another computation; no page covers types")
 
 
 def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
@@ -180,7 +180,7 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
             "ga-max-decimal-prec",
             consequence=REFUSED,
         )
-    return inferred(Outcome.UNKNOWN, "another type of this use was not measured")
+    return inferred(Outcome.UNKNOWN, "a different type in this use was not measured")
 
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
@@ -205,16 +205,19 @@ CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 """Formats whose rows update and delete: one of them sets the changelog mode as well."""
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
-UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): a field the query does not use is added")
-RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed", note="an unused column under another name")
+UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): an unused field is added")
+RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed", note="an unused column under a different name")
 BESIDE_STATE = inferred(
     Outcome.COMPATIBLE,
-    "Source table page (its summary): the whole query is judged, by what its stateful operators take; it has none",
+    ("Source table page (its summary): the whole query is judged by the input of its stateful operators; it has none"),
 )
 KEYED = Verdict(
     Outcome.UNKNOWN,
     Basis.DOCUMENT,
-    "Source table page (its summary): a primary key is compatible on conditions, as what follows takes its key from it",
+    (
+        "Source table page (its summary): a primary key is conditionally compatible, because downstream operators "
+        "derive their key from it"
+    ),
     Reason.DOCUMENTED,
 )
 JOINED = measured(Outcome.INCOMPATIBLE, "cd-join-pk-col", consequence=Consequence.REFUSED_AT_RESTORE)
@@ -228,7 +231,7 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "types unused": {"vvr": UNKNOWN, "flink": measured(Outcome.COMPATIBLE, "types-unused-column")},
     # What a computed column means shows in every query that reads it.
     "computed": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged where it is used"),
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged in the queries that use it"),
         "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
     },
     "order": {
@@ -423,7 +426,7 @@ def _ranked(change: Change, table: str) -> bool:
 
 DELAY_IN_SOURCE = inferred(
     Outcome.COMPATIBLE,
-    "no state holds the delay, and Flink plans the same operators for any",
+    "no state contains the delay, and Flink plans the same operators for any delay",
     ids=(
         "declarations-watermark-delay",
         "kafka-source-tumble-watermark-delay",
@@ -433,7 +436,10 @@ DELAY_IN_SOURCE = inferred(
 )
 BELOW_A_RANK = inferred(
     Outcome.UNKNOWN,
-    "below a ranking Flink plans a Calc of its own for computed columns, read or not, which may move every id above it",
+    (
+        "below a ranking, Flink plans a separate Calc for computed columns, read or not, which may change every id "
+        "above it"
+    ),
 )
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
@@ -448,7 +454,7 @@ def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str])
 NORMALIZED = measured(
     Outcome.INCOMPATIBLE,
     "ks-group-to-upsert-kafka",
-    note="rows by key are normalised by an operator of its own",
+    note="a separate operator normalises keyed rows",
     consequence=Consequence.REFUSED_AT_SUBMIT,
 )
 
@@ -463,13 +469,15 @@ READ_BY_ITSELF = frozenset(
     }
 )
 """Positions that a source writes in a form of its own: one that writes others does not read them."""
-ANEW = "it fails, or begins where its options say, and rows of in between may be left out or come twice"
+ANEW = "the job fails or starts from the position in its options, so rows may be missing or read twice"
 OLD_CONSUMER = Verdict(
     Outcome.INCOMPATIBLE,
     Basis.INFERRED,
-    "FlinkKafkaConsumer stored its offsets as a state of its function; KafkaSource keeps splits of its reader",
+    ("FlinkKafkaConsumer stored its offsets as the state of its function; KafkaSource stores the splits of its reader"),
 )
-ANOTHER_SOURCE = Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, "each source reads back what it wrote itself")
+ANOTHER_SOURCE = Verdict(
+    Outcome.INCOMPATIBLE, Basis.INFERRED, "each source can read only the positions it stored itself"
+)
 
 
 def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
@@ -478,19 +486,22 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
     kept = any(pair.old.segment.origin and pair.operators for pair in read)
     if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
-        return "rows by key are normalised by an operator of its own, so that every id after it changes", NORMALIZED
+        return "a separate operator normalises keyed rows, which changes every id after it", NORMALIZED
     if not read:
-        says = "rows are looked up by another connector"
-        return says, inferred(Outcome.UNKNOWN, f"{says}: no restore shows it")
+        says = "rows are looked up through a different connector"
+        return says, inferred(Outcome.UNKNOWN, f"{says}: no restore confirms it")
     declared = change.programs[0].table(table)
     style = None if declared is None else declared.option("connector.type")
     if difference.before is None and style == "kafka" and difference.after is not None:
-        return f"what the consumer of the old connector.type has stored, no other source reads: {ANEW}", OLD_CONSUMER
+        return (
+            f"no other source reads the positions stored by the consumer of the old connector.type: {ANEW}",
+            OLD_CONSUMER,
+        )
     if stored is not other and {stored, other} <= READ_BY_ITSELF:
-        says = f"the savepoint holds {stored.value}, which a source of {difference.after} cannot resume from: {ANEW}"
+        says = f"the savepoint contains {stored.value}, from which a source of {difference.after} cannot resume: {ANEW}"
         return says, ANOTHER_SOURCE
     old = difference.before or (f"the old connector.type {style}" if style else "a table of a catalog")
-    says = f"the savepoint holds what {old} stored ({stored.value}), not positions for another connector"
+    says = f"the savepoint contains the state of {old} ({stored.value}), not positions for a different connector"
     return says, inferred(Outcome.UNKNOWN, "a change between these source connectors was not measured")
 
 
@@ -515,7 +526,7 @@ def _find_source_table_changed(change: Change) -> Iterable[RuleMatch]:
             says, verdict = connector_on_flink(change, table, difference)
             options = (d.key for d in change.parts("options") if d.key == f"table/{table}/options")
             yield RuleMatch(
-                f"source table {table}: another connector",
+                f"source table {table}: a different connector",
                 (difference.key, *options),
                 before,
                 after,
@@ -543,8 +554,10 @@ SOURCE_TABLE_CHANGED = Rule(
     title="A source table's declaration changed",
     scope=RuleScope.SCRIPT,
     verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
-    rationale="The vendor checks a source's connector and the fields that are used; open-source Flink restores a "
-    "source whatever its options say, as far as they were measured.",
+    rationale=(
+        "VVR checks a source's connector and the used fields. Open-source Flink restored sources regardless of "
+        "their options, as far as they were measured."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE orders (\n"

@@ -91,7 +91,7 @@ def _changed_names(change: Change) -> frozenset[str] | None:
     return frozenset(names - {""})
 
 
-RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")
+RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by separate rules")
 AS_IT_WAS = right(
     "wording-output-alias", "wording-window-alias", "wording-group-by-order", "wording-view", "wording-view-inserted"
 )
@@ -106,15 +106,15 @@ def _find_table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
     if verdict is None:
         rest = AS_IT_WAS if same_places(pair) else merged(pair)
-        said = "other conditions, columns or views between the operations of the Table API"
+        said = "the conditions, columns or views between the operations of the Table API changed"
         yield RuleMatch(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
     elif not pair.moved:
         old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
-        said = "other columns that nobody reads come into an operation of the Table API"
-        order = RESTED if same_order(pair) else unmeasured("on Flink, such an order decided over that of the keys")
+        said = "the unread input columns of a Table API operation changed"
+        order = RESTED if same_order(pair) else unmeasured("on Flink, this order determined the order of the keys")
         yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
     elif all(pair.steps):
-        said = "the query goes through other operations of the Table API"
+        said = "the query uses different operations of the Table API"
         yield RuleMatch(said, claims, old, new, verdicts={"flink": verdict})
     else:
         yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
@@ -147,17 +147,19 @@ t_env.execute_sql("""
 '''
 TABLE_API_CHANGED = Rule(
     code="table-api-changed",
-    title="The query goes through other operations of the Table API",
+    title="The query uses different operations of the Table API",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it", Reason.NOT_COVERED),
-        "flink": inferred(Outcome.UNKNOWN, "not among the moves that were measured", Reason.NOT_COVERED),
+        "vvr": inferred(Outcome.UNKNOWN, "no page covers it", Reason.NOT_COVERED),
+        "flink": inferred(Outcome.UNKNOWN, "not among the measured changes", Reason.NOT_COVERED),
     },
-    rationale="Flink plans the Table API otherwise than SQL that says the same. SQL leaves out columns that nobody "
-    "reads, the Table API does not: what a table computes stays as an operator of its own below a window unless a "
-    "select in front leaves it out, and with the chain of operators goes where state is found again. SQL keeps COUNT "
-    "and $SUM0 of SUM and AVG over rows, the Table API does not: such state is misread. What was restored right is one "
-    "aggregation by one key, straight from a table; whatever else moves is unknown.",
+    rationale=(
+        "Flink plans a Table API query differently from equivalent SQL. SQL removes unread columns; the Table API "
+        "does not. Below a window, a computed column therefore adds an operator unless a select removes it, and "
+        "the operator chain determines how state is found. SQL stores COUNT and $SUM0 for SUM and AVG over rows; "
+        "the Table API does not, so such state is misread. One aggregation by one key directly over a table "
+        "restored correctly. Any other change is unknown."
+    ),
     example=Example(
         PROGRAM
         + """\
@@ -179,13 +181,15 @@ t_env.execute_sql("""
 )
 
 
-DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
+DEPLOYED = inferred(
+    Outcome.UNKNOWN, "a refused program does not run, so a different program is deployed", Reason.NOT_READ
+)
 
-ON_VVR = inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ)
+ON_VVR = inferred(Outcome.UNKNOWN, "no page covers it; VVR is based on Flink", Reason.NOT_READ)
 """Verdict on statements that Flink refuses."""
-SCRIPT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed script is not known")
+SCRIPT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "it is unknown whether Flink accepts the proposed script")
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
-NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is made of Flink and has no other columns or tables to find")
+NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is based on Flink and cannot find other columns or tables")
 
 
 def _find_program_refused(change: Change) -> Iterable[RuleMatch]:
@@ -256,10 +260,12 @@ PROGRAM_REFUSED = Rule(
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": ON_VVR,
-        "flink": expected("each rule was seen with PyFlink 2.3.0"),
+        "flink": expected("each rule was confirmed with PyFlink 2.3.0"),
     },
-    rationale="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state "
-    "or without it no job comes of it. The finding says what to write instead.",
+    rationale=(
+        "Flink's validator or planner refuses a window or an aggregate as written, so no job starts, with or "
+        "without state. The finding names the remedy."
+    ),
     example=Example(
         PROGRAM + MINUTE_WINDOW.format("lit(10).minutes"), PROGRAM + MINUTE_WINDOW.format("lit(10)"), language="python"
     ),
@@ -277,7 +283,7 @@ def _find_notation_not_run(change: Change) -> Iterable[RuleMatch]:
             spans = (found[0].span, None) if side is change.old else (None, found[0].span)
             what = "; ".join(dict.fromkeys(note.text for note in found))
             yield RuleMatch(
-                f"{side.engine} {side.version} does not take the {which} program: {what}", (), "", "", *spans
+                f"{side.engine} {side.version} does not support the {which} program: {what}", (), "", "", *spans
             )
 
 
@@ -287,14 +293,17 @@ orders = t_env.from_path("orders").window(minute)
 """
 NOTATION_NOT_RUN = Rule(
     code="notation-not-run",
-    title="The engine does not take this notation",
+    title="The engine does not support this notation",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "VVR is made of Flink", Reason.VERSION),
-        "flink": inferred(Outcome.UNKNOWN, "old string expressions were refused by 2.3.0", Reason.VERSION),
+        "vvr": inferred(Outcome.UNKNOWN, "VVR is based on Flink", Reason.VERSION),
+        "flink": inferred(Outcome.UNKNOWN, "Flink 2.3.0 refused the old string expressions", Reason.VERSION),
     },
-    rationale="What the program says is understood, but this version of the engine has no way to express it: the "
-    "old string expressions went with Flink 1.16, and the rest of FLIP-11 never came. Another program runs.",
+    rationale=(
+        "The check understands the program, but this version of the engine cannot run it. Flink 1.16 removed "
+        "string expressions, and FLIP-11 was never fully implemented. The program that runs must therefore be "
+        "a different one."
+    ),
     example=Example(
         PROGRAM + LITERAL_MINUTE + 'orders.group_by(col("w"), col("customer")).select(col("amount").sum).execute()\n',
         PROGRAM + LITERAL_MINUTE + 'orders.group_by("w, customer").select("amount.sum").execute()\n',
@@ -305,8 +314,8 @@ NOTATION_NOT_RUN = Rule(
 )
 
 
-_REFUSED = expected("asked of Flink's planner, 2.3.0")
-STATEMENT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed statement is not known")
+_REFUSED = expected("confirmed with Flink's planner, 2.3.0")
+STATEMENT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "it is unknown whether Flink accepts the proposed statement")
 
 _REFUSED_TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
 
@@ -329,16 +338,18 @@ def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
 
 STATEMENT_REFUSED = Rule(
     code="statement-refused",
-    title="Flink does not take the statement",
+    title="Flink refuses the statement",
     scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": ON_VVR,
         "flink": _REFUSED,
     },
-    rationale="Flink refuses the new statement: the columns of the query do not fit the sink, the sink takes inserts "
-    "alone, a declaration or a call is invalid, or the statement needs ON CONFLICT (from Flink 2.3 on). No job starts, "
-    "with state or without. A fault that the deployed version has as well is reported only if the line of Flink "
-    "decides it: other faults did not keep that version from running.",
+    rationale=(
+        "Flink refuses the new statement. Typical causes: the query's columns do not match the sink, the sink "
+        "accepts only inserts, a declaration or call is invalid, or ON CONFLICT is missing (Flink 2.3 and later). "
+        "No job starts, with or without state. A fault that is also in the deployed version is reported only if it "
+        "depends on the Flink version, because the deployed job runs despite other faults."
+    ),
     example=Example(
         _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount FROM orders;",
         _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount, item FROM orders;",
@@ -352,8 +363,10 @@ STATEMENT_REFUSED = Rule(
 MALFORMED = {
     "flink": inferred(
         Outcome.INCOMPATIBLE,
-        "Flink's parser refuses it: of 302 statements of public scripts that are no SQL by this grammar, 2.3.0 refused "
-        "290",
+        (
+            "Flink's parser refuses it: of 302 statements in public scripts that this grammar cannot read, 2.3.0 "
+            "refused 290"
+        ),
     ),
     "vvr": inferred(Outcome.INCOMPATIBLE, "VVR reads SQL with Flink's parser, which refuses it"),
 }
@@ -404,8 +417,10 @@ STATEMENT_NOT_READ = Rule(
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
     },
-    rationale="What was not read may hold anything. Flink's parser refuses a proposed statement of a kind that this "
-    "grammar knows whole, and no job starts.",
+    rationale=(
+        "An unread statement may contain anything. If the check knows the whole grammar of this kind of "
+        "statement, Flink's parser refuses the proposed statement too, and no job starts."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"),
         "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)"),
@@ -437,16 +452,16 @@ def _message(pair: PipelinePair, kept_whole: list[Opaque | None]) -> str:
         sides = zip(("deployed", "proposed"), kept_whole, strict=True)
         why = {side: node.reason for side, node in sides if node is not None}
         if len(set(why.values())) == 1 and len(why) == 2:
-            return f"{query} changed, and cannot be resolved on either side: {why['deployed']}"
+            return f"{query} changed, and neither version can be resolved: {why['deployed']}"
         return f"{query} cannot be resolved: " + "; ".join(f"{side} script: {reason}" for side, reason in why.items())
     kinds = " and ".join(sorted({_LABELS.get(operator.kind, operator.kind) for operator in pair.others}))
     parts = sorted({difference.part for each in pair.operators for difference in each.differences} | pair.parts)
     return shortened(
-        f"{query} changed ({', '.join(parts)}) with {kinds} in it, which was not restored across changes", 200
+        f"{query} changed ({', '.join(parts)}) and contains {kinds}, which was not measured across changes", 200
     )
 
 
-_LABELS: dict[str, str] = {JoinForm.JOIN: "a join that is of no known kind"}
+_LABELS: dict[str, str] = {JoinForm.JOIN: "a join of an unknown kind"}
 
 
 def unresolved(sink: Sink) -> Iterator[Opaque]:
@@ -459,8 +474,10 @@ OPERATOR_NOT_COVERED = Rule(
     title="A change around an operator without rules",
     scope=RuleScope.PIPELINE,
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    rationale="INTERSECT and EXCEPT, subqueries in conditions and joins that cannot be matched keep state of their "
-    "own, often whole rows; any difference in such an operator or in its chain may break it.",
+    rationale=(
+        "INTERSECT, EXCEPT, subqueries in conditions and unrecognised joins keep their own state, often whole "
+        "rows. Any difference in such an operator or its chain may break it."
+    ),
     example=Example(
         "SELECT customer FROM orders INTERSECT SELECT region FROM orders;",
         "SELECT customer FROM orders INTERSECT SELECT item FROM orders;",

@@ -54,7 +54,7 @@ WINDOW_FIELD_AGGREGATED = Rule(
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 25"),
         "flink": inferred(Outcome.UNKNOWN, "only unchanged aggregates over window fields were measured"),
     },
-    rationale="The window field becomes an ordinary column of the aggregation's input.",
+    rationale="The window field becomes a regular input column of the aggregation.",
     example=replace(
         selecting("customer, SUM(amount)", "customer, SUM(amount), MAX(window_start)"),
         outcomes={"flink": Outcome.INCOMPATIBLE},
@@ -71,7 +71,7 @@ def _find_window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleM
     old, new = (side.window_computations for side in sides)
     if bool(old) != bool(new):
         yield RuleMatch(
-            "something is computed from a window field between the window and the GROUP BY on one side only",
+            "an expression over a window field between the window and the GROUP BY was added or removed",
             pair.claim("keys", "window keys", "key order", "windowed", "kind"),
             format_expressions(old),
             format_expressions(new),
@@ -80,13 +80,13 @@ def _find_window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleM
 
 WINDOW_FIELD_COMPUTATION_CHANGED = Rule(
     code="window-field-computation-changed",
-    title="A computation on window fields was added or deleted",
+    title="An expression over window fields was added or deleted",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 18"),
         "flink": expected("EXPLAIN: the window is materialised"),
     },
-    rationale="A computed window field is an ordinary column: the aggregation no longer runs per window.",
+    rationale="A computed window field is a regular column, so the aggregation no longer runs per window.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)", "customer, window_start + INTERVAL '1' SECOND, window_end"),
@@ -103,7 +103,7 @@ def _find_window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatc
     old, new = (side.window_computations for side in sides)
     if old and new:
         yield RuleMatch(
-            "something is computed from a window field on both sides",
+            "an expression over a window field is in both versions",
             # Which computation it is: the document leaves that open too.
             pair.claim("keys", "key order") if set(old) ^ set(new) else (),
             format_expressions(old),
@@ -115,13 +115,13 @@ def _find_window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatc
 COMPUTED_KEYS = "customer, window_start + INTERVAL '1' SECOND, window_end"
 WINDOW_FIELD_COMPUTATION_KEPT = Rule(
     code="window-field-computation-kept",
-    title="A computation on window fields before and after",
+    title="An expression over window fields before and after",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 21"),
-        "flink": inferred(Outcome.UNKNOWN, "only unchanged computations were measured"),
+        "flink": inferred(Outcome.UNKNOWN, "only unchanged expressions were measured"),
     },
-    rationale="The vendor's check does not look into computations on window fields, whether they changed or not.",
+    rationale="VVR's check does not inspect expressions over window fields, changed or not.",
     example=Example(
         windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
     ),
@@ -137,7 +137,7 @@ def _find_window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = (side.window.mismatched if side.window else () for side in sides)
     if old or new:
         yield RuleMatch(
-            "a field of a group window names another window than the GROUP BY",
+            "a window field refers to a different window than the GROUP BY",
             pair.claim("window field calls"),
             ", ".join(map(str, old)) or "none",
             ", ".join(map(str, new)) or "none",
@@ -148,18 +148,21 @@ WINDOW_START_QUERY = "SELECT customer, SUM(amount), TUMBLE_START(order_time, INT
 GROUP_WINDOW = "GROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
 WINDOW_FIELD_MISMATCH = Rule(
     code="window-field-mismatch",
-    title="A window field of another window",
+    title="A window field of a different window",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "a note: the documents' own examples hold such fields"),
+        "vvr": inferred(Outcome.COMPATIBLE, "a note: the documentation's own examples contain such fields"),
         "flink": Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
-            "the validator asks for a matching call in the GROUP BY",
+            "the validator requires a matching call in the GROUP BY",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    rationale="TUMBLE_START and its kin stand for the window of the GROUP BY; one of another window has none to show.",
+    rationale=(
+        "TUMBLE_START and similar functions refer to the window of the GROUP BY, so they cannot return a field of "
+        "a different window."
+    ),
     example=Example(WINDOW_START_QUERY.format(1) + GROUP_WINDOW, WINDOW_START_QUERY.format(2) + GROUP_WINDOW),
     find=_find_window_field_mismatch,
     operators=(AggregateOperator,),
@@ -175,7 +178,7 @@ def only_window_fields(pair: PipelinePair) -> bool:
 def _find_window_field_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     if pair.operators and not pair.others and only_window_fields(pair):
         yield RuleMatch(
-            "only window fields came into or left the output",
+            "only window fields were added to or removed from the output",
             pair.claim("columns"),
             format_expressions(pair.old.columns),
             format_expressions(pair.new.columns),
@@ -191,7 +194,7 @@ WINDOW_FIELD_OUTPUT = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
         "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
     },
-    rationale="Window fields are known for every window; showing them needs no state.",
+    rationale="Every window has its window fields; selecting them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     find=_find_window_field_output,
     parts=("columns",),

@@ -49,7 +49,7 @@ def _find_window_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = sides
     moved_time = "time" in pair.parts and old is not None and new is not None and old.window == new.window
     yield RuleMatch(
-        "the window runs on another time column" if moved_time else "the window definition changed",
+        "the window uses a different time column" if moved_time else "the window definition changed",
         pair.claim(*PARTS, "offset", "notation", "windowed", "kind"),
         format_window(old),
         format_window(new),
@@ -84,8 +84,10 @@ WINDOW_CHANGED = Rule(
             "w-session-gap",
         ),
     },
-    rationale="State is kept per window (or slice of a window). Values gathered for other windows belong to no window "
-    "of the new query; open-source Flink mostly hands them out all the same.",
+    rationale=(
+        "State is stored per window, or per slice of a window. Values accumulated for the old windows match no "
+        "window of the new query, but open-source Flink usually emits them anyway."
+    ),
     example=reading("customer, SUM(amount)", MINUTE, MINUTE.replace("'1' MINUTE", "'2' MINUTE")),
     find=_find_window_changed,
     operators=(
@@ -120,7 +122,7 @@ WINDOW_NOTATION_CHANGED = Rule(
     title="The same window in the other notation",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page states whether the two operators share state"),
+        "vvr": inferred(Outcome.UNKNOWN, "no page documents whether the two operators share state"),
         "flink": measured(
             Outcome.INCOMPATIBLE,
             "w-tumble-to-legacytumble-samesize",
@@ -161,10 +163,10 @@ WINDOW_OFFSET_REFUSED = Rule(
     title="A TUMBLE offset of at least the size",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "the Windowing TVF page prints offsets of 16 minutes on a size of 10"),
+        "vvr": inferred(Outcome.COMPATIBLE, "the Windowing TVF page shows offsets of 16 minutes for a size of 10"),
         "flink": expected("the planners of 2.3 and 1.20 refuse it"),
     },
-    rationale="The planner asks for abs(offset) < size on TUMBLE only; HOP and CUMULATE ran with larger ones.",
+    rationale="The planner requires abs(offset) < size only for TUMBLE; HOP and CUMULATE ran with larger offsets.",
     example=reading(
         "customer, SUM(amount)",
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '4' MINUTE"),
@@ -183,7 +185,7 @@ def _find_window_offset_respelled(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is None or "offset" not in pair.parts or pair.parts & set(PARTS):
         return
     yield RuleMatch(
-        "another offset assigns every row to the same window",
+        "a different offset assigns every row to the same window",
         pair.claim("offset"),
         format_window(sides[0]),
         format_window(sides[1]),
@@ -192,7 +194,7 @@ def _find_window_offset_respelled(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 WINDOW_OFFSET_RESPELLED = Rule(
     code="window-offset-respelled",
-    title="Another offset with the same assignment",
+    title="A different offset with the same assignment",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "offsets compare as assignments; the Windowing TVF page lists equal ones"),
@@ -200,8 +202,7 @@ WINDOW_OFFSET_RESPELLED = Rule(
             Outcome.COMPATIBLE, "offsets-tumble-negative", "offsets-hop-negative", "offsets-hop-whole-slide"
         ),
     },
-    rationale="An offset is a shift of the assignment: on a size of 10 minutes, -6 and 4 minutes give the same "
-    "windows.",
+    rationale="An offset shifts the assignment: for a size of 10 minutes, -6 and 4 minutes result in the same windows.",
     example=reading(
         "customer, SUM(amount)",
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '4' MINUTE"),
@@ -234,7 +235,7 @@ def _find_window_filter(pair: OperatorPair) -> Iterable[RuleMatch]:
     old, new = (side.segment.window_filters for side in sides)
     if not old and not new:
         return
-    word = "stands on both sides" if old == new else "was added" if not old else "was deleted" if not new else "changed"
+    word = "is in both versions" if old == new else "was added" if not old else "was deleted" if not new else "changed"
     verdicts = kept_on_flink(pair.pipeline) if old == new else CHANGED if old and new else ADDED
     yield RuleMatch(
         f"a filter on window fields {word}",
@@ -253,8 +254,10 @@ WINDOW_FILTER = Rule(
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 22"),
         "flink": inferred(Outcome.UNKNOWN, "only unchanged window filters were measured"),
     },
-    rationale="A condition on window fields is planned as an operator of its own below the aggregation, wherever it is "
-    "written.",
+    rationale=(
+        "A condition on window fields is planned as a separate operator below the aggregation, regardless of its "
+        "position in the query."
+    ),
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)").replace(
@@ -287,10 +290,12 @@ WINDOW_FILTER_ABOVE_STATE = Rule(
     title="A condition on window fields above the state changed",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no row names filters on the fields of a legacy group window"),
+        "vvr": inferred(Outcome.UNKNOWN, "no row covers filters on the fields of a legacy group window"),
         "flink": inferred(Outcome.UNKNOWN, "not measured"),
     },
-    rationale="The fields of a legacy group window exist only above it; no page states what a condition on them does.",
+    rationale=(
+        "The fields of a legacy group window exist only above it. No page documents the effect of a condition on them."
+    ),
     example=Example(
         f"SELECT customer, SUM(amount)\n{FROM_GROUP_WINDOW};",
         f"SELECT customer, SUM(amount)\n{FROM_GROUP_WINDOW}\n"
@@ -305,7 +310,7 @@ def _find_windowed_rows_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "windows" in pair.parts:
         old, new = (side.segment.windows for side in (pair.old, pair.new))
         yield RuleMatch(
-            "the window of rows that are not aggregated changed",
+            "the window of rows without an aggregation changed",
             pair.claim("windows"),
             ", ".join(format_window(w) for w in old) or "no window",
             ", ".join(format_window(w) for w in new) or "no window",
@@ -314,10 +319,10 @@ def _find_windowed_rows_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 WINDOWED_ROWS_CHANGED = Rule(
     code="windowed-rows-changed",
-    title="The window of plain windowed rows changed",
+    title="The window of rows without an aggregation changed",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "the pages speak of windows that are aggregated"),
+        "vvr": inferred(Outcome.UNKNOWN, "the pages cover only windows with an aggregation"),
         "flink": inferred(Outcome.UNKNOWN, "not measured"),
     },
     rationale="A windowing function without an aggregation keeps no state on an aligned window, but SESSION does.",
@@ -335,7 +340,7 @@ NOTHING_FIRES = "no operator of this query keeps state that could fire"
 LATE_ADDED = measured(
     Outcome.INCOMPATIBLE,
     "group-windows-late-added",
-    note="a late row reopens a window that had closed, whose state is gone",
+    note="a late row reopens a closed window, whose state was removed",
     consequence=Consequence.SILENTLY_WRONG,
 )
 
@@ -358,7 +363,9 @@ def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
         return None
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, NOTHING_FIRES)
-    why = "no row names these settings without a fire" if grouped else "the rows speak of legacy group windows"
+    why = (
+        "no row covers these settings without early or late fire" if grouped else "the rows cover legacy group windows"
+    )
     return inferred(Outcome.UNKNOWN, why)
 
 
@@ -376,7 +383,11 @@ def fires_on_flink(pair: PipelinePair) -> Verdict | None:
         if not _grouped(pair) or not repeating(pair.new_pipeline):
             return None
         kept = measured(Outcome.COMPATIBLE, "group-windows-early-unchanged", "group-windows-late-unchanged")
-        return inferred(Outcome.UNKNOWN, "a fire was kept only by an unchanged query") if pair.changed else kept
+        return (
+            inferred(Outcome.UNKNOWN, "early or late fire was restored only with an unchanged query")
+            if pair.changed
+            else kept
+        )
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, NOTHING_FIRES, ids=UNCHANGED)
     fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
@@ -387,7 +398,8 @@ def fires_on_flink(pair: PipelinePair) -> Verdict | None:
     if alone and _measured_window(pair, kinds) and _takes_updates(pair):
         return LATE_ADDED if LATE in new else EARLY_OR_LATE_FIRE.verdicts["flink"]
     return inferred(
-        Outcome.UNKNOWN, "measured: one fire on an event-time TUMBLE or HOP in front of a print sink, by itself"
+        Outcome.UNKNOWN,
+        "measured: one kind of fire on an event-time TUMBLE or HOP before a print sink, as the only change",
     )
 
 
@@ -438,7 +450,7 @@ def _find_early_or_late_fire(pair: PipelinePair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         "windows fire early or late"
         if firing
-        else "windows may send a result more than once without early or late fire",
+        else "windows may emit a result more than once without early or late fire",
         tuple(f"setting/{key}" for key in changed),
         ", ".join(format_setting(key, old.get(key)) for key in shown),
         ", ".join(format_setting(key, new.get(key)) for key in shown),
@@ -446,7 +458,7 @@ def _find_early_or_late_fire(pair: PipelinePair) -> Iterable[RuleMatch]:
     )
 
 
-SAME = "what takes effect at the query is the same"
+SAME = "the effective settings of the query are the same"
 NO_EFFECT = {"vvr": inferred(Outcome.COMPATIBLE, SAME), "flink": inferred(Outcome.COMPATIBLE, SAME, ids=UNCHANGED)}
 GROUPED = "SELECT customer, SUM(amount){0}\nFROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
 SET = f"SET '{EARLY}' = 'true';\nSET '{DELAYS[EARLY]}' = '500 ms';\n"
@@ -469,9 +481,11 @@ EARLY_OR_LATE_FIRE = Rule(
             "group-windows-late-removed",
         ),
     },
-    rationale="Results that leave before or after their window's end make it a retracting operator, which keeps other "
-    "state. Open-source Flink restored one fire by itself right, except where late fire was added: with late rows its "
-    "rows were wrong (group-windows-late-added).",
+    rationale=(
+        "Early or late results make the window a retracting operator, which keeps different state. Open-source "
+        "Flink restored a single early or late fire correctly, except when late fire was added: results for late "
+        "rows were wrong (group-windows-late-added)."
+    ),
     example=Example(GROUPED.format(""), SET + GROUPED.format("")),
     find=_find_early_or_late_fire,
     case_dependent=("flink",),

@@ -1,4 +1,4 @@
-"""Another source table on engine ``flink``, where its name says which data are read."""
+"""A different source table on engine ``flink``, where its name says which data are read."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ def test_rows_in_place_of_a_table_are_another_matter() -> None:
     new = ROWS.format("('x', 1), ('y', 2)")
     old = SCRIPT.format(name="bought", options=ICEBERG.format(", 'catalog-table' = 't'"))
     found = [each for each in check(old, new, "flink").findings if each.rule == "source-renamed"]
-    assert [each.message for each in found] == ["another table is read"]
+    assert [each.message for each in found] == ["a different table is read"]

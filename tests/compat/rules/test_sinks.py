@@ -1,4 +1,4 @@
-"""Another sink table on engine ``flink``, where a connector makes the ids of its operators of the table's name."""
+"""A different sink table on engine ``flink``, where a connector makes the ids of its operators of the table's name."""
 
 from __future__ import annotations
 
