@@ -251,7 +251,7 @@ def test_literal_secrets_of_the_proposed_side_are_bad_input_unless_they_are_allo
         assert not re.search("hunter2|other-plain", each.out + each.err)
     setting = run("check", "old.sql", "old.sql", "--set", "s3.secret-key=hunter2-plain")
     assert setting.code == 2
-    assert "'s3.secret-key' holds a secret" in setting.err
+    assert "'s3.secret-key' contains a secret" in setting.err
     assert run("check", "old.sql", "old.sql", "--set", "s3.secret-key=${conn.s3.password}").code == 0
 
 
