@@ -15,9 +15,16 @@ from pygls.workspace import PositionCodec
 
 from airflow_flinkcompat.compat import Finding, Reports, Side, render_markdown, render_markdown_of_engines
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, steps
-from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, page_file, page_text, page_url
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.markdown import code_span, commands_of, plain_words
-from airflow_flinkcompat.compat.reports.sections import engine_label, format_excerpt, outcome_label
+from airflow_flinkcompat.compat.reports.sections import (
+    engine_label,
+    format_excerpt,
+    outcome_label,
+    page_file,
+    page_text,
+    page_url,
+)
 from airflow_flinkcompat.deploy.ledger.proposed import masked_job
 from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
 from airflow_flinkcompat.fleet.baselines import Baseline

@@ -1,54 +1,17 @@
-"""The rule catalogue for people: a table of rules, one rule explained, its page, and the data."""
+"""The rule catalogue for people: a table of rules, one rule explained, and the data."""
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import restore_verdict, single_script
+from airflow_flinkcompat.compat.reports.sections import page_file, page_url
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, NOT_COVERED, Example, Rule, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.model import ENGINES, Outcome
-
-URL_VARIABLE = "FLINKCOMPAT_RULES_URL"
-"""Environment variable with the address of the published ``docs/rules``."""
-
-_PACKAGE = Path(__file__).parents[2]
-_FOLDERS = (_PACKAGE / "rule_pages", _PACKAGE.parent / "docs" / "rules")
-"""Folders of the pages in the wheel and in a checkout."""
-
-
-def page_url(code: str) -> str | None:
-    """The published page of a rule."""
-    base = os.environ.get(URL_VARIABLE, "").strip()
-    if "://" not in base:
-        return None
-    return base.replace("{code}", code) if "{code}" in base else f"{base.rstrip('/')}/{code}.md"
-
-
-def page_address(code: str) -> str:
-    """Address of a rule's page for a reader: its URL, else the command that shows it.
-
-    A report is read on other machines than the one that wrote it, so it names no file.
-    """
-    return page_url(code) or f"flinkcompat rules {code}"
-
-
-def page_file(code: str) -> Path:
-    """The page of a rule in the installed package, or in the checkout."""
-    places = [folder / f"{code}.md" for folder in _FOLDERS]
-    return next((place for place in places if place.is_file()), places[0])
-
-
-def page_text(code: str) -> str:
-    """The page of a rule, to be shown in another document."""
-    lines = page_file(code).read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()
-
 
 ENTRIES: tuple[Rule, ...] = (*ALL, NOT_COVERED, *single_script.RULES, *restore_verdict.RULES)
 """Every code a finding can carry, in the order reports show them."""

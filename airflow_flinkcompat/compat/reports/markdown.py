@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, Step, if_resumed, steps
-from airflow_flinkcompat.compat.reports.catalogue import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
     IN_FULL,
     SAME,
@@ -25,6 +24,8 @@ from airflow_flinkcompat.compat.reports.sections import (
     notice,
     outcome_label,
     overruled,
+    page_address,
+    page_url,
     rows,
     sections,
     title,

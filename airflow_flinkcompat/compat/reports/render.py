@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_flinkcompat.compat.report import READ, Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
-from airflow_flinkcompat.compat.reports.catalogue import page_address
 from airflow_flinkcompat.compat.reports.sections import (
     IN_FULL,
     SAME,
@@ -25,6 +24,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     operator_names,
     outcome_label,
     overruled,
+    page_address,
     rows,
     sections,
     title,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from airflow_flinkcompat.compat import single_script
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
@@ -36,6 +38,11 @@ IN_FULL = "--engine {} shows that report in full, with the next steps."
 SAME = "The findings on {} are the same; --engine {} shows their basis."
 _LONGEST = 600
 """Maximum characters of one clause; the place next to it has the rest."""
+URL_VARIABLE = "FLINKCOMPAT_RULES_URL"
+"""Environment variable with the address of the published ``docs/rules``."""
+_PACKAGE = Path(__file__).parents[2]
+_FOLDERS = (_PACKAGE / "rule_pages", _PACKAGE.parent / "docs" / "rules")
+"""Folders of the pages in the wheel and in a checkout."""
 
 
 @dataclass(frozen=True)
@@ -232,3 +239,31 @@ def finds_the_same(one: Report, other: Report) -> bool:
         return report.outcome, [(finding.rule, finding.outcome, finding.message) for finding in report.deciding]
 
     return found(one) == found(other)
+
+
+def page_url(code: str) -> str | None:
+    """The published page of a rule."""
+    base = os.environ.get(URL_VARIABLE, "").strip()
+    if "://" not in base:
+        return None
+    return base.replace("{code}", code) if "{code}" in base else f"{base.rstrip('/')}/{code}.md"
+
+
+def page_address(code: str) -> str:
+    """Address of a rule's page for a reader: its URL, else the command that shows it.
+
+    A report is read on other machines than the one that wrote it, so it names no file.
+    """
+    return page_url(code) or f"flinkcompat rules {code}"
+
+
+def page_file(code: str) -> Path:
+    """The page of a rule in the installed package, or in the checkout."""
+    places = [folder / f"{code}.md" for folder in _FOLDERS]
+    return next((place for place in places if place.is_file()), places[0])
+
+
+def page_text(code: str) -> str:
+    """The page of a rule, to be shown in another document."""
+    lines = page_file(code).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from airflow_flinkcompat.compat.report import tool_version
-from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, page_text, page_url
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
+from airflow_flinkcompat.compat.reports.sections import page_text, page_url
 from airflow_flinkcompat.fleet.annotations import BAD_INPUT_RULE, OUT_OF_REACH_RULE, Annotation, annotations_of
 from airflow_flinkcompat.fleet.values import FleetDiff, Severity
 
