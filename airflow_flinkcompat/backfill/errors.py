@@ -15,7 +15,7 @@ class BackfillError(ValueError):
 
     Attributes:
         message: What is wrong and what to do about it, without the place.
-        span: The place in the script; None where the cause is not in the script.
+        span: The place in the script; None if the cause is not in the script.
     """
 
     def __init__(self, message: str, span: Span | None = None) -> None:

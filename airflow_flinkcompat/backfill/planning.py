@@ -98,7 +98,7 @@ def why_refused(side: Side) -> str:
         side: The script, with all that it is planned with.
 
     Returns:
-        The reasons, with secrets masked; "" where it can be recomputed once places and a range are named.
+        The reasons, with secrets masked; "" if it can be recomputed once places and a range are named.
     """
     try:
         compile_program(_program(side), AssumedLocations(), Range(None, None), drop_late=False)

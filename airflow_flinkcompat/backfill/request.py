@@ -211,7 +211,7 @@ def _after(first: datetime, second: datetime) -> bool:
 
 
 def parse_orders(given: Iterable[str]) -> dict[str, str]:
-    """Read the orders of arrival that a command line gives.
+    """Read the orders of arrival from the command line.
 
     Args:
         given: Each as ``COLUMN[,COLUMN]``, for all tables, or ``TABLE=COLUMN[,COLUMN]``.

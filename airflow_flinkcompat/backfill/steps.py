@@ -158,7 +158,7 @@ class Merge:
 class Group:
     """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
 
-    ``slices`` is another way to the same rows, ``merge`` how rows of parts come together; None where there is none.
+    ``slices`` is another way to the same rows, ``merge`` how rows of parts come together; None if there is none.
     """
 
     input: Step

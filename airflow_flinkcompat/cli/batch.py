@@ -182,7 +182,7 @@ def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: s
 
 
 def _text(pair: Mapping[str, Any], key: str, what: str) -> str | None:
-    """A text of the line; None where it holds none. Raises :class:`InputError`."""
+    """A text of the line; None if it holds none. Raises :class:`InputError`."""
     value = pair.get(key)
     if key in pair and not isinstance(value, str):
         raise InputError(f'"{key}" must be {what}')

@@ -17,7 +17,7 @@ from airflow_flinkcompat.sql import decode_script, read_text
 
 STDIN = "-"
 NOTHING = os.devnull
-"""Name that Git and diff give to the side without a file."""
+"""Name of the side without a file in Git and diff."""
 _INDEX = "GIT_INDEX_FILE"
 
 
@@ -148,7 +148,7 @@ def _path(name: str) -> Path:
 
 
 def _of_revision(name: str) -> bytes | None:
-    """The content of a file of a revision; None where the revision has no such file. Raises InputError."""
+    """The content of a file of a revision; None if the revision has no such file. Raises InputError."""
     revision = name.partition(":")[0]
     _git(name, "rev-parse", "--git-dir")
     if revision:

@@ -168,7 +168,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class OperatorSide:
-    """A stateful operator as one side has it. ``window`` is "" where it runs on none."""
+    """A stateful operator as one side has it. ``window`` is "" if it runs on none."""
 
     kind: str
     window: str = ""

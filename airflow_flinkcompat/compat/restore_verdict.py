@@ -173,7 +173,7 @@ class RestoreVerdict:
 
     @property
     def prediction(self) -> Prediction | None:
-        """The answer of Flink's planner; None where only compiled plans are at hand, which show less."""
+        """The answer of Flink's planner; None if only compiled plans are at hand, which show less."""
         return self.compared.prediction
 
     @property

@@ -143,7 +143,7 @@ class VerdictsOnDemand(Mapping[str, Verdict]):
     """Verdicts by engine, each worked out when it is asked for: a check judges for one engine alone."""
 
     def __init__(self, **make: Callable[[], Verdict | None]) -> None:
-        """``make`` gives the verdict on each engine, None where the rule's own holds."""
+        """``make`` returns the verdict on each engine, None if the rule's own applies."""
         self._make = make
 
     def __getitem__(self, engine: str) -> Verdict:

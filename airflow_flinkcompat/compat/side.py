@@ -107,7 +107,7 @@ class Side(JobSpec):
             declared: The statement that holds the options; None for settings, which have statements of their own.
 
         Returns:
-            The place; None where neither script nor catalog holds one of them.
+            The place; None if neither script nor catalog holds one of them.
         """
         kind: type[exp.Expr] = SetOption if declared is None else Option
         for script in (self.parsed, self._declared):
@@ -158,7 +158,7 @@ class Side(JobSpec):
 
     @property
     def flink_line(self) -> str | None:
-        """The line of Flink that the side's version is, or is made of; None where it is not known."""
+        """The line of Flink that the side's version is, or is made of; None if it is not known."""
         return ENGINE_FACTS[self.engine].flink_line(self.version)
 
     @property

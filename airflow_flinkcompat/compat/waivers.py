@@ -29,7 +29,7 @@ class ChangeIdentity:
     """Both sides of a change by their digests, whatever engine they are judged for.
 
     Attributes:
-        deployed: What is deployed; "" where that was not asked, because nothing was compared.
+        deployed: What is deployed; "" if that was not asked, because nothing was compared.
         proposed: What is proposed.
     """
 

@@ -35,9 +35,9 @@ class DeclaredOption:
         artifact: The artifact and its version.
         key: The option by its name of today.
         type: Its type.
-        default: What the connector takes where it is left out; "" where that is nothing, or not a text.
+        default: What the connector takes where it is left out; "" if that is nothing, or not a text.
         older: Its older names.
-        moves: What differs between plans with other values, of ids, state and serializers; None where none was planned.
+        moves: What differs between plans with other values, of ids, state and serializers; None if none was planned.
     """
 
     artifact: str

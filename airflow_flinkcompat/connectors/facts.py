@@ -21,7 +21,7 @@ class Startup:
     """Startup options of one connector.
 
     Attributes:
-        choices: The options for each choice that can be made, none where it begins so anyhow.
+        choices: The options for each choice that can be made, none if it begins so anyhow.
         option: Its own option for the starting position.
         default: The value of that where a table does not set it.
         more: Options that belong to it.
@@ -126,8 +126,8 @@ class ListedPlaces:
         separator: The characters between them.
         reordered: Restores with the same places in another order.
         added: Restores with more places, which ended right where a start without state reads them from their beginning.
-        from_beginning: The option and the value by which it does; empty where it always does.
-        pattern: The option that gives a regular expression over places in place of a list; "" where there is none.
+        from_beginning: The option and the value by which it does; empty if it always does.
+        pattern: The option for a regular expression over places in place of a list; "" if there is none.
         matched: Restores with such an expression that matches the places of before.
     """
 
@@ -303,9 +303,9 @@ class ConnectorFacts:
 
     Attributes:
         names: Values of a table's option ``connector`` that mean it.
-        source: Its source; None where it has none.
-        sink: Its sink; None where it has none.
-        lookup: How it looks up; None where it does not.
+        source: Its source; None if it has none.
+        sink: Its sink; None if it has none.
+        lookup: How it looks up; None if it does not.
         formats: Its options that name the format of its values, of which the first that is set counts.
     """
 
@@ -329,7 +329,7 @@ class ConnectorFacts:
             key: The option.
 
         Returns:
-            A fact that says "ignored" for what is listed for another use, and by its name belongs to that alone; None
+            A fact that is "ignored" for what is listed for another use, and by its name belongs to that alone; None
             where nothing is listed.
         """
         found = _longest(self.options.get(use, ()), key)

@@ -97,7 +97,7 @@ def format_option(key: str) -> OptionFact | None:
         key: The option as a table has it, such as ``value.json.ignore-parse-errors``.
 
     Returns:
-        The fact; None where the format or the option is not known.
+        The fact; None if the format or the option is not known.
     """
     found = _OPTION.fullmatch(key)
     format_facts = None if found is None else FORMATS.get(found["format"])

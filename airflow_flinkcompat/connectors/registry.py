@@ -97,7 +97,7 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
         key: The option.
 
     Returns:
-        The fact; None where nothing is known of it.
+        The fact; None if nothing is known of it.
     """
     facts = _facts(connector)
     found = facts.option(use, key) or (format_option(key) if facts.formats else None)

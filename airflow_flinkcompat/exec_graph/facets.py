@@ -88,7 +88,7 @@ def _word(value: Any) -> str:
 
 
 def facet_effect(kind: str, facet: str, config: Mapping[str, Any]) -> RestoreEffect | None:
-    """The effect of a facet of a node by the table of facets; None where it takes no part in state."""
+    """The effect of a facet of a node by the table of facets; None if it takes no part in state."""
     rows = [row for row in rows_about(kind, facet) if row.holds_of(config)]
     if not all(row.compared for row in rows):
         return None
@@ -122,7 +122,7 @@ def _fewer_keys(old: StateSpec, new: StateSpec, symbols: Symbols) -> bool:
 
 
 def _contents(spec: StateSpec) -> Hashable:
-    """The content of each field of an aggregation's states; None where it is unknown."""
+    """The content of each field of an aggregation's states; None if it is unknown."""
     if not isinstance(spec.layout, StateLayout):
         return None
     fields = [

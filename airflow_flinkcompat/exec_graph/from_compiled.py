@@ -84,7 +84,7 @@ def job_graphs(
 ) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
     """The exec graphs of each job before and after, with one shared table of meanings.
 
-    Jobs are paired by the sinks they write to, else in order; none where neither fits. Jobs that only come, or only
+    Jobs are paired by the sinks they write to, else in order; none if neither fits. Jobs that only come, or only
     go, leave the others as they are.
     """
     facts = facts or PlanFacts()

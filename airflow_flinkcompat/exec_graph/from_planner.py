@@ -115,9 +115,9 @@ class PlannedOperator:
         component: The class of its source, sink or function.
         max_parallelism: Its own maximum, 0 or less where none is set.
         uid: The uid that the script sets, or Flink makes for it.
-        states: Options by the name of each state that it registers; None where it was not started.
+        states: Options by the name of each state that it registers; None if it was not started.
         counted: Whether its OperatorID contains a counter of the client, so that each start makes another.
-        chain: The task that it shares with other operators; None where the planner does not show it.
+        chain: The task that it shares with other operators; None if the planner does not show it.
         inputs: The OperatorIDs of the operators that it reads.
         ends: Whether each source that it reads, directly or not, is bounded, or may be.
     """
@@ -161,7 +161,7 @@ class SubmittedJob:
 
     Attributes:
         operators: Its operators, sources first.
-        plan: Its compiled plan as JSON; None where Flink compiles none.
+        plan: Its compiled plan as JSON; None if Flink compiles none.
         restores: By OperatorID how Flink's dry restore from the other side's job ended: its exceptions, empty if it
             took the state.
         savepoint: A savepoint of the job before its first row, in Flink's format and Base64.

@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NodeFamily:
-    """The functions that know one family of stateful exec nodes; None where nothing is known.
+    """The functions that know one family of stateful exec nodes; None if nothing is known.
 
     Attributes:
         kinds: The kinds.

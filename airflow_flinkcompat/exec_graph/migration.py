@@ -72,7 +72,7 @@ class OperatorMigration:
     Attributes:
         effect: How it ends.
         old: State of the old job, None if it has none here.
-        new: What the new job keeps, None where nothing does.
+        new: What the new job keeps, None if nothing does.
         reason: Why, as a clause.
         key: For each field of the new key the place of the old one, where the operator is rewritten.
         states: Where its states come from, where the operator is rewritten.
@@ -182,7 +182,7 @@ class DdlEffects:
         replaced: Sinks of another connector now, which does not know what the former one has stored.
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
         restarted: Sources that are to begin again.
-        converted: Why values that are stored would not be made as they are now; empty where they would.
+        converted: Why values that are stored would not be made as they are now; empty if they would.
         stored_otherwise: Operators that the new line of Flink stores in another way, with what is known of it.
     """
 

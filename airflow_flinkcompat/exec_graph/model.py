@@ -32,7 +32,7 @@ class RestoreEffect(StrEnum):
 
     @property
     def consequence(self) -> Consequence | None:
-        """The end of the whole restore; None where the effect alone does not decide it."""
+        """The end of the whole restore; None if the effect alone does not decide it."""
         return _CONSEQUENCES.get(self)
 
 
@@ -67,7 +67,7 @@ class StateSpec:
     Attributes:
         kind: Who keeps it.
         name: The operator in the words of compiled plans; of a source or sink its table.
-        id: The id under which Flink stores it; "" where it is not known.
+        id: The id under which Flink stores it; "" if it is not known.
         layout: How keyed state is stored; None without keyed state, or if it is unknown.
         meaning: What determines the content of the fields besides them, such as windows and the input rows.
         unmeasured_properties: What may decide it too: the same where it is equal, not known where it differs.
@@ -81,7 +81,7 @@ class StateSpec:
         sinks: The names of the tables that its rows reach, as far as a compiled plan shows them.
         rows: Input rows of an operator, as far as a compiled plan shows them.
         outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.
-        compiled: The compiled plan that holds it and the place of its node there; None where there is none.
+        compiled: The compiled plan that holds it and the place of its node there; None if there is none.
         facets: The parts that decide over its state, where a compiled plan shows them.
         conditions: The conditions of rows of the table of facets that its node meets.
         planned: The operator as Flink's planner would submit it, where it was asked.
@@ -140,7 +140,7 @@ class ExecGraph:
     submitted: SubmittedJob | None = field(default=None, compare=False, repr=False)
 
     def has_operator(self, operator_id: str) -> bool | None:
-        """Return whether an operator of the job has an id; None where that is uncertain."""
+        """Return whether an operator of the job has an id; None if that is uncertain."""
         if self.submitted is not None:
             return any(each.id == operator_id for each in self.submitted.operators)
         found = {operator_id in graph.ids for graph in self.graphs}
@@ -195,7 +195,7 @@ class Restore:
 
     @property
     def refusal(self) -> StateEffect | None:
-        """The state over which Flink refuses the savepoint; None where it refuses nothing."""
+        """The state over which Flink refuses the savepoint; None if it refuses nothing."""
         refused = RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE
         return next(iter(self.having(*refused)), None)
 

@@ -54,7 +54,7 @@ class Prediction:
 
     @property
     def refusal(self) -> StateEffect | None:
-        """The state over which Flink refuses the restore; None where it refuses nothing."""
+        """The state over which Flink refuses the restore; None if it refuses nothing."""
         return self.restore.refusal
 
     @property

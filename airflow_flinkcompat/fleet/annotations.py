@@ -32,10 +32,10 @@ class Annotation:
         line: Where it begins, from 1.
         column: Its column, from 1, in characters.
         end_line: Where it ends.
-        end_column: The column of its last character; None where only the beginning is known.
+        end_column: The column of its last character; None if only the beginning is known.
         fingerprint: The same for the same finding of another commit, wherever the lines have moved.
-        finding: What was found; None where it is a fault of the input.
-        ground: Who read the scripts; "" where Flink's planner was not asked.
+        finding: What was found; None if it is a fault of the input.
+        ground: Who read the scripts; "" if Flink's planner was not asked.
         disagrees: The outcome by the rules alone, where the planner's answer changes it.
     """
 

@@ -32,9 +32,9 @@ class Baseline:
     """The baseline of one deployment.
 
     Attributes:
-        side: Its script as it is deployed; None where nothing is.
+        side: Its script as it is deployed; None if nothing is.
         words: Place where that is defined.
-        entry: Its entry in the ledger, 0 where it is of a revision.
+        entry: Its entry in the ledger, 0 if it is of a revision.
         job_id: The job that runs it, as far as that is known.
         engine: The engine that is named for it; None if none is.
     """
@@ -193,7 +193,7 @@ class LedgerBaselines:
     Attributes:
         root: Folder of all ledgers; None: as the project defines for each.
         former: The names of the deployments that the project had where the change was begun.
-        unknown: Why these are not known; "" where they are.
+        unknown: Why these are not known; "" if they are.
         unnamed: Remarks on scripts that are new since, and that the project does not name.
     """
 

@@ -137,7 +137,7 @@ class LoneScript:
         side: The script, or why it cannot be read.
         options: How it is read; where they name no engine, each engine is asked.
         waivers: Waivers next to the script.
-        deployment: The deployment whose script it is; "" where it is of none.
+        deployment: The deployment whose script it is; "" if it is of none.
     """
 
     name: str

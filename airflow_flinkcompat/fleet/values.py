@@ -73,7 +73,7 @@ class DeploymentReview:
         branch: The branch that the gate in Airflow would take, for each engine; none if it would reach none.
         action: What the gate would do, in words.
         known: Facts in addition to the change, for the report.
-        change: Both sides by their digests, which waivers are bound to; None where nothing was compared.
+        change: Both sides by their digests, which waivers are bound to; None if nothing was compared.
         notes: What else is to be known of it, a line each.
         files: Paths of its catalog and of the files next to a program, from the root of the repository, by their names
             in messages.
@@ -96,12 +96,12 @@ class DeploymentReview:
 
     @property
     def outcome(self) -> Outcome | None:
-        """The worst outcome; None where nothing was judged."""
+        """The worst outcome; None if nothing was judged."""
         return Outcome.worst(report.outcome for report in self.reports) if self.reports else None
 
     @property
     def gate_outcome(self) -> Outcome | None:
-        """The worst outcome without what is waived; None where nothing was judged."""
+        """The worst outcome without what is waived; None if nothing was judged."""
         return Outcome.worst(report.gate_outcome for report in self.reports) if self.reports else None
 
     @property
@@ -155,7 +155,7 @@ class FleetDiff:
 
     Attributes:
         command: ``diff``, ``plan`` or ``lint``.
-        project: The project file from the root of the repository; "" where there is none.
+        project: The project file from the root of the repository; "" if there is none.
         against: What the deployments are compared with, in words; "" for nothing.
         fail_on: The gate.
         deployments: The reviews in the order of the file.

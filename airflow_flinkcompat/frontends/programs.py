@@ -74,7 +74,7 @@ class ProgramScript(Script):
     ``unread`` are parts that were not read, ``notes`` and ``windows`` are in the order of the program. ``undecided``
     are conditions on inputs that the program depends on. ``inputs`` are values that only the environment knows, by
     their names in the statements. ``opaque`` is a digest of the program where parts of it are opaque, above all
-    DataStreams; empty where none is.
+    DataStreams; empty if none is.
     """
 
     unread: tuple[Unread, ...] = ()

@@ -568,7 +568,7 @@ class KnownHistory:
 
 
 def _moment(reached: int) -> datetime | None:
-    """The end of the last windows that an operator had sent; None where it had sent none."""
+    """The end of the last windows that an operator had sent; None if it had sent none."""
     return None if reached <= LONG_AGO else from_micros((reached + 1) * 1000)
 
 

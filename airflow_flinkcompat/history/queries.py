@@ -244,7 +244,7 @@ def _as_stored(side: Side, spec: StateSpec, operator: Operator) -> tuple[Operato
 
 
 def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -> tuple[Operator, StateLayout] | None:
-    """An operator of the script as the compiled plan stores one; None where it is another one."""
+    """An operator of the script as the compiled plan stores one; None if it is another one."""
     match operator:
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
             raise CannotLower("an OVER is supported directly over a table only")

@@ -50,7 +50,7 @@ class DocumentVerdict:
         project: The project file.
         fleet: The reviews of the deployments whose script it is; of one that belongs to none its lint.
         deployed: What is deployed of these, by deployment, as far as it was compared with.
-        warning: Why nothing was compared although a deployment is named; "" where nothing is amiss.
+        warning: Why nothing was compared although a deployment is named; "" if nothing is amiss.
     """
 
     project: Path

@@ -136,7 +136,7 @@ class FlinkcompatServer(LanguageServer):
 
 
 def _path_of(uri: str) -> str:
-    """The file of a document; "" where it is none, or one that no file system can have."""
+    """The file of a document; "" if it is none, or one that no file system can have."""
     path = to_fs_path(uri) or ""
     return "" if "\0" in path else path
 

@@ -76,7 +76,7 @@ def migrate_savepoint(
         migration: What becomes of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
         workers: Who reads and writes keyed state; None: this process.
-        history: Who computes what the migration takes from history; None where it takes nothing.
+        history: Who computes what the migration takes from history; None if it takes nothing.
 
     Returns:
         Written state of each operator that is kept.

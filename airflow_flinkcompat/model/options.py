@@ -64,7 +64,7 @@ Late = Literal["include", "drop"]
 LATE: tuple[Late, ...] = get_args(Late)
 
 Native = Literal["auto", "off"]
-"""Use of DuckDB inside Spark's tasks: where it certainly gives the same rows, or never."""
+"""Use of DuckDB inside Spark's tasks: if it certainly returns the same rows, or never."""
 NATIVE: tuple[Native, ...] = get_args(Native)
 
 PlannerMode = Literal["auto", "always", "never"]

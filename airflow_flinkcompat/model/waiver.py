@@ -22,7 +22,7 @@ class Waiver:
         reason: Reason of the waiver.
         by: Author of the waiver.
         until: The last day on which it holds.
-        deployed_sha256: The digest of what was deployed then, without its engine; that of nothing where the script was
+        deployed_sha256: The digest of what was deployed then, without its engine; that of nothing if the script was
             read by itself.
         finding_sha256: The digest of the finding and of what changed.
         deployment: The deployment; "" where two scripts were compared.

@@ -95,7 +95,7 @@ class Namespace:
         return namespace.catalog, namespace.database, parts[-1]
 
     def use(self, kind: str, names: list[str]) -> Namespace | None:
-        """The namespace after ``USE [CATALOG] names``; None where it is none."""
+        """The namespace after ``USE [CATALOG] names``; None if it is none."""
         if kind == "CATALOG" and len(names) == 1:
             return self._at(names[0], "")
         if kind == "DATABASE" and len(names) in (1, 2):

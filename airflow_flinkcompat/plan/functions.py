@@ -53,7 +53,7 @@ ANEW_FOR_EACH_ROW = frozenset({
     "RAND", "RAND_INTEGER", "UUID", "NOW", "UNIX_TIMESTAMP", "PROCTIME", "CURRENT_WATERMARK", "CURRENT_DATE",
     "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 })  # fmt: skip
-"""Functions that give another value each time they are called."""
+"""Functions that return another value at each call."""
 
 
 def _scalar(result: r.ResultType, *names: str) -> Iterator[FunctionSpec]:

@@ -54,7 +54,7 @@ class Grouping:
 
     @classmethod
     def of(cls, scalars: ScalarBinder, tree: exp.Select, outputs: list[exp.Expression], below: Node) -> Grouping | None:
-        """The grouping of a SELECT; None where it neither groups nor aggregates."""
+        """The grouping of a SELECT; None if it neither groups nor aggregates."""
         group = tree.args.get("group")
         environment = scalars.environment
         if group is None and not any(True for output in outputs for _ in aggregates_in(output, environment)):

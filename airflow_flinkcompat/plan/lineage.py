@@ -441,7 +441,7 @@ def _passed(place: int, column: Expression) -> OperatorColumn:
 
 
 def _one_window(node: Over) -> bool:
-    """True where all calls see the same rows and none of them ranks: one OVER aggregation."""
+    """True if all calls see the same rows and none of them ranks: one OVER aggregation."""
     windows = {(call.partition_by, call.order_by, call.frame) for call in node.calls}
     return len(windows) == 1 and not any(call.call.function in RANKING for call in node.calls)
 

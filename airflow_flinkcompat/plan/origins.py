@@ -99,7 +99,7 @@ class PassedOutput:
 
 @dataclass(frozen=True)
 class RankNumber:
-    """The number a ranking gives a row, as its output."""
+    """The number of a row in a ranking, as its output."""
 
 
 def normalize(value: Expression) -> Expression:
@@ -237,7 +237,7 @@ def window_field(value: Expression) -> WindowField | None:
 
 
 def uses_window_field(value: Expression) -> bool:
-    """True where a window field occurs anywhere in the expression."""
+    """True if a window field occurs anywhere in the expression."""
     if isinstance(value, FunctionCall):
         if "window field" not in value.memo:
             value.memo["window field"] = any(map(uses_window_field, value.args))

@@ -1,4 +1,4 @@
-"""The type of a normalising pass, which gives one form to spellings that Flink plans alike.
+"""The type of a normalising pass, which makes spellings equal that Flink plans alike.
 
 ``plan.lineage.PASSES`` lists all of them in their order.
 """

@@ -97,7 +97,7 @@ class Absence:
     Attributes:
         message: The name and the remedy.
         span: The place of the statement.
-        certain: False where a catalog outside of the script may hold the name.
+        certain: False if a catalog outside of the script may hold the name.
     """
 
     message: str

@@ -94,7 +94,7 @@ class Scope:
         return found
 
     def find(self, name: str, qualifier: str | None = None) -> int | None:
-        """The position of a column, None where there is none; ambiguous names raise :class:`BindError`."""
+        """The position of a column, None if there is none; ambiguous names raise :class:`BindError`."""
         hits = self._places.get(name, ())
         if qualifier is not None:
             hits = [i for i in hits if self.qualifiers[i] == qualifier]

@@ -61,7 +61,7 @@ def window_property(tree: exp.Expression) -> WindowField | None:
 
 
 def property_column(name: WindowField, time: DataType, attribute: TimeAttribute | None) -> Column:
-    """The column a field of a legacy group window gives."""
+    """Column of a field of a legacy group window."""
     if name in (WindowField.START, WindowField.END):
         return Column(name.value, timestamp(3))
     return Column(name.value, time if name is WindowField.TIME else UNKNOWN, attribute)

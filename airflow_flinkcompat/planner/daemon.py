@@ -102,7 +102,7 @@ class Daemon:
             running.forget()
 
     def _answer(self, line: bytes) -> dict[str, Any] | None:
-        """The answer; None where the process ended. Raises PlannerFailure: it takes too long."""
+        """The answer; None if the process ended. Raises PlannerFailure: it takes too long."""
         seconds = self.seconds
         if self._running is None or self._running.process.poll() is not None:
             self._stop()
@@ -155,7 +155,7 @@ class _Running:
         self._reader.start()
 
     def ask(self, line: bytes, seconds: float) -> bytes | None:
-        """The answer; empty where the process ended, None where it takes longer."""
+        """The answer; empty if the process ended, None if it takes longer."""
         assert self.process.stdin is not None
         self._said = os.fstat(self._errors.fileno()).st_size  # what it said of others before
         with contextlib.suppress(OSError):  # it died: no answer will come
@@ -167,7 +167,7 @@ class _Running:
             return None
 
     def death(self) -> str | None:
-        """The cause of its death; None where it was killed from outside."""
+        """The cause of its death; None if it was killed from outside."""
         try:
             code = self.process.wait(_SECONDS_OF_END)
         except subprocess.TimeoutExpired:

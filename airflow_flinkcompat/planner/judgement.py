@@ -29,7 +29,7 @@ _WITHOUT = f"{READ}, without Flink's planner"
 
 
 class PlannerUnavailable(InputError):
-    """Flink's planner must be asked, and gives no answer.
+    """Flink's planner is required, and does not answer.
 
     Attributes:
         ground: The ground of a report without its answer.
@@ -48,7 +48,7 @@ class DeployedJob:
     Attributes:
         options: Options of the cluster; those of a script come before them.
         operators: OperatorIDs that the job has. If Flink plans others for the deployed script, it cannot decide.
-        stored: The job as the headers of its savepoint state it; None where no savepoint is known.
+        stored: The job as the headers of its savepoint state it; None if no savepoint is known.
         unread: Why a savepoint that is known was not read, "" if none is.
     """
 
@@ -130,7 +130,7 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
         jars: Jars of connectors, formats and functions.
 
     Returns:
-        The ground of a report, "" where Flink is not asked, and why Flink gives no answer, else "".
+        The ground of a report, "" if Flink is not asked, and the reason if Flink does not answer, else "".
 
     Raises:
         InputError: Flink refuses the script.
@@ -194,7 +194,7 @@ def without_notice(report: Report) -> tuple[Report, str]:
         report: A report of :func:`judge`.
 
     Returns:
-        The report without it, and the sentence; "" where there is none.
+        The report without it, and the sentence; "" if there is none.
     """
     if not report.ground.startswith(_WITHOUT):
         return report, ""
@@ -241,7 +241,7 @@ def _questions() -> ModuleType:
 
 
 def _answer_to(question: Callable[[], T]) -> T:
-    """The planner's answer. Raises PlannerUnavailable: it gives none."""
+    """The planner's answer; raises PlannerUnavailable without one."""
     from airflow_flinkcompat.planner.daemon import PlannerFailure
 
     try:

@@ -44,7 +44,7 @@ _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
 """Possible lookup modes of a stand-in."""
 
 _ASYNCHRONOUS = {LookupSupport.SYNCHRONOUS: "", LookupSupport.BY_OPTION: "lookup.async"}
-"""The option without which a lookup is synchronous, "" where it always is."""
+"""The option without which a lookup is synchronous, "" if it always is."""
 
 OTHER_SETTINGS = (
     "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
@@ -62,7 +62,7 @@ class PlannedChange:
         old: What is planned for the deployed script.
         new: What is planned for the new one.
         prediction: The end of a restore, if every variant of the unknown parts results in the same.
-        plans: The compiled plans of both sides; None where Flink compiles none.
+        plans: The compiled plans of both sides; None if Flink compiles none.
     """
 
     old: PlannedScript
@@ -93,7 +93,7 @@ def predict(
         The answers.
 
     Raises:
-        PlannerFailure: The planner gives no answer.
+        PlannerFailure: The planner does not answer.
         ScriptError: A script holds no statement.
     """
     planned = _predicted(old, new, (before, after), frozenset(operators), stored)
@@ -168,7 +168,7 @@ def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
 
 
 def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
-    """The compiled plans of both sides; None where Flink compiles none of a job."""
+    """The compiled plans of both sides; None if Flink compiles none of a job."""
     made = []
     for side, script in ((old, planned.old), (new, planned.new)):
         if any(job.plan is None for job in script.jobs):
@@ -189,7 +189,7 @@ def _sets_parallelism(side: Side) -> bool:
 
 
 def _value_set(statements: Sequence[Statement], key: str) -> str | None:
-    """The value that a script sets last for a key; None where it sets none."""
+    """The value that a script sets last for a key; None if it sets none."""
     trees = (each.tree for each in reversed(statements) if isinstance(each.tree, SetOption))
     return next((tree.expression.name for tree in trees if tree.this is not None and tree.this.name == key), None)
 
@@ -213,7 +213,7 @@ def plan(
     """Flink's plan of one script.
 
     ``variant``: values for unknown inputs. ``restore``: by job, a savepoint to restore from. Raises PlannerFailure if
-    the planner gives no answer, ScriptError if the script holds no statement.
+    the planner does not answer, ScriptError if the script holds no statement.
     """
     declared = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     statements = tuple(chain(declared, side.parsed.statements))
@@ -268,7 +268,7 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
 
 
 def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
-    """The doubt that two answers about one change leave; None where they agree."""
+    """The doubt that two answers about one change leave; None if they agree."""
     if _said(one) == _said(other):
         return None
     if "settings" in variant:

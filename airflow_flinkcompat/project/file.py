@@ -80,7 +80,7 @@ def find_project_file(start: Path) -> Path | None:
         start: A file, which need not exist, or a folder.
 
     Returns:
-        ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``; None where there is neither
+        ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``; None if there is neither
         up to the root of the Git repository, or of the file system where there is none.
 
     Raises:

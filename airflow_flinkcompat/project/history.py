@@ -24,8 +24,8 @@ class FileChange:
         commit: The commit.
         status: ``A`` added, ``D`` deleted, ``M`` changed, ``R`` moved and perhaps changed.
         path: The file from the root, as the commit left it.
-        old: The blob that the file was; "" where there was none.
-        new: The blob that it is; "" where there is none.
+        old: The blob that the file was; "" if there was none.
+        new: The blob that it is; "" if there is none.
     """
 
     commit: str

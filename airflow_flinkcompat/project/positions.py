@@ -39,7 +39,7 @@ class TomlPositions:
         return self.name if at is None else f"{self.name}:{at[0]}:{at[1]}"
 
     def find(self, key: str, deployment: str | None = None) -> tuple[int, int] | None:
-        """Return line and column of a key; see :meth:`place`. None where neither it nor its table is written."""
+        """Return line and column of a key; see :meth:`place`. None if neither it nor its table is written."""
         bare = key.removeprefix("check.")  # engine, engine_version and policy may stand outside of check
         keys = (key, bare, f"check.{bare}")
         tables = ("defaults.", "") if deployment is None else (f"deployments.{deployment}.", "defaults.", "")

@@ -190,12 +190,12 @@ class OperatorState:
 
     Attributes:
         id: By which Flink finds it, 32 hex digits.
-        name: "" where the format stores none.
-        uid: That a program gave it, "" where none did.
+        name: "" if the format stores none.
+        uid: That a program gave it, "" if none did.
         parallelism: Of the job that stored it.
         max_parallelism: The number of its key groups.
         coordinator: State of its coordinator on the JobManager, as sources have.
-        subtasks: None where all of them had finished.
+        subtasks: None if all of them had finished.
     """
 
     id: str

@@ -167,7 +167,7 @@ def are_of_namespace(variables: tuple[str, ...]) -> bool:
         variables: The placeholders in place of every secret of a value.
 
     Returns:
-        False where there are none, so that the value may be a secret itself.
+        False if there are none, so that the value may be a secret itself.
     """
     return bool(variables) and all(NAMESPACE_VARIABLE.fullmatch(each) for each in variables)
 

@@ -93,14 +93,14 @@ def mask_program(text: str, language: str) -> str:
 
 
 def secret_texts(text: str, language: str) -> tuple[str, ...]:
-    """The values of the secrets that a program's names give away, for who masks them in logs.
+    """Values of the secrets that a program's names reveal, to be masked in logs.
 
     Args:
         text: The program.
         language: What it is written in.
 
     Returns:
-        The distinct values in order of appearance; none where the text is not Python or does not parse.
+        The distinct values in order of appearance; none if the text is not Python or does not parse.
     """
     tree = _tree(text) if language == "python" else None
     return tuple(dict.fromkeys(str(node.value) for node, _ in _literals(tree))) if tree is not None else ()

@@ -124,7 +124,7 @@ _OWN_EXTRAS = frozenset({"joins"})  # every relation may carry the joins that fo
 
 @cache
 def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
-    """The arguments a node of this class may have; None where the class itself is unknown."""
+    """The arguments a node of this class may have; None if the class itself is unknown."""
     if kind.__module__ == nodes.__name__:
         return frozenset(kind.arg_types) | _OWN_EXTRAS
     return STOCK_NODES.get(kind)

@@ -71,7 +71,7 @@ def is_hive(tokens: list[Token]) -> bool:
 class FlinkParser(DdlParser):
     """Parser of one Flink SQL statement.
 
-    ``every_node`` holds those of the tree that was read last, empty where it is not of this grammar.
+    ``every_node`` holds those of the tree that was read last, empty if it is not of this grammar.
     """
 
     every_node: Sequence[exp.Expr] = ()

@@ -96,7 +96,7 @@ class FlinkHook(BaseHook):
 
         Returns:
             The address. Where a job is not named as Flink names it, the target is asked for it: without an answer it
-            is ``ui_url``, and empty where there is none. Without asking it is empty where the target alone knows it.
+            is ``ui_url``, and empty if there is none. Without asking it is empty if the target alone knows it.
         """
         from airflow_flinkcompat.deploy.target import JobPages
 

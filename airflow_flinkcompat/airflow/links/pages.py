@@ -16,7 +16,7 @@ PAGE_ROUTE = "flink"
 
 
 def path_of_airflow() -> str:
-    """The path that Airflow's addresses begin with, by ``[api] base_url``; empty where there is none.
+    """The path that Airflow's addresses begin with, by ``[api] base_url``; empty if there is none.
 
     The host is left out: a link inside Airflow is right also where a user has another name for it.
     """

@@ -70,7 +70,7 @@ class FlinkBackfillOperator(ScriptOperator):
         boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
         allow_incomplete: The source went quiet: it need not have passed the boundary.
         allow_empty: Whether a run that reads no row succeeds; if not, it fails and leaves every sink as it was.
-            The shipped gate sets False where the backfill follows a restart without state.
+            The shipped gate sets False if the backfill follows a restart without state.
         hand_over: File or URI to write the hand-over record to. (templated)
         dry_run: Log what would be read, computed and written; submit nothing.
         conn_id: Connection of type ``spark``. (templated)
@@ -242,7 +242,7 @@ class FlinkBackfillOperator(ScriptOperator):
             task_instance: The task instance.
 
         Returns:
-            ``OperatorLineage``; None where it was refused before anything was submitted.
+            ``OperatorLineage``; None if it was refused before anything was submitted.
         """
         from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
 
@@ -395,7 +395,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
 
 def _result(folder: Path) -> dict[str, Any]:
-    """Output of the driver; empty where it runs on another machine or died."""
+    """Output of the driver; empty if it runs on another machine or died."""
     file = folder / _RESULT
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 

@@ -276,7 +276,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             task_instance: The task instance.
 
         Returns:
-            ``OperatorLineage``; None where the checked script was not read yet.
+            ``OperatorLineage``; None if the checked script was not read yet.
         """
         from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
 

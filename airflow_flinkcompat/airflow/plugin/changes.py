@@ -28,7 +28,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 def version_of(entry: LedgerEntry) -> str | None:
-    """The digest of the version that an entry is about; None where it is about none."""
+    """The digest of the version that an entry is about; None if it is about none."""
     if isinstance(entry, StepEntry):
         return entry.sha256
     return entry.version.sha256 if isinstance(entry, VersionEntry) else None

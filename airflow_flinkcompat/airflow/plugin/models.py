@@ -287,7 +287,7 @@ class ChangePage(_Answer):
 
 
 class RunChanges(_Answer):
-    """The changes that a DAG run is about; none where it writes no ledger that is shown."""
+    """The changes that a DAG run is about; none if it writes no ledger that is shown."""
 
     dag_id: str
     run_id: str

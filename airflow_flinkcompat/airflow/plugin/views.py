@@ -186,6 +186,6 @@ def deployment_page(
 
 
 def job_held(entries: Iterable[LedgerEntry], sha256: str) -> tuple[JobSpec, int] | None:
-    """The job of a version, and the last entry that holds it; None where none does."""
+    """The job of a version, and the last entry that holds it; None if none does."""
     held = [each for each in entries if isinstance(each, StepEntry) and each.sha256 == sha256]
     return (held[-1].job, held[-1].number) if held else None

@@ -34,7 +34,7 @@ class _Seen:
     """One look.
 
     ``content`` hashes what the version is made of, ``stamp`` the files by their places on this machine. ``version`` is
-    None where a template decides what it is.
+    None if a template decides what it is.
     """
 
     content: str

@@ -104,7 +104,7 @@ def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggre
 
 
 def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindowAggregate) -> str:
-    """The time zone that cuts a window, "" where its time is without one.
+    """The time zone that cuts a window, "" if its time is without one.
 
     Raises :class:`Untranslatable` where clocks change.
     """

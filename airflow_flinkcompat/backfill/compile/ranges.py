@@ -54,7 +54,7 @@ _COLUMN = re.compile(r"\bc([0-9]+)\b")
 
 
 def push_down_ranges(step: Step) -> Step:
-    """The same step, whose sources need not give rows that lie in no window asked for."""
+    """The same step, whose sources may skip rows outside of all requested windows."""
     if isinstance(step, Read):
         return step
     if isinstance(step, UnionAll | Joined):

@@ -209,7 +209,7 @@ class Execution:
     def _to_windows(self, step: Assign) -> tuple[DataFrame, Assign, Observation | None]:
         """The rows that go into windows, and what counts those without a time.
 
-        The counter is None where the reader of the rows counts, because a second look at each row is dear.
+        The counter is None if the reader of the rows counts, because a second look at each row is dear.
         """
         read = step.input
         known = dict(read.columns) if isinstance(read, Read) and read not in self._shared else {}

@@ -64,7 +64,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
 def _went_through(gap: int) -> str:
     """Spark SQL over rows that touch, for their sessions.
 
-    It gives those ``closed`` with the number of the row that found them so (in this order) and those still ``open``,
+    It returns those ``closed`` with the number of the row that found them so (in this order) and those still ``open``,
     and the numbers of rows that came ``late``.
     """
     is_open = f"s.last - {MILLISECOND} > r.{_REACHED}"

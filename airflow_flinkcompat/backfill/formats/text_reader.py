@@ -180,7 +180,7 @@ def _csv_schema(format: CsvFormat, count: int, prefix: str = "f") -> str:
 def _csv_fields(
     rows: DataFrame, table: str, format: CsvFormat, count: int, prefix: str, others: Sequence[str] = ()
 ) -> DataFrame:
-    """The fields as Flink has them, from what Spark's parser gives."""
+    """Fields as Flink has them, from the result of Spark's parser."""
     names = [f"{prefix}{i}" for i in range(count)]
     if not format.ignore_parse_errors:
         return rows.select(*others, *(F.expr(f"coalesce({name}, '')").alias(name) for name in names))

@@ -164,7 +164,7 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def _negated(condition: Expression) -> Expression | None:
-    """NOT taken into a condition as Flink's planner does; None where it stays.
+    """NOT taken into a condition as Flink's planner does; None if it stays.
 
     Spark's planner finds nothing to simplify then where a number may be NaN.
     """

@@ -387,7 +387,7 @@ def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Differ
     """Operators that queries share on one side and not on the other.
 
     Flink plans equal ones of one job once (measured: two INSERTs that read the same columns of a view share its
-    aggregation, different columns give two).
+    aggregation; with different columns there are two).
     """
     pairs, old, new = _readers(pipelines)
     for n, pair in enumerate(pairs):

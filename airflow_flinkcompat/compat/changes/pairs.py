@@ -96,7 +96,7 @@ def _only(outputs: Mapping[int, Output], level: Sign) -> dict[Hashable, int]:
 
 
 def _stored(output: Output) -> Hashable | None:
-    """All that is stored; None where nothing is."""
+    """All that is stored; None if nothing is."""
     return operators(output) or None
 
 

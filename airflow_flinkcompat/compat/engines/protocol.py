@@ -23,7 +23,7 @@ class AdjusterContext:
         change: What is judged.
         certain: Findings, by code of their rule and sink, that stay incompatible although one side alone declares a
             table: they were found just so with the table declared on both sides, or in compiled plans.
-        graph_voice: The diff of the exec graphs; None where Flink did not plan both sides.
+        graph_voice: The diff of the exec graphs; None if Flink did not plan both sides.
         memo: What an adjuster has worked out of a query: it sees every finding about it.
     """
 

@@ -92,7 +92,7 @@ def lines_restored_right(ids: Iterable[str]) -> tuple[str, ...]:
         ids: Ids that a verdict names.
 
     Returns:
-        Lines in the order of the first id's; none where no id is named or one is unknown.
+        Lines in the order of the first id's; none if no id is named or one is unknown.
     """
     tables = [restores().get(each, {}) for each in ids]
     if not tables:

@@ -140,7 +140,7 @@ def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
 
 
 def _captured(options: Options, key: str) -> tuple[str, ...]:
-    """The names that an option gives; those of tables with their schema, where another option gives that."""
+    """Names that an option contains; those of tables with their schema, if another option sets that."""
     if key not in (_SCHEMA, _TABLE):
         return _expressions(options.get(key))
     tables = _expressions(options.get(_TABLE))

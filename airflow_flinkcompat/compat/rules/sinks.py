@@ -214,7 +214,7 @@ def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
 
 
 def _cast_into_state(pair: PipelinePair) -> Verdict | None:
-    """The verdict where values cast for the sink are stored; None where no operator stores them."""
+    """The verdict where values cast for the sink are stored; None if no operator stores them."""
     if not _takes_other_types(pair):
         return None
     if any(front is not None and front.materializer is not Materializer.NONE for front in sinks.fronts(pair)):

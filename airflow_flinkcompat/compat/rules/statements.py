@@ -73,7 +73,7 @@ def _sets_something(problem: Problem) -> bool:
 
 
 def _changed_names(change: Change) -> frozenset[str] | None:
-    """Names of all that changed and of all that changed queries use; None where a change has no name."""
+    """Names of all that changed and of all that changed queries use; None if a change has no name."""
     names: set[str] = set()
     for difference in change.script_differences:
         place, _, rest = difference.key.partition("/")

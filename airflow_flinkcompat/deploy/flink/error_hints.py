@@ -29,7 +29,7 @@ class EndpointOrigin:
         return f"{' and '.join(map(self.name, keys))} of {self.place}"
 
     def about_status(self, status: int) -> str:
-        """The remedy for an answer of this HTTP status; empty where the answer speaks for itself."""
+        """The remedy for an answer of this HTTP status; empty if the answer speaks for itself."""
         who = f"{self._of('login', 'password')} (a password alone is a bearer token)"
         match status:
             case 401 if self.credentials:

@@ -1,6 +1,6 @@
 """A job's state as a cluster shows it over REST: sizes by vertex, source offsets, whether it ever ran.
 
-Measured on Flink 2.3 and 1.20: an ended job keeps its checkpoint statistics. They give the size of a stopped job's
+Measured on Flink 2.3 and 1.20: an ended job keeps its checkpoint statistics. They contain the size of a stopped job's
 savepoint, which is compared with the first checkpoint of its successor. Sizes alone prove nothing (windows close); a
 missing vertex does.
 """

@@ -101,7 +101,7 @@ class Ledger:
         """The number of the last entry, by the names of the files alone; that entry may be torn.
 
         Returns:
-            The number; 0 where there is none. Entries never change: what was read up to this number is what is there.
+            The number; 0 if there is none. Entries never change: what was read up to this number is what is there.
 
         Raises:
             LedgerError: The ledger cannot be listed, or an entry is missing.
@@ -127,7 +127,7 @@ class Ledger:
         The ledger is read from the newest entry backwards, as in ``head()``.
 
         Returns:
-            Every entry where there is no head, none where there is no entry.
+            Every entry where there is no head, none if there is no entry.
 
         Raises:
             LedgerError: An entry is missing or cannot be read.

@@ -101,7 +101,7 @@ class Index:
             _log.warning("The index lacks the row of entry %d of %s: %s; %s", row.last, row.deployment, error, REMEDY)
 
     def row_at(self, deployment: str, number: int) -> DeploymentRow | None:
-        """The row after just this entry; None where the index has not got it. Raises LedgerError."""
+        """The row after just this entry; None if the index has not got it. Raises LedgerError."""
         content = self._store.find([Marker(deployment, number).name])[0]
         row = _decoded(content, deployment) if content is not None else None
         if row is None:
@@ -132,7 +132,7 @@ class Index:
         return sorted(int(match[1]) for match in found)
 
     def _rows_of(self, snapshot: int) -> dict[str, DeploymentRow]:
-        """The rows of a snapshot; none where it was deleted meanwhile, or cannot be understood."""
+        """The rows of a snapshot; none if it was deleted meanwhile, or cannot be understood."""
         content = self._store.find([_snapshot_name(snapshot)])[0] if snapshot else None
         try:
             rows = json.loads(content)["rows"] if content else []
@@ -142,7 +142,7 @@ class Index:
             return {}
 
     def _read(self, listed: IndexView) -> IndexView | None:
-        """The rows of the markers laid over the snapshot's; None where a marker was deleted meanwhile."""
+        """The rows of the markers laid over the snapshot's; None if a marker was deleted meanwhile."""
         newest = {each.deployment: each for each in listed.uncovered}
         rows, dirty = dict(listed.rows), set()
         contents = self._store.find([each.name for each in newest.values()])
@@ -226,7 +226,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 
 
 def _decoded(content: bytes, deployment: str) -> DeploymentRow | None:
-    """The row of a marker; None where it has none, or one that this release does not understand."""
+    """The row of a marker; None if it has none, or one that this release does not understand."""
     try:
         row = DeploymentRow.from_dict(json.loads(content))
     except (ValueError, KeyError, TypeError):

@@ -395,7 +395,7 @@ def _put(fs: Any, path: str, content: bytes) -> None:
 
 
 def _code(error: BaseException) -> str:
-    """The object store's own name for an error; empty where the client does not show it."""
+    """The object store's own name for an error; empty if the client does not show it."""
     for each in (error, error.__cause__):
         response = getattr(each, "response", None)
         if isinstance(response, dict):

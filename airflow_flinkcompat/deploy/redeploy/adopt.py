@@ -79,7 +79,7 @@ def adopt(
 
 
 def _job_name(side: Side) -> str | None:
-    """The name the script or program gives its job; None where it gives none. Raises ScriptRefused."""
+    """Name of the job in the script or program; None without one. Raises ScriptRefused."""
     if side.language == "sql":
         return prepare(side.script, side.source).job_name
     if side.secrets:

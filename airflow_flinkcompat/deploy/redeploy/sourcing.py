@@ -45,7 +45,7 @@ def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tu
 
 
 def _former(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
-    """Sources of the former job, if its savepoint can give their positions. Raises DeployRefused."""
+    """Sources of the former job, if its savepoint has their positions. Raises DeployRefused."""
     if head is None:
         raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
     _require_reach(run)

@@ -20,8 +20,8 @@ class StartHistory:
     """Judges a start that another call began.
 
     ``since``: when it was written down, in seconds since the epoch; ``start_seconds``: how long it had to prove itself.
-    ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None where nobody knows it.
-    ``job_history``: asks the target; None where it does not show that. ``exact``: it began then, not at some time
+    ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if nobody knows it.
+    ``job_history``: asks the target; None if it does not show that. ``exact``: it began then, not at some time
     after that. ``otherwise``: what to do with a job that is not right.
     """
 
@@ -108,7 +108,7 @@ class StartHistory:
 
 
 def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | None:
-    """The number that Flink gave a savepoint or checkpoint; 0 for none, None where nobody knows it.
+    """The number that Flink gave a savepoint or checkpoint; 0 for none, None if nobody knows it.
 
     Of a savepoint that was not measured, the number of the checkpoint before it: its own is higher.
     """

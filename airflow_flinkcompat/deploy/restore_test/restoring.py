@@ -66,7 +66,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Restored:
-    """A restore that held: the job, and its own savepoint (None where a bounded job ended by itself)."""
+    """A restore that held: the job, and its own savepoint (None if a bounded job ended by itself)."""
 
     job_id: JobRef
     savepoint: Snapshot | None

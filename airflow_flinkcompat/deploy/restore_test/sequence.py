@@ -278,7 +278,7 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------ what state was taken
     def _stored(self, savepoint: Snapshot | None, job_id: JobRef) -> tuple[StoredOperator, ...] | None:
-        """The operators in a savepoint of the job; None where there is none, or it cannot be read."""
+        """The operators in a savepoint of the job; None if there is none, or it cannot be read."""
         if savepoint is None:
             return None
         rows = self.once(f"stored in {savepoint}", lambda: self._read(savepoint, job_id))

@@ -108,7 +108,7 @@ class PlansChanges(Protocol):
             job: The job.
 
         Returns:
-            The differences in words, empty where there is none; None where another job is written there by now.
+            The differences in words, empty if there is none; None if another job is written there by now.
         """
 
 
@@ -193,7 +193,7 @@ class CheckpointStatistics(Protocol):
             kind: ``completed`` for a checkpoint, or ``savepoint``.
 
         Returns:
-            The state, sized as far as the target shows it; None where there is none.
+            The state, sized as far as the target shows it; None if there is none.
         """
 
     def request_checkpoint(self, job: JobRef) -> None:
@@ -216,7 +216,7 @@ class RetainedCheckpoints(Protocol):
             state: The state that the job ends in, as Flink names it.
 
         Returns:
-            True where they are kept.
+            True if they are kept.
         """
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
@@ -226,7 +226,7 @@ class RetainedCheckpoints(Protocol):
             job: The job.
 
         Returns:
-            The checkpoint; None where there is none.
+            The checkpoint; None if there is none.
         """
 
 
@@ -263,7 +263,7 @@ class SavepointStore(Protocol):
             job: The job.
 
         Returns:
-            The savepoint; None where there is none, or the target does not know it any more.
+            The savepoint; None if there is none, or the target does not know it any more.
         """
 
     def location(self, snapshot: Snapshot) -> str:
@@ -304,7 +304,7 @@ class LiveSavepoints(Protocol):
         Args:
             job: The job, which continues.
             request_id: 32 hexadecimal digits, written down before.
-            directory: Where the savepoint shall lie; None: where the target puts it.
+            directory: Where the savepoint shall lie; None: if the target puts it.
 
         Returns:
             The operation to poll.
@@ -342,7 +342,7 @@ class RestoreObservations(Protocol):
             job: The job.
 
         Returns:
-            False where it ran before.
+            False if it ran before.
         """
 
     def slots(self) -> Slots:
@@ -416,7 +416,7 @@ class JobHistories(Protocol):
             job: The job.
 
         Returns:
-            None where it is not known.
+            None if it is not known.
         """
 
 
@@ -432,7 +432,7 @@ class JobPages(Protocol):
             ui_url: Address of Flink's UI for people, by the connection.
 
         Returns:
-            The address; None where Flink has no such job yet, or any more.
+            The address; None if Flink has no such job yet, or any more.
         """
 
 
@@ -447,7 +447,7 @@ class StartOutcomes(Protocol):
             job: The job.
 
         Returns:
-            False where its start ended otherwise; None where it is not known.
+            False if its start ended otherwise; None if it is not known.
         """
 
 

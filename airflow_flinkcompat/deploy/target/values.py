@@ -1,4 +1,4 @@
-"""The values that a target takes and gives."""
+"""Arguments and results of targets."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def same_snapshot(one: str | None, other: str | None) -> bool:
         other: Another one.
 
     Returns:
-        True where they are.
+        True if they are.
     """
 
     def plain(path: str | None) -> str:

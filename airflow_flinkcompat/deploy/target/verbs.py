@@ -29,7 +29,7 @@ class Target(Protocol):
             start: With ``tables`` as the start would have them.
 
         Returns:
-            What was not judged, in words; empty where the engine planned the job as it would start it.
+            What was not judged, in words; empty if the engine planned the job as it would start it.
 
         Raises:
             TargetError, ScriptRefused: It would not run, for the place and reason in the message.
@@ -59,7 +59,7 @@ class Target(Protocol):
         Args:
             job: The job to stop.
             request_id: 32 hexadecimal digits, written down before.
-            directory: Where the savepoint shall lie; None: where the target puts it. A target that cannot choose the
+            directory: Where the savepoint shall lie; None: if the target puts it. A target that cannot choose the
                 place refuses another one.
 
         Returns:

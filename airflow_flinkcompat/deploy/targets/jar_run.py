@@ -39,7 +39,7 @@ _UP_SECONDS = 60.0
 class JobManagerTarget(JobManagerJobs):
     """A target made of a JobManager alone (with ``web.submit.enable``).
 
-    ``lookup`` gives the value of a placeholder; it is asked at a start only, and what it answers is masked in every
+    ``lookup`` returns the value of a placeholder; it is called at a start only, and its result is masked in every
     message. The script that is sent holds it in plain text.
     """
 

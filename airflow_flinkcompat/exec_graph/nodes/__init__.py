@@ -64,7 +64,7 @@ def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -
         symbols: The table of meanings.
 
     Returns:
-        Its layout, or why it is not known; None where it keeps nothing by key.
+        Its layout, or why it is not known; None if it keeps nothing by key.
     """
     if not inputs or _keeps_nothing_by_key(node):
         return None

@@ -145,7 +145,7 @@ def _of_commit(
     versions: Versions,
     left_out: dict[str, int],
 ) -> AuditPair | None:
-    """A change of a script; None where it is of an engine that is not asked for."""
+    """A change of a script; None if it is of an engine that is not asked for."""
     commit = change.commit[:10]
     name = f"{change.path}@{commit}"
     try:

@@ -35,10 +35,10 @@ class AuditPair:
 
     Attributes:
         name: The deployment, or the path of the script, with the commit where it is of a history.
-        old: The job as it is; None where it cannot be had.
+        old: The job as it is; None if it cannot be had.
         new: The job as it would be; its engine and version judge.
         engine_named: Whether an engine is named for the job; else each engine judges it.
-        fault: Why there are no jobs to judge; "" where there are.
+        fault: Why there are no jobs to judge; "" if there are.
         reason: What kind of a fault that is.
         planner: When Flink's own planner is asked.
         jars: Jars of connectors, formats and functions, for that planner.
@@ -77,8 +77,8 @@ class Cause:
     Attributes:
         reason: The code of the rule that decides, or what keeps the pair from being judged.
         message: Its first message, on one line.
-        place: Where that is in the script as it would be, else in the one that is there; "" where it is nowhere.
-        consequence: How Flink would end if the job were resumed all the same; "" where that is not known.
+        place: Where that is in the script as it would be, else in the one that is there; "" if it is nowhere.
+        consequence: How Flink would end if the job were resumed all the same; "" if that is not known.
     """
 
     reason: str
@@ -98,7 +98,7 @@ class AuditRow:
         engines: Result of each engine, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
-        notice: The sentence that no planner is installed; "" where none is missing.
+        notice: The sentence that no planner is installed; "" if none is missing.
     """
 
     name: str

@@ -171,7 +171,7 @@ class _StatementReader:
         return at
 
     def _parsed(self, parser: Parser) -> Tree | None:
-        """The expression of a statement; None where there is none."""
+        """The expression of a statement; None if there is none."""
         self.binds = None
         parser.depth = parser.nested = 0
         if parser.sees(";"):

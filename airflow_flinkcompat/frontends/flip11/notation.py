@@ -220,7 +220,7 @@ class Notation(Meaning):
         return replace(found, rowtime=self._rowtime(path))
 
     def _rowtime(self, path: str) -> str | None:
-        """The event time of a table; empty where it has none, None where unknown."""
+        """The event time of a table; empty if it has none, None where unknown."""
         for statement in reversed([*self.declared, *self.session.statements]):
             tree = statement.tree
             if not isinstance(tree, nodes.CreateTable | nodes.CreateView):
@@ -366,7 +366,7 @@ class Notation(Meaning):
 
 
 def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
-    """The name of the event time after a select; empty where the select leaves it out."""
+    """The name of the event time after a select; empty if the select leaves it out."""
     for output in outputs:
         match output:
             case Expr("column", ("*",)):

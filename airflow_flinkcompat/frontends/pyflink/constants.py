@@ -1,6 +1,6 @@
 """Python's operations on constants, texts, paths, lists and dictionaries, each of them bounded.
 
-An operation returns None where its result is unknown.
+An operation returns None if its result is unknown.
 """
 
 from __future__ import annotations

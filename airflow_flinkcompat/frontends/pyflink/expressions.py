@@ -179,7 +179,7 @@ class Expressions(ABC):
 
     # -------------------------------------------------------------------------------------------- conditions
     def truth(self, value: Value) -> bool | None:
-        """True if a value counts as true; None where that is unknown."""
+        """True if a value counts as true; None if that is unknown."""
         match value:
             case UnknownValue(tables=False, name=name) if name:
                 return self.decide(name)
@@ -193,7 +193,7 @@ class Expressions(ABC):
         return True if isinstance(value, _OBJECTS) and not isinstance(value, Container) else None
 
     def decide(self, name: str) -> bool | None:
-        """The outcome of a condition on inputs; None where nobody decided it, which is noted."""
+        """The outcome of a condition on inputs; None if nobody decided it, which is noted."""
         if name.startswith("not "):
             found = self.decide(name.removeprefix("not "))
             return None if found is None else not found
@@ -356,7 +356,7 @@ class Expressions(ABC):
 
     # -------------------------------------------------------------------------------------------- lists, dictionaries
     def iterate(self, value: Value) -> list[Value] | None:
-        """The values of a list, tuple or dictionary; None where they are unknown."""
+        """The values of a list, tuple or dictionary; None if they are unknown."""
         match value:
             case Container(dict(inner), ""):
                 return [Const(key) for key in inner]
@@ -435,7 +435,7 @@ class Expressions(ABC):
 
     # -------------------------------------------------------------------------------------------- texts, operators
     def text(self, value: Value) -> str | None:
-        """``str(value)``; None where that is unknown."""
+        """``str(value)``; None if that is unknown."""
         match value:
             case Const(given):
                 return str(given)
@@ -446,7 +446,7 @@ class Expressions(ABC):
         return None
 
     def shown(self, value: Value) -> Const | None:
-        """A value as ``%`` and ``format`` take it; None where that is unknown."""
+        """A value as ``%`` and ``format`` take it; None if that is unknown."""
         if isinstance(value, Const):
             return value
         text = self.text(value)
@@ -563,7 +563,7 @@ class Expressions(ABC):
 
 
 def _of_unknown(owner: UnknownValue, name: str, written: str) -> UnknownValue:
-    """An attribute of an unknown value, with the variable of the command line that would give it."""
+    """An attribute of an unknown value, with the variable of the command line for it."""
     if owner.tables:
         return owner
     if owner.name:

@@ -165,7 +165,7 @@ def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue
 
 
 def canonical(value: Value) -> str:
-    """The spelling of a value inside the name of an input; empty where the value is unknown."""
+    """The spelling of a value inside the name of an input; empty if the value is unknown."""
     match value:
         case UnknownValue(name=name):
             return name
@@ -329,7 +329,7 @@ class Surroundings:
     def called(
         self, path: str, owner: Value | None, name: str, args: Sequence[Value], words: Mapping[str, Value]
     ) -> bool:
-        """Record a call that is not read; True where it has no effect outside of its arguments."""
+        """Record a call that is not read; True if it has no effect outside of its arguments."""
         module = path.partition(".")[0]
         if module not in ("logging", "builtins"):
             for each in (owner, *args, *words.values()):

@@ -99,7 +99,7 @@ class NameScope:
         return self if self.outer is None else self.outer.module
 
     def find(self, name: str) -> Value | None:
-        """The value of a name; None where nothing binds it."""
+        """The value of a name; None if nothing binds it."""
         scope: NameScope | None = self
         while scope is not None:
             if name in scope.names:

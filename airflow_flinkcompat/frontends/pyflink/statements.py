@@ -245,7 +245,7 @@ class Statements(CallExpressions):
         return found or UnknownValue(f"{name} is not in {module.name}", tables=True)
 
     def module(self, name: str) -> Module | None:
-        """The module of a dotted name next to the program, read once; None where there is none."""
+        """The module of a dotted name next to the program, read once; None if there is none."""
         if name.partition(".")[0] == "pyflink" or not all(part.isidentifier() for part in name.split(".")):
             return None
         if name not in self.modules:
@@ -345,7 +345,7 @@ class Statements(CallExpressions):
         self.block(node.orelse, frame)
 
     def _round(self, body: Iterable[ast.stmt], frame: NameScope) -> bool:
-        """Read one round of a loop; True where it ends the loop."""
+        """Read one round of a loop; True if it ends the loop."""
         try:
             self.block(body, frame)
         except Jumped as jump:

@@ -255,7 +255,7 @@ _METHODS: Mapping[type, Callable[[Any, str, Args, Names, ScriptBuilder, ast.AST]
 
 
 def _of_environment(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """The result of a method of the table environment; None where it is not read with these arguments."""
+    """The result of a method of the table environment; None if it is not read with these arguments."""
     if name in _REMOVED:
         raise NotRead(f"{name} was removed from Flink: write {_REMOVED[name]}")
     if name in _TABLES and len(args) in _TABLES[name][0]:

@@ -38,7 +38,7 @@ _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": (6,),
     "TIME": (0,),
 }
-"""The numeric argument of a type that gives none."""
+"""Numeric argument of a type without one."""
 
 
 def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | None = None) -> Value:

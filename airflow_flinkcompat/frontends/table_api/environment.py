@@ -132,7 +132,7 @@ def _items(value: Value) -> list[Value]:
 
 
 def _rows(given: Args) -> str:
-    """The digest of rows that the program holds; empty where one of them is unknown."""
+    """The digest of rows that the program holds; empty if one of them is unknown."""
     written = _written(given[0]) if given else ""
     if not written:
         return ""

@@ -110,7 +110,7 @@ def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
 
 
 def _read(kind: str, match: re.Match[str] | None, escapes: bool) -> str | None:
-    """The value of a token; None where it is not read."""
+    """The value of a token; None if it is not read."""
     if match is None or kind in _UNREADABLE:
         return None
     given = match[kind]
@@ -246,7 +246,7 @@ class Parser:
         return left
 
     def _strength(self) -> int:
-        """The precedence of the next token; 0 where it is no operator."""
+        """The precedence of the next token; 0 if it is no operator."""
         token = self.token
         if token.kind == "operator":
             fresh = token.fresh and not self.depth
@@ -287,7 +287,7 @@ class Parser:
                 return tree
 
     def _arguments(self, end: int) -> tuple[tuple[Tree, ...] | None, int]:
-        """The content and end of the brackets that follow; None where there are none."""
+        """The content and end of the brackets that follow; None if there are none."""
         if not self.sees("(") or (self.token.fresh and not self.depth):
             return None, end
         self.next()

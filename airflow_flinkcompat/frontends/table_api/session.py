@@ -38,7 +38,7 @@ from airflow_flinkcompat.sql import (
 _DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
 _KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
 _CALLS = {"Tumble": ("TUMBLE", "over"), "Slide": ("HOP", "every", "over"), "Session": ("SESSION", "with_gap")}
-"""SQL's name of a window, and the methods that give its lengths in order."""
+"""SQL's name of a window, and the methods for its lengths in order."""
 _LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
 
 
@@ -264,7 +264,7 @@ class ScriptBuilder:
 
 
 def _columns_of(tree: nodes.CreateTable | nodes.CreateView) -> tuple[str, ...] | None:
-    """The names of the declared columns; None where there may be others."""
+    """The names of the declared columns; None if there may be others."""
     given = tree.args.get("columns") or ()
     if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
         return None

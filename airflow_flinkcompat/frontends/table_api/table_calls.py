@@ -52,7 +52,7 @@ def behind_from(table: TableValue) -> str:
 
 
 def named(columns: Sequence[Expr], table: TableValue) -> tuple[str, ...] | None:
-    """The names of selected columns, "" where Flink generates one; None where they are unknown."""
+    """The names of selected columns, "" if Flink generates one; None if they are unknown."""
     names: list[str] = []
     for column in columns:
         match column:
@@ -198,7 +198,7 @@ _JOINS = {
 def relation(
     table: TableValue, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST
 ) -> Value | None:
-    """The result of a method of a table; None where it is not read with these arguments."""
+    """The result of a method of a table; None if it is not read with these arguments."""
     if name in ROWS:
         raise NotRead(f"{name} hands whole rows to a Python function, which SQL cannot express")
     if name in _METHODS and len(args) in _METHODS[name][0]:

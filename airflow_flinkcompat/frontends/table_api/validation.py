@@ -390,7 +390,7 @@ def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
 
 # ------------------------------------------------------------------------------------------- silent traps
 def trap(owner: Expr, name: str) -> str:
-    """The trap in ``owner.name`` that Flink accepts; empty where there is none.
+    """The trap in ``owner.name`` that Flink accepts; empty if there is none.
 
     Raises RefusedByFlink for ``lit(10).rows``, which Flink takes for a field of a number until it looks closer.
     """

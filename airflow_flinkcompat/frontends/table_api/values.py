@@ -41,7 +41,7 @@ class Container:
 
 
 class Asked(str):
-    """The reason why a value is unknown, with the option of the command line that gives it."""
+    """The reason why a value is unknown, with the option of the command line for it."""
 
     def __new__(cls, why: str, variable: str) -> Asked:
         given = f"{variable}=…"
@@ -52,8 +52,8 @@ class Asked(str):
 class UnknownValue:
     """An unknown value; with ``tables`` it may be a table, or act on tables.
 
-    ``name`` is the expression over what only the environment knows that gives it; empty where there is none. ``quiet``:
-    no method of it changes anything elsewhere.
+    ``name`` is its expression over values that only the environment knows; empty if there is none. ``quiet``: no method
+    of it changes anything elsewhere.
     """
 
     reason: str

@@ -45,7 +45,7 @@ reader = DeltaReader
 
 
 def delta_schema(session: SparkSession, place: str) -> StructType | None:
-    """The columns of the Delta table at a place, None where there is none."""
+    """The columns of the Delta table at a place, None if there is none."""
     jvm: Any = session._jvm
     if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, place):
         return None

@@ -58,7 +58,7 @@ def _columnar(
 
 
 def _found(loading: DataFrameReader, place: str) -> dict[str, str]:
-    """The types of the columns that are in the files; none where all files are hidden ones."""
+    """The types of the columns that are in the files; none if all files are hidden ones."""
     try:
         return {field.name: field.dataType.simpleString() for field in loading.load(place).schema.fields}
     except AnalysisException as error:

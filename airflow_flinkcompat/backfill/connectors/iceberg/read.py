@@ -72,7 +72,7 @@ def configure(session: SparkSession, table: IcebergTable) -> None:
 
 
 def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | None:
-    """The columns of an Iceberg table, None where there is none."""
+    """The columns of an Iceberg table, None if there is none."""
     configure(session, table)
     try:
         return session.table(table.identifier).schema

@@ -30,7 +30,7 @@ class Connection:
         self._java = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url).createConnectionFactory(jdbc).apply(-1)
 
     def run(self, sql: str) -> list[tuple[str | None, ...]]:
-        """The rows of a statement as texts; none where it gives none."""
+        """Rows of a statement as texts; none if it returns none."""
         statement = self._java.createStatement()
         try:
             if not statement.execute(sql):

@@ -1,4 +1,4 @@
-"""PostgreSQL's tables as Spark's reader gives them."""
+"""PostgreSQL's tables as Spark's reader returns them."""
 
 from __future__ import annotations
 

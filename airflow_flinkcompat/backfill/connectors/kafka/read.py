@@ -154,7 +154,7 @@ def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
 
 
 def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
-    """The records from offset to offset, as Spark's reader gives them."""
+    """Records from offset to offset, as Spark's reader returns them."""
     first = {partition: min(offset, end[partition]) for partition, offset in start.items()}
     reader = session.read.format("kafka").options(**client(topics))
     reader = reader.option("assign", _json(dict.fromkeys(end)))

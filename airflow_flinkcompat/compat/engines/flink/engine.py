@@ -201,7 +201,7 @@ def disturbs(pair: PipelinePair, change: Change) -> bool:
 
 
 def _same_topology(pair: PipelinePair) -> bool:
-    """True where no operator comes or goes between source and sink for sure."""
+    """True if no operator comes or goes between source and sink for sure."""
     if pair.removed or pair.added or any(operator.differences for operator in pair.operators):
         return False
     return pair.parts <= {"sink"} or (surely_projected(pair.old) and surely_projected(pair.new))

@@ -97,7 +97,7 @@ def number(ranking: Ranking) -> Verdict:
 
 
 def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
-    """Another projection above, into a sink without state; None where none was measured."""
+    """Another projection above, into a sink without state; None if none was measured."""
     if old.kind == new.kind == RankKind.WINDOW_TOP_N:
         return right("t-add-rk", "t-del-rk", "r-add-rk", note="an operator of its own above the ranking")
     if stores_no_row(old) and stores_no_row(new):

@@ -45,7 +45,7 @@ KEY_GROUPS_BY_DEFAULT = 85
 
 @dataclass(frozen=True)
 class Changed:
-    """One setting that differs: its effective values, None where it is left out and no default is known."""
+    """One setting that differs: its effective values, None if it is left out and no default is known."""
 
     old: str | None
     new: str | None
@@ -194,7 +194,7 @@ def _rescaled_without_state(changed: Changed) -> bool:
 
 
 ZONE_FREE = frozenset({"sum", "count", "min", "max", "avg", "+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
-"""Functions that give the same in every time zone for arguments that hold no instant."""
+"""Functions with the same result in every time zone for arguments that hold no instant."""
 
 
 HOLDS_NO_INSTANT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "BOOLEAN"})

@@ -244,7 +244,7 @@ def _of_columns(operator: Operator) -> bool:
 
 
 def _as_they_come(operator: Operator) -> tuple[Expression, ...] | None:
-    """The keys in the order of the columns that come in; None where one is computed."""
+    """The keys in the order of the columns that come in; None if one is computed."""
     if not isinstance(operator, AggregateOperator) or not set(operator.keys) <= set(operator.input_columns):
         return None
     return tuple(sorted(operator.keys, key=operator.input_columns.index))

@@ -79,7 +79,7 @@ class KubernetesApi:
         self._client.close()
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """A resource as it is now; None where there is none of this name."""
+        """A resource as it is now; None if there is none of this name."""
         try:
             return self._flink("get", kind, name=name)
         except ApiError as error:
@@ -139,7 +139,7 @@ class KubernetesApi:
         return kept
 
     def kept(self, name: str, key: str) -> str | None:
-        """A file of a ConfigMap; None where there is none."""
+        """A file of a ConfigMap; None if there is none."""
         text = self._files_of(name).get(key)
         return None if text is None else str(text)
 
@@ -172,7 +172,7 @@ class KubernetesApi:
                 patch()
 
     def entry(self, secret: str, key: str) -> str | None:
-        """One entry of a Secret that several share; None where there is none."""
+        """One entry of a Secret that several share; None if there is none."""
         try:
             found = self._call(self._core.read_namespaced_secret, secret, self.namespace)
         except ApiError as error:

@@ -48,7 +48,7 @@ class Following:
         return None if text is None else FlinkResource(json.loads(text))
 
     def follows(self, name: str) -> str | None:
-        """The uid of the resource that was to be deleted; None where nothing is kept."""
+        """The uid of the resource that was to be deleted; None if nothing is kept."""
         return self._api.kept(next_of(name), _FOLLOWS)
 
     def drop(self, name: str) -> None:

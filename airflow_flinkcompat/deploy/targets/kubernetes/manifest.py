@@ -181,7 +181,7 @@ class Manifest:
         return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if self._reads_statements else {})}
 
     def script_of(self, args: Iterable[str]) -> str | None:
-        """The script that arguments hold; None where they are others than the manifest's, or hold none."""
+        """The script that arguments hold; None if they are others than the manifest's, or hold none."""
         given = tuple(args)
         if len(given) != len(self.args):
             return None

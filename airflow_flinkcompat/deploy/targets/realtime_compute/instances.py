@@ -71,7 +71,7 @@ def by_age(jobs: Iterable[Any]) -> list[Any]:
 def of_request(jobs: Iterable[Any], request_id: str) -> Any | None:
     """The job instance that a request started.
 
-    Whoever starts the deployment by hand later gives its instance the same configuration, so the oldest is the one.
+    A later start of the deployment by hand uses the same configuration, so the oldest instance is the one.
     """
     return next((job for job in by_age(jobs) if configuration(job).get(REQUEST) == request_id), None)
 

@@ -189,7 +189,7 @@ class RealtimeComputeJobs(Closing):
         return Snapshot(next(named, path))
 
     def _flink(self, job: JobRef) -> _FlinkJob | None:
-        """The job as its JobManager knows it; None where it has none yet. Raises JobManagerError."""
+        """The job as its JobManager knows it; None if it has none yet. Raises JobManagerError."""
         if job not in self._jobmanagers:
             self._jobmanagers[job] = proxied_jobmanager(self._api, job)
         found = flink_job(self._jobmanagers[job])

@@ -124,7 +124,7 @@ class OpenApi(Closing):
         return self._pages("ListJobs", deployment_id=deployment_id)
 
     def job(self, job_id: str) -> Any | None:
-        """A job instance; None where there is none."""
+        """A job instance; None if there is none."""
         return self._found("GetJob", job_id)
 
     def start(self, parameters: Any) -> Any:
@@ -150,7 +150,7 @@ class OpenApi(Closing):
         return self._pages("ListSavepoints", **filters)
 
     def savepoint(self, savepoint_id: str) -> Any | None:
-        """A savepoint; None where there is none."""
+        """A savepoint; None if there is none."""
         return self._found("GetSavepoint", savepoint_id)
 
     def create_savepoint(self, deployment_id: str, description: str) -> None:

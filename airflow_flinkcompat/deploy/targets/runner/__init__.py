@@ -53,7 +53,7 @@ def encode_script(script: str) -> str:
         script: Its text, with no placeholder left.
 
     Returns:
-        Its statements, as :func:`encode_statements` gives them.
+        Its statements, in the form of :func:`encode_statements`.
 
     Raises:
         ScriptError: It cannot be read.

@@ -270,7 +270,7 @@ def _differs(output: Output, program: Program, sink: Table) -> Known:
 
 
 def _held(output: Output, sink: Table) -> frozenset[object] | None:
-    """Expressions of the primary key's columns; None where the statement does not fill them one by one."""
+    """Expressions of the primary key's columns; None if the statement does not fill them one by one."""
     if output.partition:
         return None
     names = output.insert_columns or [column.name for column in sink.written]

@@ -12,7 +12,7 @@ class Fault:
     Attributes:
         kind: The part at fault, by which the faults of two versions of a query are distinguished.
         message: What is wrong and what to write instead.
-        certain: False where it depends on something that the script does not show.
+        certain: False if it depends on something that the script does not show.
         by_line: Whether one line of Flink refuses it that another accepts, so that a deployed script proves nothing.
         late: Whether Flink refuses it where a query is planned, and takes it in a view that no query reads.
         undescribed: The table on whose connector it depends, if no catalogue describes what that accepts or sends.
