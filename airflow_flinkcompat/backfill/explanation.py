@@ -98,13 +98,13 @@ def _range(plan: BackfillPlan, request: BackfillRequest) -> Iterator[str]:
     yield _line("range", span if bounds.bounded else "all of history")
     windows = [window for pipeline in plan.program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.bounded and any(window is not None and window.kind is WindowKind.SESSION for window in windows):
-        yield _line("sessions", "all rows are read: those outside of the range decide where a session begins and ends")
+        yield _line("sessions", "all rows are read: rows outside the range affect the bounds of sessions")
     yield from _arrival(plan)
     if request.late == "drop":
-        yield _line("late rows", "dropped, as a watermark with each row would; files in the order of modification")
+        yield _line("late rows", "dropped, as if a watermark followed each row; files in the order of modification")
     if request.boundary is not None:
-        passed = "not looked at (--allow-incomplete)" if request.allow_incomplete else "looked at when it runs"
-        yield _line("boundary", f"{plan.request.boundary}; whether history has passed it: {passed}")
+        passed = "not checked (--allow-incomplete)" if request.allow_incomplete else "checked when it runs"
+        yield _line("boundary", f"{plan.request.boundary}; that history has passed it is {passed}")
     if plan.chunks and request.chunk is not None:
         yield _line("chunks", f"{len(plan.chunks)} of {shown_duration(request.chunk)}, one after the other")
         first = bounds.from_
@@ -120,7 +120,7 @@ def _arrival(plan: BackfillPlan) -> Iterator[str]:
     """The arrival order of each table for which it matters."""
     reads = (read for write in plan.work.writes for step in write.inputs for read in reads_of(step))
     for table, declared in sorted({(read.table, bool(read.arrival)) for read in reads if read.arrival is not None}):
-        place = "their place in one file or partition a key (in several, the run fails)"
+        place = "their position in one file or partition per key (in several, the run fails)"
         yield _line("arrival", f"rows of {table} by {'the columns of --order-by' if declared else place}")
 
 
@@ -200,8 +200,8 @@ def _estimates(sources: Iterable[tuple[str, BackfillSource]]) -> Iterator[tuple[
         try:
             found = estimate(source)
         except OSError as error:
-            raise BackfillError(f"table {table}: {source.place} cannot be looked at: {error.strerror}") from None
-        yield table, source.place, "size not known before Spark looks at it" if found is None else str(found)
+            raise BackfillError(f"table {table}: {source.place} cannot be inspected: {error.strerror}") from None
+        yield table, source.place, "size unknown until Spark inspects it" if found is None else str(found)
 
 
 def _visible(path: Path) -> bool:

@@ -48,8 +48,8 @@ def journal_place(request: BackfillRequest, work: Work) -> str:
         if _FOLDER.match(write.target.place) and name:
             return f"{folder}/.{name}.chunks-{key}"
     raise BackfillError(
-        "chunks are kept until all are done, and no sink is a folder beside which they could lie: say where with "
-        "--journal URI (a folder that Spark's executors reach too)"
+        "chunks are stored until all are done, but no sink is a folder next to which they could be "
+        "stored: name a place with --journal URI (a folder that Spark's executors can access)"
     )
 
 

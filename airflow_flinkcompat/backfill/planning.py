@@ -131,11 +131,11 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
 
     def refused(write: Write) -> BackfillError:
         return BackfillError(
-            f"sink {write.rows.name}: {write.target.place} takes the backfill's rows beside what the live job writes "
-            f"of windows that end by {boundary.isoformat(' ')}, and nothing there can replace those. Write the "
-            f"backfill elsewhere with --sink {write.rows.table.path[2]}=URI, and take window_end > TIMESTAMP "
-            f"'{boundary.isoformat(' ')}' from the live job: in whatever reads both, or in the script before it is "
-            "reviewed"
+            f"sink {write.rows.name}: {write.target.place} would hold the backfill's rows next to "
+            f"those of the live job for windows that end by {boundary.isoformat(' ')}, which cannot "
+            f"be replaced there. Write the backfill elsewhere with --sink {write.rows.table.path[2]}=URI, "
+            f"and take window_end > TIMESTAMP '{boundary.isoformat(' ')}' from the live job: in the "
+            "reader of both, or in the script before it is reviewed"
         )
 
     if errors := [refused(write) for write in work.writes if not write.target.replaces]:
@@ -177,15 +177,15 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
         local = moment.astimezone(zones.zone(zone))
         if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
             raise BackfillError(
-                f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the clock of the windows of "
-                f"{sink}, where that hour comes twice: windows there hold rows of both. Give the local time of the "
-                "windows, without an offset"
+                f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the time zone of the windows "
+                f"of {sink}, where that hour occurs twice: windows there hold rows of both. Pass the "
+                "local time of the windows, without an offset"
             )
         found.setdefault(local.replace(tzinfo=None, fold=0), f"{local:%Y-%m-%d %H:%M:%S} to {sink} ({zone})")
     if len(found) > 1:
         raise BackfillError(
-            f"{name} {moment.isoformat(' ')} is {', and '.join(found.values())}: the windows of the script run on "
-            "clocks that disagree. Give the local time of the windows, without an offset, or backfill them apart"
+            f"{name} {moment.isoformat(' ')} is {', and '.join(found.values())}: the windows of the script use "
+            "different time zones. Pass the local time of the windows, without an offset, or backfill them separately"
         )
     return next(iter(found))
 
@@ -198,11 +198,12 @@ def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Ra
     """
     windows = [window for pipeline in program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.from_ is None or bounds.to is None:
-        raise BackfillError("chunks need a range with both ends: give --from and --to (or --boundary)")
+        raise BackfillError("chunks need a range with both ends: pass --from and --to (or --boundary)")
     aligned = [window for window in windows if window is not None and window.kind is not WindowKind.SESSION]
     if len(aligned) < len(windows):
         raise BackfillError(
-            "a SESSION ends where its data pauses, so a range of sessions cannot be cut into chunks: leave out --chunk"
+            "a SESSION ends where its data pauses, so a range of sessions cannot be split into "
+            "chunks: leave out --chunk"
         )
     cuts = [bounds.from_, *_cuts(aligned, bounds.from_, bounds.to, length), bounds.to]
     ranges = (Range(bounds.from_, last, first) for first, last in pairwise(cuts))
@@ -212,17 +213,18 @@ def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Ra
 def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelta) -> list[datetime]:
     found = nearest(windows, (from_ - EPOCH) // _MILLISECOND)
     if found is None:
-        raise BackfillError("no moment divides all windows of the script at once: leave out --chunk")
+        raise BackfillError("no time separates all windows of the script: leave out --chunk")
     step = (found[1] - found[0]) * _MILLISECOND
     if length < step:
         raise BackfillError(
-            f"a chunk of {shown_duration(length)} would cut windows: it has to last {shown_duration(step)} or longer"
+            f"a chunk of {shown_duration(length)} would split windows: it must last {shown_duration(step)} or longer"
         )
     number = -((to - from_) // -length)
     if number > _MOST:
         raise BackfillError(
-            f"chunks of {shown_duration(length)} would be {number} over this range, and {_MOST} is the most: they have "
-            f"to last {shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
+            f"a chunk of {shown_duration(length)} would split this range into {number} chunks, more "
+            f"than {_MOST}: it must last "
+            f"{shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
         )
     origin = EPOCH + found[0] * _MILLISECOND
     cuts = (origin + (from_ + length * i - origin) // step * step for i in range(1, number))
@@ -253,8 +255,8 @@ class Guard:
         seen = f"its last event time is {last[0]}" if last is not None and last[0] is not None else "it holds no rows"
         raise BackfillError(
             f"the history of {self.table} does not reach {self.until.isoformat(' ')}, the boundary plus the delay of "
-            f"its watermark: {seen}, so rows of windows that end by the boundary may still come. Run the backfill when "
-            "the source has passed that time; pass --allow-incomplete only for a source known to have gone quiet"
+            f"its watermark: {seen}, so rows of windows that end by the boundary may still arrive. Run the backfill "
+            "when the source has passed that time; pass --allow-incomplete only for a source that gets no more rows"
         )
 
 

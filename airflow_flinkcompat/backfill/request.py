@@ -81,8 +81,8 @@ class BackfillRequest:
             object.__setattr__(self, "to", self.boundary)
         if self.from_ is not None and self.to is not None and _after(self.from_, self.to):
             raise BackfillError(
-                f"the range is empty: from {self.from_.isoformat(' ')} is not before to {self.to.isoformat(' ')}; "
-                "swap the two or widen the range"
+                f"the range is empty: from {self.from_.isoformat(' ')} is not before to "
+                f"{self.to.isoformat(' ')}; swap them or widen the range"
             )
 
     @property
@@ -146,7 +146,7 @@ class BackfillRequest:
             raise BackfillError("a backfill request is a JSON object")
         if data.get("schema", SCHEMA) != SCHEMA:
             raise BackfillError(
-                f"a backfill request of schema {data['schema']} is not known; this version reads {SCHEMA}"
+                f"a backfill request has the unknown schema {data['schema']}; this version reads {SCHEMA}"
             )
         unknown = sorted(set(data) - _FIELDS)
         if unknown:
@@ -229,7 +229,7 @@ def parse_orders(given: Iterable[str]) -> dict[str, str]:
         if not columns.strip(",") or (separator and not table):
             raise BackfillError(f"--order-by {text!r} names no column; write COLUMN[,COLUMN] or TABLE=COLUMN[,COLUMN]")
         if table in found:
-            raise BackfillError(f"--order-by is given twice for {table or 'all tables'}; write its columns as a,b")
+            raise BackfillError(f"--order-by is passed twice for {table or 'all tables'}; write its columns as a,b")
         found[table] = columns
     return found
 
@@ -250,7 +250,7 @@ def parse_time(text: str) -> datetime:
         return datetime.fromisoformat(text.strip())
     except ValueError:
         raise BackfillError(
-            f"{text!r} is no time; write it as 2024-01-31, 2024-01-31 10:30:00 or 2024-01-31T10:30:00Z"
+            f"{text!r} is not a time; write it as 2024-01-31, 2024-01-31 10:30:00 or 2024-01-31T10:30:00Z"
         ) from None
 
 
@@ -268,7 +268,7 @@ def parse_duration(text: str) -> timedelta:
     """
     found = _DURATION.fullmatch(text)
     if found is None or not int(found[1]):
-        raise BackfillError(f"{text!r} is no length of time; write it as 1d, 6h, 30min or 90s")
+        raise BackfillError(f"{text!r} is not a duration; write it as 1d, 6h, 30min or 90s")
     try:
         return int(found[1]) * _UNITS[found[2]]
     except OverflowError:
@@ -286,28 +286,28 @@ def _time(data: Mapping[str, Any], key: str) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise BackfillError(f"the field {key} of a backfill request is a time as text, or null")
+        raise BackfillError(f"the field {key} of a backfill request must be a time as text, or null")
     return parse_time(value)
 
 
 def _flag(data: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
     value = data.get(key, default)
     if not isinstance(value, bool):
-        raise BackfillError(f"the field {key} of a backfill request is true or false")
+        raise BackfillError(f"the field {key} of a backfill request must be true or false")
     return value
 
 
 def _text(data: Mapping[str, Any], key: str, default: str) -> str:
     value = data.get(key, default)
     if not isinstance(value, str):
-        raise BackfillError(f"the field {key} of a backfill request is a text")
+        raise BackfillError(f"the field {key} of a backfill request must be a text")
     return value
 
 
 def _texts(data: Mapping[str, Any], key: str) -> dict[str, str]:
     value = data.get(key) or {}
     if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-        raise BackfillError(f"the field {key} of a backfill request is an object of texts")
+        raise BackfillError(f"the field {key} of a backfill request must be an object of texts")
     return dict(value)
 
 
@@ -315,7 +315,7 @@ def _functions(value: object) -> tuple[FunctionDeclaration, ...]:
     items = value or []
     if not isinstance(items, list) or not all(isinstance(item, dict) and "name" in item for item in items):
         raise BackfillError(
-            "the field functions of a backfill request is a list of objects with name, kind and language"
+            "the field functions of a backfill request must be a list of objects with name, kind and language"
         )
     return tuple(
         FunctionDeclaration(str(item["name"]), str(item.get("kind", "")), str(item.get("language", "java")))

@@ -90,13 +90,13 @@ class BackfillResult:
         Returns:
             One line per count, those of single sources and sinks indented by two blanks.
         """
-        again = f" (in {self.chunks} chunks, each reads what it needs anew)" if self.chunks > 1 else ""
+        again = f" (in {self.chunks} chunks, some rows more than once)" if self.chunks > 1 else ""
         ties = f"{self.ties} windows of a Top-N whose last rank was decided by a tie"
         return (
             f"{self.rows_read} rows read{again}",
             *(f"  {source.rows} from {source.table}: {source.place}" for source in self.sources),
             f"{self.rows_dropped} rows dropped for a NULL event time",
-            *((f"{self.rows_late} rows dropped for coming too late for their window",) if self.rows_late else ()),
+            *((f"{self.rows_late} rows dropped because they were late for their window",) if self.rows_late else ()),
             *((ties,) if self.ties else ()),
             f"{self.rows_written} rows written" + _of_windows(self.windows_written),
             *(f"  {sink.rows} into {sink.table}{_of_windows(sink.windows)}: {sink.place}" for sink in self.sinks),

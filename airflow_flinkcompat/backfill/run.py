@@ -112,7 +112,7 @@ def _run(
         for source in work.sources:
             reader(session, source).check()
         for guard in planned.guards:
-            progress(f"looking whether {guard.table} has passed the boundary")
+            progress(f"checking that {guard.table} has passed the boundary")
             guard.check(Execution(session).frame(guard.rows))
         publications += [publication(session, write.target, write.rows, planned.bounds) for write in work.writes]
         for each in publications:
@@ -122,8 +122,8 @@ def _run(
             changed = journal.begin(history_of(session, work) | filled_in(planned.request, os.environ))
             if changed:
                 progress(
-                    f"the history has changed since an earlier run ({', '.join(changed)}): all chunks it had finished "
-                    "are computed anew, as they are whenever a source is written to between two runs"
+                    f"the history has changed since an earlier run ({', '.join(changed)}): all its "
+                    "chunks are recomputed, as whenever a source is written to between two runs"
                 )
             counts = stage_in_chunks(session, planned, publications, journal, progress, accelerator)
         else:
@@ -151,7 +151,7 @@ def _run(
             try:
                 published.discard()
             except Exception:  # says nothing of the rows, and its text may hold what must not be shown
-                progress(f"what was staged for {write.target.place} could not be removed; a later run does")
+                progress(f"the staged rows for {write.target.place} could not be removed; a later run removes them")
 
 
 def _require_rows(planned: BackfillPlan, read: Sequence[SourceRows]) -> None:
@@ -161,9 +161,9 @@ def _require_rows(planned: BackfillPlan, read: Sequence[SourceRows]) -> None:
     sources = ", ".join(f"{source.table} ({source.place})" for source in read)
     begin, end = ("open" if bound is None else bound.isoformat() for bound in (planned.bounds.from_, planned.bounds.to))
     raise BackfillError(
-        f"the backfill read no row from {sources}, so history is still missing. The range is from {begin} to {end}. "
-        "No sink was changed. Correct tables, from_ and to of the backfill and run it again, or set "
-        "allow_empty = true where there is no history"
+        f"the backfill read no row from {sources}, so history is still missing. The range is from "
+        f"{begin} to {end}. No sink was changed. Correct tables, from_ and to of the backfill and run "
+        "it again, or set allow_empty = true if there is no history"
     )
 
 

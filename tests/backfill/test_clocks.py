@@ -66,7 +66,7 @@ def test_clocks_that_disagree_are_refused() -> None:
         bounds(text, "2026-01-01T00:00:00Z", "2026-01-02")
     assert str(caught.value).startswith(
         "--from 2026-01-01 00:00:00+00:00 is 2026-01-01 08:00:00 to results (Asia/Shanghai), "
-        "and 2026-01-01 00:00:00 to results2 (UTC): the windows of the script run on clocks that disagree"
+        "and 2026-01-01 00:00:00 to results2 (UTC): the windows of the script use different time zones"
     )
     assert bounds(text, "2026-01-01", "2026-01-02") == ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]
     # Two zones of one offset do agree.
@@ -76,7 +76,7 @@ def test_clocks_that_disagree_are_refused() -> None:
 
 @pytest.mark.parametrize("hour", ["00:30:00Z", "01:30:00Z", "01:00:00Z"])
 def test_an_hour_that_comes_twice_is_refused(hour: str) -> None:
-    with pytest.raises(BackfillError, match="where that hour comes twice"):
+    with pytest.raises(BackfillError, match="where that hour occurs twice"):
         bounds(sums("Europe/Berlin"), f"2025-10-26T{hour}", "2025-10-27")
     assert bounds(sums("Europe/Berlin"), "2025-10-26T02:00:00Z", "2025-10-27")[0] == "2025-10-26 03:00:00"
 

@@ -74,7 +74,7 @@ def test_what_the_operator_sends_is_read() -> None:
         ({"script": 3}, "needs the field script"),
         ({"script": "x", "form": "2024"}, "no field form"),
         ({"script": "x", "schema": "other/9"}, "other/9"),
-        ({"script": "x", "from": "yesterday"}, "'yesterday' is no time"),
+        ({"script": "x", "from": "yesterday"}, "'yesterday' is not a time"),
         ({"script": "x", "from": 5}, "field from"),
         ({"script": "x", "tables": {"a": 1}}, "field tables"),
         ({"script": "x", "functions": ["f"]}, "field functions"),

@@ -110,7 +110,7 @@ def test_a_sum_that_may_overflow_on_the_way_is_an_error(last: str, fits: bool, r
         run(text)
         assert lines(tmp_path / "out") == ["5"]
     else:
-        with pytest.raises(BackfillError, match="may not fit 36 digits together: Flink starts anew"):
+        with pytest.raises(BackfillError, match="may exceed 36 digits: Flink restarts the sum"):
             run(text)
 
 
@@ -209,7 +209,7 @@ def test_parse_errors_are_ignored_where_the_format_says_so(run: Run, tmp_path: P
     [
         ("2020-04-15 08:05:00,4.00\n", "does not fit the table's format and columns"),
         ("2020-04-15T08:05:00,4.00,C\n", "column bidtime: 2020-04-15T08:05:00 is no TIMESTAMP"),
-        ("2020-02-30 08:05:00,4.00,C\n", "read by Flink in a way of its own"),
+        ("2020-02-30 08:05:00,4.00,C\n", "parsed by Flink with its own rules"),
         ("2020-04-15 08:05:00,four,C\n", "column price: four is no DECIMAL"),
     ],
 )

@@ -84,9 +84,9 @@ def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
         (("--allow-incomplete",), "belong to --boundary"),
         (("--journal", "/x"), "belongs to --chunk"),
         (("--chunk", "1d"), "need a range with both ends"),
-        (("--chunk", "soon"), "'soon' is no length of time"),
-        (("--chunk", "1s", "--from", "2026-01-01", "--to", "2026-01-02"), "has to last 10min or longer"),
-        (("--from", "yesterday"), "'yesterday' is no time"),
+        (("--chunk", "soon"), "'soon' is not a duration"),
+        (("--chunk", "1s", "--from", "2026-01-01", "--to", "2026-01-02"), "must last 10min or longer"),
+        (("--from", "yesterday"), "'yesterday' is not a time"),
         (("--late", "sometimes"), "'sometimes' is not one of"),
     ],
 )

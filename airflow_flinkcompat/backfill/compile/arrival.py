@@ -56,14 +56,11 @@ def missing_order(locations: Locations, node: Node, order: AskedOrder) -> str:
             if kept:
                 return missing_order(locations, node.input, order)
             return (
-                "rows leave an OVER aggregation on event time when a watermark comes, not as they arrived; "
-                + FLINK_BATCH
-            )
+                "rows leave an OVER aggregation on event time when a watermark arrives, not in arrival order; "
+            ) + FLINK_BATCH
         case Union():
             return _unknown_of_branches(locations, node, order)
-    return (
-        f"in which order rows leave {_NAMES.get(type(node).__name__, 'an operator')} is nowhere written; {FLINK_BATCH}"
-    )
+    return f"the order of rows after {_NAMES.get(type(node).__name__, 'an operator')} is not recorded; {FLINK_BATCH}"
 
 
 _NAMES = {
@@ -80,8 +77,9 @@ def check_kept(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -
     """Raise :class:`Untranslatable` if Flink may forget a key in between, depending on its machine."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(
-            f"with {TTL} = '{value}' Flink forgets the rows of a key that pauses for so long as the job runs, which no "
-            "history tells; leave the setting out of what is backfilled",
+            f"with {TTL} = '{value}' Flink drops the state of a key that pauses, depending on "
+            "processing time, which no history records; leave the setting out of the backfilled "
+            "script",
             node.span,
         )
 
@@ -98,7 +96,7 @@ def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
 def remedy(node: Node) -> str:
     """Remedy: how a person declares the arrival order of a relation's rows."""
     names = dict.fromkeys(scan.table.path[2] for scan in walk_nodes(node) if isinstance(scan, Scan))
-    return "say which columns tell it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
+    return "name the columns that define it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
 
 
 def _unknown_of_table(locations: Locations, node: Scan) -> str:
@@ -108,7 +106,7 @@ def _unknown_of_table(locations: Locations, node: Scan) -> str:
     source = locations.source(table)
     if source.ordered:
         return ""
-    return f"{source.place} (table {table.name}) does not tell in which order its rows arrived; {remedy(node)}"
+    return f"{source.place} (table {table.name}) does not record the arrival order of its rows; {remedy(node)}"
 
 
 def _unknown_of_branches(locations: Locations, node: Union, order: AskedOrder) -> str:
@@ -116,7 +114,7 @@ def _unknown_of_branches(locations: Locations, node: Union, order: AskedOrder) -
     kinds = {tuple(table.columns[i].type.name for i in locations.order(table)) for table in tables}
     if () in kinds or len(kinds) > 1:
         return (
-            "how the branches of a UNION ALL arrive beside each other is nowhere written; "
-            f"{remedy(node)}, of the same types"
+            f"the arrival order between the branches of a UNION ALL is not recorded; {remedy(node)}, "
+            "with columns of the same types"
         )
     return next(filter(None, (missing_order(locations, branch, order) for branch in node.branches)), "")

@@ -60,8 +60,8 @@ OPERATORS: Mapping[type[Node], Compile] = {
 
 # Settings that change values; what they ask for is done by nobody here.
 _REFUSED_SETTINGS = {
-    "table.exec.legacy-cast-behaviour": ("disabled", "casts follow older rules"),
-    "table.exec.sink.type-length-enforcer": ("ignore", "texts are cut or padded when written"),
+    "table.exec.legacy-cast-behaviour": ("disabled", "casts follow legacy rules"),
+    "table.exec.sink.type-length-enforcer": ("ignore", "strings are trimmed or padded when written"),
 }
 _SYSTEM_FUNCTION = re.compile(r"CREATE TEMPORARY SYSTEM FUNCTION\b", re.IGNORECASE)
 
@@ -143,26 +143,26 @@ def _check_program(program: Program) -> None:
         )
     if program.inputs:
         raise BackfillError(
-            f"only the environment of the program knows {', '.join(program.inputs)}: give it with --var NAME=…, or put "
-            "the file beside the program"
+            f"only the environment of the program has {', '.join(program.inputs)}: pass it with --var "
+            "NAME=…, or put the file next to the program"
         )
     for fact in program.other_statements:
         if fact.kind.startswith("Alter"):
             raise Untranslatable(
-                f"{str(fact.text)[:80]}: a backfill does not follow ALTER; declare the table as it is now", fact.span
+                f"{str(fact.text)[:80]}: a backfill does not support ALTER; declare the table as it is now", fact.span
             )
         if fact.kind == "Drop" and (name := _dropped(fact, len(program.pipelines))):
             raise Untranslatable(
-                f"{str(fact.text)[:80]}: a backfill does not follow DROP of what is declared above it and queries "
-                f"stand below it; leave it out, or declare {name} once",
+                f"{str(fact.text)[:80]}: a backfill does not support DROP of an object that earlier "
+                f"queries use; leave it out, or declare {name} once",
                 fact.span,
             )
     for function in program.functions:
         # Flink looks for temporary system functions first, for those of a catalog after its own.
         if _SYSTEM_FUNCTION.match(str(function.definition)) and functions.lookup(function.name) is not None:
             raise Untranslatable(
-                f"function {function.name} takes the place of Flink's own {function.name.upper()} and cannot run in "
-                f"Spark; give it a name of its own, or {FLINK_BATCH}",
+                f"function {function.name} replaces Flink's own {function.name.upper()} and cannot "
+                f"run in Spark; rename it, or {FLINK_BATCH}",
                 function.span,
             )
     if not program.pipelines:
@@ -187,13 +187,13 @@ def _check_places(work: Work) -> None:
             if nested(target, place):
                 raise BackfillError(
                     f"sink {sink} would be written to {target}, where table {table} is read ({place}); "
-                    f"give another place with --sink {sink}=URI"
+                    f"pass another place with --sink {sink}=URI"
                 )
         for other in work.writes[:position]:
             if nested(target, other.target.place):
                 raise BackfillError(
                     f"sinks {other.rows.name} and {sink} would be written to the same place {target}; "
-                    "give each a place of its own with --sink NAME=URI"
+                    "pass a place for each with --sink NAME=URI"
                 )
 
 
@@ -208,19 +208,19 @@ def _write(context: CompileContext, pipeline: Pipeline) -> Write:
     conflict = dict(sink.hints).get("ON CONFLICT", "DEDUPLICATE").upper()
     if conflict != "DEDUPLICATE":
         raise Untranslatable(
-            f"sink {table.name}: ON CONFLICT DO {conflict} depends on which row of a key arrives first, which a "
-            "backfill does not know; write DO DEDUPLICATE",
+            f"sink {table.name}: ON CONFLICT DO {conflict} depends on the row of a key that arrives "
+            "first, which a backfill does not know; write DO DEDUPLICATE",
             sink.span,
         )
     if any(name != "ON CONFLICT" for name, _ in sink.hints):
         raise Untranslatable(
-            f"sink {table.name}: hints are not understood by a backfill; write options into WITH", sink.span
+            f"sink {table.name}: a backfill does not support hints; write options into WITH", sink.span
         )
     target = context.locations.sink(table)
     if sink.overwrite and not target.exclusive:
         raise Untranslatable(
-            f"INSERT OVERWRITE {table.name} would replace everything at {target.place}; "
-            f"say where to write with --sink {table.path[2]}=URI",
+            f"INSERT OVERWRITE {table.name} would replace everything at {target.place}; pass another "
+            f"place with --sink {table.path[2]}=URI",
             sink.span,
         )
     try:

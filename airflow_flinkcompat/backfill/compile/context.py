@@ -117,7 +117,7 @@ class CompileContext:
     asked: Mapping[int, AskedWindows] | None = None
     """Under a window: requested windows below, by node; all windows of other nodes are computed."""
     arriving: bool = False
-    """Under what goes by the order in which rows arrive."""
+    "Under operators that depend on arrival order."
 
     @property
     def batch(self) -> bool:
@@ -156,4 +156,4 @@ class CompileContext:
         what = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
         if isinstance(node, Join):
             what = f"{'an' if str(node.kind)[0] in 'AI' else 'a'} {node.kind} join"
-        raise Untranslatable(f"{what} is not recomputed by a backfill yet; {FLINK_BATCH}", node.span)
+        raise Untranslatable(f"{what} is not supported by a backfill yet; {FLINK_BATCH}", node.span)

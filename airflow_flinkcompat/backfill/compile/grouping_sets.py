@@ -22,19 +22,20 @@ def check_sets(node: Aggregate | GroupWindowAggregate) -> None:
         return
     if isinstance(node, GroupWindowAggregate):
         raise Untranslatable(
-            "Flink makes no windowed aggregation of GROUPING SETS, CUBE or ROLLUP beside TUMBLE, HOP or SESSION in "
-            "GROUP BY; take the window from TABLE(TUMBLE(…)) and group by window_start and window_end",
+            "Flink plans no windowed aggregation of GROUPING SETS, CUBE or ROLLUP next to TUMBLE, "
+            "HOP or SESSION in GROUP BY; use TABLE(TUMBLE(…)) and group by window_start and "
+            "window_end",
             node.span,
         )
     if isinstance(node, WindowAggregate) and node.window.kind is WindowKind.SESSION:
         raise Untranslatable(
-            f"Flink makes no windowed aggregation of GROUPING SETS, CUBE or ROLLUP over SESSION; {FLINK_BATCH}",
+            f"Flink plans no windowed aggregation of GROUPING SETS, CUBE or ROLLUP over SESSION; {FLINK_BATCH}",
             node.span,
         )
     if len({frozenset(one) for one in sets}) < len(sets):
         raise Untranslatable(
-            "the same grouping set stands there twice, which Flink refuses when streaming and answers wrongly in batch "
-            "mode; write it once",
+            "the same grouping set is listed twice, which Flink refuses when streaming and answers "
+            "wrongly in batch mode; write it once",
             node.span,
         )
 

@@ -48,9 +48,9 @@ def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str
         return None
     if not declared and not source.ordered:
         raise Untranslatable(
-            f"table {table.name}: which rows came late depends on the order in which they arrived, and {source.place} "
-            f"does not tell it; {_INCLUDE}, point to files in the order they were written, or say which columns tell "
-            f"it with --order-by {table.path[2]}=COLUMN",
+            f"table {table.name}: which rows were late depends on their arrival order, which "
+            f"{source.place} does not record; {_INCLUDE}, point to files in the order they were "
+            f"written, or name the columns that define it with --order-by {table.path[2]}=COLUMN",
             node.span,
         )
     return scalar(table.watermark.expression)
@@ -96,8 +96,8 @@ def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggre
         raise Untranslatable(_UNION, node.span)
     if not isinstance(below, Scan):
         raise Untranslatable(
-            "which rows came late for a SESSION is known where it is of the rows of a table, not of what another "
-            f"operator wrote; {_INCLUDE}, or compute these rows with Flink",
+            "late rows of a SESSION are known only if it reads the rows of a table, not the output "
+            f"of another operator; {_INCLUDE}, or compute these rows with Flink",
             node.span,
         )
     return True
@@ -113,8 +113,8 @@ def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindo
     zone = context.settings["table.local-time-zone"]
     if zone != "UTC" and not zone.startswith("GMT"):
         raise Untranslatable(
-            f"which rows came late for windows that {zone} cuts, whose clocks change, is not known; {_INCLUDE}, or "
-            "SET 'table.local-time-zone' = 'UTC' as for the job",
+            f"late rows of windows in the time zone {zone}, whose clocks change, are unknown; "
+            f"{_INCLUDE}, or SET 'table.local-time-zone' = 'UTC' as for the job",
             node.span,
         )
     return zone
@@ -133,7 +133,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
     if time is None or not of_flink:
         if context.drop_late and time is not None:
             raise Untranslatable(
-                f"no Flink computes this OVER while streaming, so no rows are known to be late for it; {_INCLUDE}",
+                f"Flink does not compute this OVER when streaming, so no rows are known to be late for it; {_INCLUDE}",
                 node.span,
             )
         return below
@@ -142,8 +142,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
     if bounded:
         if drops and frame.unit == "RANGE":
             raise Untranslatable(
-                "which rows came late for an OVER … RANGE with a beginning depends on the timers by which Flink "
-                f"forgets keys; {_INCLUDE}",
+                f"late rows of a bounded OVER … RANGE depend on the timers by which Flink drops keys; {_INCLUDE}",
                 node.span,
             )
         keys = tuple(grouped(key) for key in node.calls[0].partition_by)
@@ -157,7 +156,7 @@ def _check_settings(context: CompileContext, node: Node) -> None:
     for key in (_LATENESS, *([arrival.TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := context.settings.get(key, "0")).strip() != "0":
             raise Untranslatable(
-                f"{key} = '{value}' lets windows take rows that came late, so it is not known which were dropped; "
+                f"{key} = '{value}' lets windows accept late rows, so the dropped rows are unknown; "
                 f"{_INCLUDE}, or leave the setting out",
                 node.span,
             )
@@ -176,8 +175,8 @@ def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
 
 
 _UNION = (
-    "which rows of a UNION ALL came late depends on how its branches arrived beside each other; "
-    f"{_INCLUDE}, or backfill the branches one by one"
+    f"late rows of a UNION ALL depend on the arrival order between its branches; {_INCLUDE}, or "
+    "backfill the branches one by one"
 )
 
 
@@ -202,7 +201,7 @@ def _may_be_late(node: Node) -> bool:
             return False
         case Union():
             raise Untranslatable(_UNION, node.span)
-    raise Untranslatable(f"which of these rows came late is not known; {_INCLUDE}, or {FLINK_BATCH}", node.span)
+    raise Untranslatable(f"late rows are unknown here; {_INCLUDE}, or {FLINK_BATCH}", node.span)
 
 
 def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
@@ -215,4 +214,4 @@ def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
             origin is not None and origin[1] is WindowField.END for origin in origins(node.input, key.index)
         ):
             return scalar(key)
-    raise Untranslatable("the end of the window is no key", node.span)
+    raise Untranslatable("the end of the window is not a key", node.span)

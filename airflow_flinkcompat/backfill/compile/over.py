@@ -57,7 +57,7 @@ class _OverWindow:
             return cls(first, clock, time, False, "")
         missing = arrival.missing_order(context.locations, node.input, AskedOrder(first.partition_by, time is not None))
         if missing and time is None:
-            raise Untranslatable(f"an OVER on processing time takes rows as they arrive: {missing}", node.span)
+            raise Untranslatable(f"an OVER on processing time processes rows in arrival order: {missing}", node.span)
         return cls(first, clock, time, True, missing)
 
     @property
@@ -115,15 +115,16 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
     """Raise :class:`Untranslatable` for row ranges, several windows in one SELECT, and refused orders."""
     if context.bounds.bounded and context.asked is None:
         raise Untranslatable(
-            "an OVER aggregation carries what it has seen on to every later row of its key, so a backfill of one "
-            "begins with the first row and knows no range: leave out --from and --to",
+            "an OVER aggregation depends on all earlier rows of its key, so its backfill starts at "
+            "the first row and cannot have a range: leave out --from and --to",
             node.span,
         )
     arrival.check_kept(context.settings, node)
     if windows > 1 and not context.written:
         raise Untranslatable(
-            "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates must be computed on "
-            "the same window.); compute one after the other, the second over the rows of the first",
+            "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates "
+            "must be computed on the same window.); write one query after the other, the second over "
+            "the rows of the first",
             node.span,
         )
 
@@ -133,18 +134,22 @@ def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAtt
     keys = call.order_by
     if len(keys) != 1 or not keys[0][1]:
         raise Untranslatable(
-            "an OVER aggregation is recomputed along one time, ascending: write ORDER BY and the time attribute",
+            "an OVER aggregation is recomputed in ascending order of one time attribute only: write "
+            "ORDER BY and the time attribute",
             node.span,
         )
     key, clock = keys[0][0], clock_of(node, call)
     if clock is TimeAttribute.PROCTIME:
         if context.batch:
-            raise Untranslatable("batch mode has no order of processing time; ORDER BY an event time", node.span)
+            raise Untranslatable(
+                "batch mode does not support ORDER BY processing time; ORDER BY an event time", node.span
+            )
         return clock, None
     if not isinstance(key, InputRef) or typed(key).type.name not in TIMESTAMPS or (clock is None and not context.batch):
         raise Untranslatable(
-            "an OVER aggregation that is not ordered by a time attribute revises rows it has written before, which a "
-            f"backfill does not recompute: ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
+            "an OVER aggregation that is not ordered by a time attribute updates earlier rows, which "
+            "a backfill does not recompute: ORDER BY the column that has the WATERMARK, or "
+            f"{FLINK_BATCH}",
             key.span or node.span,
         )
     return TimeAttribute.ROWTIME, key
@@ -164,8 +169,8 @@ def _check_frame(context: CompileContext, node: Over, frame: Frame, clock: TimeA
     timed = frame.window is not None and frame.window.measure is Measure.TIME
     if timed or (frame.unit == "RANGE" and (frame.preceding is not None or frame.following != 0)):
         raise Untranslatable(
-            "a length of processing time depends on when the job ran; history cannot be recomputed: count rows "
-            "(ROWS), or ORDER BY an event time",
+            "an interval of processing time depends on when the job ran, so history cannot be "
+            "recomputed: count rows (ROWS), or ORDER BY an event time",
             node.span,
         )
 
@@ -176,10 +181,11 @@ def _clash(node: Over, window: _OverWindow) -> str:
         return ""
     why = window.missing or arrival.remedy(node)
     if window.time is None:
-        return f"rows of one key do not tell in which order they arrived, which an OVER on processing time shows; {why}"
+        return f"rows of one key do not show their arrival order, which an OVER on processing time depends on; {why}"
     name = node.input.schema[window.time.index].name
     return (
-        f"rows of one key have the same {name}, and nothing tells which arrived first, which OVER … ROWS shows; {why}"
+        f"rows of one key have the same {name}, and their arrival order, on which OVER … ROWS "
+        f"depends, is unknown; {why}"
     )
 
 
@@ -244,8 +250,8 @@ def _call(over: OverCall, spec: str) -> str:
         raise Untranslatable(f"{call.function} with a FILTER has no exact translation to OVER in Spark", call.span)
     if kind == "DOUBLE" and call.function in ("SUM", "AVG") and _takes_off(frame):
         raise Untranslatable(
-            f"{call.function} of DOUBLE over a frame that moves: Flink takes the values that leave it off the sum "
-            "again, which leaves errors that depend on all earlier values; use DECIMAL",
+            f"{call.function} of DOUBLE over a sliding frame: Flink subtracts the values that leave "
+            "the frame, with errors that depend on all earlier values; use DECIMAL",
             call.span,
         )
     if call.distinct and call.function == "COUNT" and len(call.args) == 1:

@@ -31,8 +31,8 @@ def rank(context: CompileContext, node: Over, needed: frozenset[int], above: Fil
     width, call = len(node.input.schema), node.calls[0]
     if not numbers_rows(node):
         raise Untranslatable(
-            f"an OVER aggregation is recomputed by a backfill with {', '.join(AGGREGATES)}, a ranking only where "
-            f"ROW_NUMBER() ranks the rows of one window; {FLINK_BATCH}",
+            f"a backfill recomputes OVER aggregations with {', '.join(AGGREGATES)} only, and a "
+            f"ranking only if ROW_NUMBER() ranks the rows of one window; {FLINK_BATCH}",
             node.span,
         )
     keys = call.partition_by
@@ -40,7 +40,7 @@ def rank(context: CompileContext, node: Over, needed: frozenset[int], above: Fil
     if not fields >= _BOUNDS:
         raise Untranslatable(
             "ROW_NUMBER() ranks rows of several windows, which a backfill does not recompute: "
-            "PARTITION BY needs both window_start and window_end, passed on unchanged from one window",
+            "PARTITION BY needs both window_start and window_end, unchanged from one window",
             node.span,
         )
     first, last = _range(node, width, above)
@@ -89,14 +89,14 @@ def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int
         comparison = _comparison(condition, width)
         if comparison is None:
             raise Untranslatable(
-                "the number of a Top-N is compared with constants only: write rownum <= N, = N or BETWEEN M AND N",
+                "a Top-N compares its row number with constants only: write rownum <= N, = N or BETWEEN M AND N",
                 condition.span or node.span,
             )
         comparisons.append(comparison)
     first, last = kept_ranks(comparisons)
     if last is None:
         raise Untranslatable(
-            "ROW_NUMBER() without a bound on the number above it is no Top-N; add WHERE rownum <= N", node.span
+            "ROW_NUMBER() without a condition on its number is not a Top-N; add WHERE rownum <= N", node.span
         )
     return first, last
 

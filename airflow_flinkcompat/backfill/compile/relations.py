@@ -43,7 +43,7 @@ def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
     source = context.locations.source(table)
     if node.hints:
         raise Untranslatable(
-            f"table {table.name}: hint {node.hints[0][0]} is not understood by a backfill; write options into WITH",
+            f"table {table.name}: a backfill does not support hint {node.hints[0][0]}; write options into WITH",
             node.span,
         )
     _check_watermark(table)
@@ -92,8 +92,9 @@ def _metadata(context: CompileContext, node: Scan, source: BackfillSource, colum
         if zone == "UTC":
             return f"CAST({sql} AS TIMESTAMP_NTZ)"
         raise Untranslatable(
-            f"table {node.table.name}: metadata column {column.name} is the local time in table.local-time-zone, "
-            f"which is {zone}; SET 'table.local-time-zone' = 'UTC', or declare the column as {kind}",
+            f"table {node.table.name}: metadata column {column.name} is a local time in "
+            f"table.local-time-zone, which is {zone}; SET 'table.local-time-zone' = 'UTC', or declare "
+            f"the column as {kind}",
             node.span,
         )
     raise Untranslatable(

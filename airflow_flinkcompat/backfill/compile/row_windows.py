@@ -29,16 +29,15 @@ def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step
     size, slide = _lengths(context, node)
     missing = arrival.missing_order(context.locations, node.input, AskedOrder(node.keys, by_time=False))
     if missing:
-        raise Untranslatable(f"a window counts rows as they arrive: {missing}", node.span)
+        raise Untranslatable(f"a window counts rows in arrival order: {missing}", node.span)
     keys = tuple(grouped(key) for key in node.keys)
     width = len(node.input.schema)
     rows, again = f"c{width}", f"c{width + 1}"
     below: Step = context.under({}).following_arrival(True).compile(node.input, read_by(node.keys, node.aggregates))
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     numbered = (width, f"row_number() OVER ({by}ORDER BY arrival)")
-    clash = (
-        "rows of one key do not tell in which order they arrived, which decides what window over rows each is in; "
-        + arrival.remedy(node.input)
+    clash = "rows of one key do not show their arrival order, which decides the window of each; " + arrival.remedy(
+        node.input
     )
     below = OverAggregate(below, keys, None, True, (numbered,), clash)
     window, times = f"({rows} - 1) div {slide}", -(-size // slide)
@@ -59,8 +58,8 @@ def _lengths(context: CompileContext, node: GroupWindowAggregate) -> tuple[int, 
     window = node.window
     if context.bounds.bounded:
         raise Untranslatable(
-            "windows over rows begin with the first row of each key, so a backfill of them begins there too and "
-            "knows no range: leave out --from and --to",
+            "windows over rows start at the first row of each key, so their backfill starts there "
+            "too and cannot have a range: leave out --from and --to",
             node.span,
         )
     if node.time_attribute is TimeAttribute.ROWTIME:

@@ -52,7 +52,7 @@ def session_rows(
     """The input's rows in their sessions."""
     below, gap = node.input, node.window.gap
     if not gap or gap < 0:
-        raise Untranslatable("SESSION needs a gap above zero", node.span)
+        raise Untranslatable("SESSION needs a gap greater than zero", node.span)
     keys = node.partition_by if isinstance(node, WindowAssign) else node.keys
     width = len(below.schema)
     wanted = frozenset(i for i in needed if i < width) | {time.index} | references(keys)
@@ -162,7 +162,7 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     chain = _Chain.of(node)
     if chain is None:
         raise Untranslatable(
-            f"an aggregation over a SESSION is recomputed straight over its rows only; {FLINK_BATCH}", node.span
+            f"an aggregation over a SESSION is recomputed only directly over its rows; {FLINK_BATCH}", node.span
         )
     width = len(chain.assign.input.schema)
     keys = {key for key in chain.keys if not (isinstance(key, InputRef) and key.index >= width)}
@@ -170,8 +170,9 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     fixed = {key for part in chain.conditions for key in _fixed(part)}
     if {key for key in keys if not isinstance(key, Literal)} != partition or fixed & partition:
         raise Untranslatable(
-            "Flink makes no windowed aggregation of a SESSION unless it is grouped by window_start, window_end and the "
-            "keys of its PARTITION BY, all of them and no other, none held to one value by a condition",
+            "Flink plans no windowed aggregation of a SESSION unless its keys are exactly "
+            "window_start, window_end and the keys of its PARTITION BY, and no condition fixes one "
+            "of them to a value",
             node.span,
         )
     if not chain.conditions:
@@ -181,8 +182,9 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     above = [filter for filter in walk_nodes(sink) if isinstance(filter, Filter) and _reads_window(filter, node)]
     if rows_too and (above or unclear):
         raise Untranslatable(
-            "whether a filter takes effect before or after the rows of a SESSION are put together depends on Flink's "
-            "planner when there is one on the rows and one on the window; filter the rows in the table SESSION reads",
+            "with one filter on the rows and one on the window of a SESSION, Flink's planner decides "
+            "if rows are filtered before or after they are merged; filter the rows in the table that "
+            "SESSION reads",
             above[0].span if above else node.span,
         )
 
@@ -218,8 +220,8 @@ def _check_ranked(node: Over) -> None:
         places = {place for key in node.calls[0].partition_by for place in _places(node.input, key, session)}
         if not set(keys) <= places:
             raise Untranslatable(
-                "a Top-N of sessions needs the keys of the sessions in its PARTITION BY: without them Flink ranks "
-                "together all sessions that end at the same moment",
+                "a Top-N of sessions needs the keys of the sessions in its PARTITION BY: without "
+                "them Flink ranks all sessions together that end at the same time",
                 node.span,
             )
 

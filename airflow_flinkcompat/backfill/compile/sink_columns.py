@@ -37,7 +37,7 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
     query = sink.input.schema
     if len(named) != len(query) or not set(named) <= {column.name for column in columns}:
         raise BackfillError(
-            f"the query gives {len(query)} columns to sink {table.name} ({', '.join(named)}); give it one for each",
+            f"the query has {len(query)} columns for sink {table.name} ({', '.join(named)}); select one for each",
             sink.span,
         )
     sources: list[Expression] = []
@@ -77,15 +77,15 @@ def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
     for name, text in ((name.strip("`"), text) for name, text in sink.partition):
         kind, inner = kinds.get(name), text[1:-1].replace("''", "'")
         if kind is None or name not in table.partitioned_by:
-            raise BackfillError(f"sink {table.name}: PARTITION names {name}, no partition column", sink.span)
+            raise BackfillError(f"sink {table.name}: PARTITION names {name}, which is no partition column", sink.span)
         if kind.name in CHARACTERS and text[:1] == "'":
             found[name] = Literal(inner, kind, sink.span)
         elif kind.name in INTEGERS and re.fullmatch(r"-?[0-9]+", text):
             found[name] = Literal(int(text), kind, sink.span)
         else:
             raise Untranslatable(
-                f"sink {table.name}: PARTITION ({name} = {text}) is not written for a column of type {kind}; SELECT "
-                "the value instead",
+                f"sink {table.name}: PARTITION ({name} = {text}) cannot be written for a column of "
+                f"type {kind}; SELECT the value instead",
                 sink.span,
             )
     return found
@@ -94,12 +94,12 @@ def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
 def _value(source: Expression, column: Column, table: Table) -> str:
     if spark_type(column.type) is None:
         raise Untranslatable(
-            f"sink {table.name}: column {column.name} of type {column.type} is not written by a backfill", table.span
+            f"sink {table.name}: a backfill cannot write column {column.name} of type {column.type}", table.span
         )
     if not source.type.is_known or not _implicit(source.type, column.type):
         raise Untranslatable(
-            f"sink {table.name}: Flink does not write {source.type} into column {column.name} of type {column.type} "
-            "by itself; write a CAST",
+            f"sink {table.name}: Flink does not cast {source.type} implicitly to column {column.name} "
+            f"of type {column.type}; write a CAST",
             source.span,
         )
     return converted(source, column.type)
@@ -116,7 +116,7 @@ def _implicit(source: DataType, target: DataType) -> bool:
 
 def _not_null(value: str, column: Column, table: Table) -> str:
     message = (
-        f"{ERROR}column {column.name} of sink {table.name} is NOT NULL but the query gives NULL; "
+        f"{ERROR}column {column.name} of sink {table.name} is NOT NULL but the query returns NULL; "
         f"change the query, or SET '{_ENFORCER}' = 'DROP' as for the job"
     )
     return f"coalesce({value}, CAST(raise_error({quoted(message)}) AS {spark_type(column.type)}))"

@@ -104,17 +104,17 @@ def _check(
         )
     if isinstance(node, GroupWindowAggregate):
         if window.offset:
-            raise Untranslatable("Flink refuses this window: the older syntax takes no offset; use TABLE(…)", node.span)
+            raise Untranslatable("Flink refuses this window: the legacy syntax has no offset; use TABLE(…)", node.span)
         return
     if not node.data_first:
         raise Untranslatable(
-            f"Flink refuses this window: among arguments given by name, DATA comes first in {window.kind}", node.span
+            f"Flink refuses this window: among named arguments, DATA comes first in {window.kind}", node.span
         )
     names = [column.name for column in node.schema]
     if twice := [name for name in names[-3:] if names.count(name) > 1]:
         raise Untranslatable(
             f"Flink refuses this window: Field names must be unique. Found duplicates: [{', '.join(twice)}]; "
-            "rename what the rows already have",
+            "rename these columns of the input",
             node.span,
         )
 
@@ -130,22 +130,23 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
     zone = settings.get("table.local-time-zone")
     if zone is None or zone == "default":
         raise Untranslatable(
-            f"windows on {kind} are cut in table.local-time-zone, which is not set, so Flink takes that of its "
-            "machine: SET 'table.local-time-zone' = 'UTC' or what that is, or declare the time as TIMESTAMP",
+            f"windows on {kind} use table.local-time-zone, which is not set, so Flink takes the zone "
+            "of its machine: SET 'table.local-time-zone' = 'UTC' or that zone, or declare the time "
+            "as TIMESTAMP",
             node.span,
         )
     clock = zones.zone(zone)
     if clock is None:
         raise Untranslatable(
-            f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone database such as "
-            "'America/Los_Angeles', an offset as in 'GMT+03:00', or 'UTC'",
+            f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone "
+            "database such as 'America/Los_Angeles', an offset such as 'GMT+03:00', or 'UTC'",
             node.span,
         )
     uneven = isinstance(node, GroupWindowAggregate) and (node.window.size or 0) % (node.window.slide or 1)
     if uneven and not isinstance(clock, timezone):
         raise Untranslatable(
-            "where clocks change, Flink's older HOP loses rows when its size is no multiple of its slide (measured); "
-            "write TABLE(HOP(…))",
+            "where clocks change, Flink's legacy HOP loses rows if its size is not a multiple of its "
+            "slide (measured); write TABLE(HOP(…))",
             node.span,
         )
     return zone
@@ -177,7 +178,7 @@ def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
     """The legacy group window is the same window, with its start as one more key."""
     if node.mismatched:
         raise Untranslatable(
-            f"Flink refuses {node.mismatched[0]}: it names another window than the GROUP BY", node.span
+            f"Flink refuses {node.mismatched[0]}: it belongs to another window than the GROUP BY", node.span
         )
     if counts_rows(node):
         return counted_windows(context, node)

@@ -41,9 +41,9 @@ def check_keys(staged: DataFrame, rows: PublishedRows) -> None:
     if key and (twice := staged.groupBy(*map(identifier, key)).count().where("count > 1").take(1)):
         values = ", ".join(map(str, twice[0][: len(key)]))
         raise BackfillError(
-            f"sink {rows.name}: the query gives {twice[0][len(key)]} rows for the primary key ({', '.join(key)}) = "
-            f"({values}), and Flink would leave one; put window_end, and what else tells the rows of the query apart, "
-            "into the key"
+            f"sink {rows.name}: the query returns {twice[0][len(key)]} rows for the primary key ({', '.join(key)}) "
+            f"= ({values}), of which Flink would keep one; add window_end, and other columns that "
+            "distinguish the rows, to the key"
         )
 
 

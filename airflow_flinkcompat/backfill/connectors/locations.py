@@ -45,7 +45,7 @@ class TableLocations:
                     verb = "writes" if what == "--sink" else "reads"
                     raise BackfillError(f"{what} {name}: the script {verb} no table of that name; it {verb} {known}")
                 if len(matching) > 1:
-                    raise BackfillError(f"{what} {name} stands for several tables; write the full name ({known})")
+                    raise BackfillError(f"{what} {name} matches several tables; write the full name ({known})")
 
     def source(self, table: Table) -> BackfillSource:
         """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
@@ -71,8 +71,8 @@ class TableLocations:
             kind = table.columns[names.index(name)].type
             if kind.name not in _ORDERED:
                 raise BackfillError(
-                    f"--order-by {text}: column {name} of table {table.name} is {kind}; rows arrive in the order of "
-                    "whole or decimal numbers, dates and timestamps"
+                    f"--order-by {text}: column {name} of table {table.name} is {kind}; use whole or "
+                    "decimal numbers, dates or timestamps"
                 )
             positions.append(names.index(name))
         return tuple(positions)
@@ -141,8 +141,8 @@ def _check_declared(table: Table) -> None:
 def _unreachable(table: Table, what: str, known: Iterable[str]) -> Untranslatable:
     connector = table.option("connector")
     return Untranslatable(
-        f"table {table.name} has connector {connector or '(none)'}, a backfill reaches {', '.join(known)} tables only; "
-        f"say where its history lies with {what} {table.path[2]}=URI",
+        f"table {table.name} has connector {connector or '(none)'}, but a backfill supports "
+        f"{', '.join(known)} tables only; name the place of its history with {what} {table.path[2]}=URI",
         table.span,
     )
 

@@ -43,9 +43,9 @@ def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
             found.append(Comparison(other, operator, bound + size if operator == ">=" else bound - size))
         else:
             raise BackfillError(
-                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, and no column of the "
-                f"sink holds {name} as TIMESTAMP(3); add it to the sink and the query, or leave out --from and --to to "
-                "replace everything",
+                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, but "
+                f"the sink has no column of {name} as TIMESTAMP(3); add it to the sink and the query, "
+                "or leave out --from and --to to replace everything",
                 rows.table.span,
             )
     return tuple(found)
@@ -65,9 +65,9 @@ def replaced_rows_with_keys(rows: PublishedRows, bounds: Range) -> tuple[Compari
     windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)
     if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
         raise BackfillError(
-            f"sink {rows.name}: its PRIMARY KEY ({', '.join(key)}) lets windows outside of the range have the keys of "
-            "those within, of which Flink would leave one row; put window_end into the key, leave the key out, or "
-            "leave out --from and --to to replace everything",
+            f"sink {rows.name}: with its PRIMARY KEY ({', '.join(key)}), windows outside the range "
+            "may have the same keys as those within, and Flink would keep one row; add window_end to "
+            "the key, remove the key, or leave out --from and --to to replace everything",
             rows.table.span,
         )
     return compared

@@ -111,7 +111,7 @@ class ParquetFiles:
         micros, precision = f"epoch_us({identifier(time.name)})", time.type.parameters[0]
         if precision >= 6:
             return micros
-        finer = f"CAST(error('a time is finer than {time.type}') AS BIGINT)"  # an error with Spark as well
+        finer = f"CAST(error('a time is more precise than {time.type}') AS BIGINT)"  # an error with Spark as well
         return f"CASE WHEN {micros} % {10 ** (6 - precision)} <> 0 THEN {finer} ELSE {micros} END"
 
 
@@ -134,10 +134,10 @@ def path_of(file: str) -> str:
     """The path of a file's URI. Raises :class:`NotEligible` for one that is not on this machine."""
     address = urlsplit(file)
     if address.scheme != "file":
-        raise NotEligible(f"the files lie in {address.scheme}, which DuckDB does not read here")
+        raise NotEligible(f"the files are in {address.scheme}, which DuckDB does not read here")
     path = unquote(address.path)
     if any(letter in path for letter in "*?["):
-        raise NotEligible("DuckDB would take a file's name for a pattern")
+        raise NotEligible("DuckDB would treat a file name as a pattern")
     return path
 
 
@@ -210,7 +210,7 @@ class CsvFiles:
     def of(cls, source: FileSource, format: CsvFormat) -> CsvFiles:
         """Raises :class:`NotEligible` for a format that both may read differently."""
         if format.ignore_parse_errors:
-            raise NotEligible("lines that do not parse are left out")
+            raise NotEligible("lines that cannot be parsed are left out")
         if format.delimiter not in _DELIMITERS:
             raise NotEligible(f"the fields are delimited by {format.delimiter!r}")
         files = listed(source.place)

@@ -94,8 +94,7 @@ class DuckDbAccelerator:
         """
         self._failed.add(partials.read.source.place)
         self._progress(
-            f"DuckDB failed over {partials.read.table} ({reason(error)}), "
-            "so Spark's own operators aggregate all rows again"
+            f"DuckDB failed over {partials.read.table} ({reason(error)}), so Spark's own operators aggregate all rows"
         )
 
     def _covered(self, step: Step) -> bool:
@@ -113,7 +112,7 @@ class DuckDbAccelerator:
             wanted = wanted_by(assign, slices)
             _check_installed()
             if wanted.read.source.place in self._failed:
-                raise NotEligible("DuckDB failed over its files before")
+                raise NotEligible("DuckDB failed on its files before")
             held = _held(wanted.read.source, session)
             held = self._held.setdefault(held, held)
             held.check(wanted.columns.values(), wanted.time)
@@ -126,7 +125,7 @@ class DuckDbAccelerator:
             raise
         except Exception as error:  # whatever it is, Spark's own operators do not need it
             what = next(iter(str(error).splitlines()), type(error).__name__)
-            self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB fails: {what}")
+            self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB failed: {what}")
             return None
         self._progress(f"{kind}: about {found:.1f} rows per key and slice, so DuckDB aggregates files to slices")
         return partials
@@ -144,7 +143,7 @@ def _dense(partials: Partials, slice_: int) -> float:
 
     held = partials.held
     if held.rows < ROWS:
-        raise NotEligible(f"{held.rows} rows are too few for more")
+        raise NotEligible(f"{held.rows} rows are too few")
     with duckdb.connect(config={"threads": 1}) as connection:
         sample = connection.sql(filled_in(partials.sample, held.files)).fetchall()
     found = density(sample, slice_, held.rows)

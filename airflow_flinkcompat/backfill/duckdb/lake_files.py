@@ -47,13 +47,13 @@ def _delta(session: SparkSession, source: DeltaSource) -> ParquetFiles:
     log: Any = jvm.org.apache.spark.sql.delta.DeltaLog
     snapshot = log.forTableWithSnapshot(session._jsparkSession, source.place)._2()
     if snapshot.version() != version:
-        raise NotEligible("it was written to after the run began")
+        raise NotEligible("the table was changed after the run began")
     for field in json.loads(snapshot.metadata().schemaString())["fields"]:
         if set(field["metadata"]) - {"comment"}:  # names or numbers of columns, widths of texts, values made by Delta
-            raise NotEligible(f"Delta keeps column {field['name']} in a way of its own")
+            raise NotEligible(f"Delta stores column {field['name']} in its own format")
     added = DataFrame(snapshot.allFiles().toDF(), session).selectExpr("path", "deletionVector IS NOT NULL").collect()
     if any(row[1] for row in added):
-        raise NotEligible("rows of its files are deleted")
+        raise NotEligible("some rows of its files are deleted")
     return _parquet(path if ":" in path else f"{source.place}/{path}" for path, _ in added)
 
 
@@ -64,9 +64,9 @@ def _iceberg(session: SparkSession, source: IcebergSource) -> ParquetFiles:
         raise NotEligible("there are no rows")
     files = session.sql(f"SELECT content, file_format, file_path FROM {name}.files VERSION AS OF {snapshot}").collect()
     if any(row.content != 0 for row in files):
-        raise NotEligible("rows of its files are deleted")
+        raise NotEligible("some rows of its files are deleted")
     if any(row.file_format != "PARQUET" for row in files):
-        raise NotEligible("its files are not all parquet")
+        raise NotEligible("some of its files are not parquet")
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
     schema = table.schemas().get(table.snapshot(snapshot).schemaId())
     found = {column.name: schema.findField(column.name) for column in source.columns}
@@ -78,7 +78,7 @@ def _uri(path: str) -> str:
     """A path as Iceberg stores it: plain, or with ``file:`` in front."""
     plain = path.removeprefix("file:")
     if ":" in plain or "%" in plain:
-        raise NotEligible("its files lie elsewhere, or have names that are written in two ways")
+        raise NotEligible("its files are elsewhere, or their names have two spellings")
     return Path("/" + plain.lstrip("/")).as_uri()
 
 

@@ -67,7 +67,7 @@ def windows_of(group: Group) -> Assign:
     while isinstance(below, Select | Where):
         below = below.input
     if not isinstance(below, Assign):
-        raise NotEligible("it is not right above a windowing function")
+        raise NotEligible("it is not directly above a windowing function")
     return below
 
 
@@ -80,7 +80,7 @@ def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
     if slices.values:
         raise NotEligible("an aggregate is DISTINCT")
     if assign.zone:
-        raise NotEligible(f"windows are cut in the time zone {assign.zone}")
+        raise NotEligible(f"windows use the time zone {assign.zone}")
     positions = {_column(sql) for _, sql in slices.keys}
     positions |= {place for _, place in map(_call, slices.partials) if place is not None}
     positions |= {position for position, _ in tests}
@@ -90,7 +90,7 @@ def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
         places = {position: _column(columns[below]) for position, below in places.items()}
         step = step.input
     if not isinstance(step, Read):
-        raise NotEligible("rows are filtered or put together before their windows")
+        raise NotEligible("rows are filtered or combined before their windows")
     if step.watermark is not None or step.condition:
         raise NotEligible("late rows or whole folders are left out")
     found = {position: _stored(step, below, position == assign.time) for position, below in places.items()}
@@ -141,7 +141,7 @@ def _rows(wanted: ReadColumns, held: DataFiles) -> str:
     if not isinstance(source, FileSource | DeltaSource | IcebergSource) or (span := source.span) is None:
         return rows
     if source.columns[span.field] != wanted.time:
-        raise NotEligible("rows are left out by another time")
+        raise NotEligible("rows are filtered by another time")
     time = held.value(wanted.time)
     bounds = ((">=", span.first), ("<", span.last))
     asked = (f"({time} IS NULL OR epoch_us({time}) {sign} {micros})" for sign, micros in bounds if micros is not None)
@@ -157,7 +157,7 @@ def _stored(read: Read, position: int, is_time: bool) -> Column:
         raise NotEligible(f"a column of {read.table} is computed")
     column = source.columns[fields[position]]
     if isinstance(source, FileSource) and column.name in source.partitioning.names:
-        raise NotEligible(f"column {column.name} is the name of a folder")
+        raise NotEligible(f"column {column.name} comes from a folder name")
     if not column.type.nullable:
         raise NotEligible(f"column {column.name} is NOT NULL, which Spark checks")
     kind_of(column)
@@ -169,7 +169,7 @@ def _stored(read: Read, position: int, is_time: bool) -> Column:
     if isinstance(source, FileSource) and not (
         isinstance(source.format, ColumnarFormat) and source.format.name == "parquet"
     ):
-        raise NotEligible(f"{read.table} is kept as {source.format.name}")
+        raise NotEligible(f"{read.table} is stored as {source.format.name}")
     return column
 
 
@@ -188,7 +188,7 @@ def _tests(condition: str) -> list[tuple[int, str]]:
     if condition == "TRUE":
         return []
     if not _CONDITION.fullmatch(_TEST.sub("", condition)):
-        raise NotEligible("rows are filtered by more than plain columns and literals")
+        raise NotEligible("rows are filtered by more than columns and literals")
     return [(int(position), literal) for position, literal in _TEST.findall(condition)]
 
 
@@ -196,7 +196,7 @@ def _call(sql: str) -> tuple[str, int | None]:
     """The function and the position of its argument, None for all rows."""
     found = _PARTIAL.fullmatch(sql)
     if found is None or (found[2] is None and found[1] != "count"):
-        raise NotEligible("an aggregate is not over a plain column")
+        raise NotEligible("an aggregate is over an expression")
     return found[1], None if found[2] is None else int(found[2])
 
 
@@ -215,7 +215,7 @@ def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
     if function == "sum" and kind.name == "DECIMAL":
         precision, scale = min(kind.parameters[0] + 10, 38), kind.parameters[1]
         return f"CAST({{}} AS DECIMAL({precision}, {scale}))", f"DECIMAL({precision}, {scale})"
-    raise NotEligible(f"{function.upper()} of {kind} is not the same for certain")
+    raise NotEligible(f"{function.upper()} of {kind} may differ")
 
 
 def _spanned(assign: Assign) -> str:
@@ -245,7 +245,7 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:  # noqa: PTH123
             for each in forbidden:
                 if held.find(each) >= 0:
-                    raise ValueError(f"there is {each!r} in {path}")
+                    raise ValueError(f"{path} contains {each!r}")
 
     def computed(batches):  # type: ignore[no-untyped-def]
         import tempfile

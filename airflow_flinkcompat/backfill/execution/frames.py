@@ -267,7 +267,7 @@ class Execution:
         pays = rows >= DENSE
         self._progress(
             f"{assign.windows.kind}: about {rows:.1f} rows per key and slice, so "
-            + ("slices are aggregated first" if pays else "rows are put into windows one by one")
+            + ("slices are aggregated first" if pays else "rows are assigned to windows one by one")
         )
         return pays
 

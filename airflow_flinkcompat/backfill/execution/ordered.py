@@ -80,7 +80,7 @@ def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
     """Add the arrival position to rows, and the one for a watermark if requested."""
     if not step.arrival:
         return rows.withColumn(ARRIVAL, F.struct(PART, PLACE, STREAM))
-    message = f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which say when it arrived"
+    message = f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which define its arrival order"
     unknown = " OR ".join(f"{column} IS NULL" for column in step.arrival)
     place = f"struct({', '.join(step.arrival)})"
     stream = "CAST(NULL AS STRING) AS stream"
@@ -88,8 +88,8 @@ def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
     rows = rows.withColumn(ARRIVAL, found)
     if step.watermark is None:
         return rows
-    message = f"several rows of table {step.table} have the same place in the order of --order-by, and which of them "
-    message += "came late depends on it: add a column that tells them apart"
+    message = f"several rows of table {step.table} have equal values in the columns of --order-by, so the late ones "
+    message += "among them are unknown: add a column that distinguishes them"
     rows = _checked(rows, [ARRIVAL], Window.partitionBy().orderBy(ARRIVAL), message)
     return rows.withColumns({PART: F.lit(0), PLACE: F.col(ARRIVAL), STREAM: F.lit("")})
 

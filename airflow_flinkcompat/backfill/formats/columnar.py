@@ -45,7 +45,7 @@ class ColumnarFormat:
         self.check(column, table, "read")
         text = checked_value(column, field, table, self.name)
         if self.name == "orc" and column.type.name == "DATE":
-            what = f"{ERROR}table {table.name}: column {column.name} holds a date before {_REFORM}, which orc bends"
+            what = f"{ERROR}table {table.name}: column {column.name} holds a date before {_REFORM}, which orc changes"
             return f"IF({field} < DATE '{_REFORM}', raise_error({quoted(what)}), {text})"
         return text
 
@@ -67,16 +67,16 @@ class ColumnarFormat:
             return
         if self.name == "orc":
             raise Untranslatable(
-                f"table {table.name}: column {column.name} of type {column.type} is not {verb} in orc, where times are "
-                f"bent by the zones of two machines; declare a BIGINT and compute the time, keep it in parquet, or "
-                f"{FLINK_BATCH}",
+                f"table {table.name}: column {column.name} of type {column.type} is not {verb} in "
+                "orc, whose times depend on the zones of two machines; declare a BIGINT and compute "
+                f"the time, use parquet, or {FLINK_BATCH}",
                 table.span,
             )
         if not self.utc:
             raise Untranslatable(
-                f"table {table.name}: times like {column.name} are {verb} in the time zone of Flink's TaskManagers, "
-                f"which no script tells; set 'parquet.{_UTC}' = 'true' (where they run in UTC nothing "
-                f"changes for times from 1970 on), or {FLINK_BATCH}",
+                f"table {table.name}: times like {column.name} are {verb} in the time zone of Flink's "
+                f"TaskManagers, which no script shows; set 'parquet.{_UTC}' = 'true' (if they run in "
+                f"UTC, this changes nothing for times from 1970 on), or {FLINK_BATCH}",
                 table.span,
             )
 
@@ -96,7 +96,7 @@ def columnar(table: Table, name: str, given: Mapping[str, str]) -> ColumnarForma
             )
     if given.get(_UNIT, "micros").lower() != "micros":
         raise Untranslatable(
-            f"table {table.name}: option {name}.{_UNIT} = '{given[_UNIT]}' is not written by a backfill; leave it out",
+            f"table {table.name}: a backfill does not support option {name}.{_UNIT} = '{given[_UNIT]}'; leave it out",
             table.span,
         )
     flags = [given.get(option, "false").strip().lower() for option in (_UTC, _INT64)]

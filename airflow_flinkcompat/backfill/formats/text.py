@@ -140,8 +140,9 @@ def decode(format: Format, column: Column, text: str, table: Table) -> str:
     kind = column.type
     if spark_type(kind) is None or kind.name == "NULL":
         raise Untranslatable(
-            f"table {table.name}: column {column.name} of type {kind} is not read exactly from {format.name}; "
-            "leave the column out of the query, or compute these rows with Flink in batch mode",
+            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from "
+            f"{format.name}; leave the column out of the query, or compute these rows with Flink in "
+            "batch mode",
             table.span,
         )
     if isinstance(format, CsvFormat) and format.null_literal is not None:
@@ -152,11 +153,11 @@ def decode(format: Format, column: Column, text: str, table: Table) -> str:
         return f"(lower(btrim({text}, ' \\t\\r\\n')) = 'true')"
     what = f"table {table.name}, column {column.name}: "
     good, odd = _value(format, kind)
-    refused = _raise(what, text, f" is no {kind}")
+    refused = _raise(what, text, f" is not a valid {kind}")
     bad = "NULL" if format.ignore_parse_errors else refused
     # Every use of {v} is the same text; Spark evaluates equal parts once.
     branches = [f"WHEN {text} IS NULL THEN NULL", *(f"WHEN {test} THEN {value}" for test, value in good)]
-    branches += [f"WHEN {test} THEN {_raise(what, text, ' is read by Flink in a way of its own')}" for test in odd]
+    branches += [f"WHEN {test} THEN {_raise(what, text, ' is parsed by Flink with its own rules')}" for test in odd]
     body = f"(CASE {' '.join(branches)} ELSE {bad} END)".replace("{v}", text).replace(
         "{t}", f"btrim({text}, ' \\t\\r\\n')"
     )

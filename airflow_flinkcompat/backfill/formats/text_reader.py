@@ -102,7 +102,7 @@ def messages(
 def _json_rows(table: str, format: JsonFormat) -> Column:
     """The objects of what was parsed; NULL where there are none and that is ignored."""
     parsed = F.col(_TEXT)
-    refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array with null in it')})")
+    refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array that contains null')})")
     return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(
         F.lit(None) if format.ignore_parse_errors else F.when(parsed.isNotNull(), refused)
     )
@@ -118,7 +118,7 @@ def _json_parsed(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Col
     schema = ArrayType(_json_schema(fields))
     text = F.regexp_replace(_TEXT, "^\ufeff", "")
     exact = F.from_json(F.regexp_replace(text, _JSON_NUMBER, '$1"$2"'), schema, options)
-    unclear = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} has fractions inside of a nested value')})")
+    unclear = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} has fractions in a nested value')})")
 
     def chosen(plain: Column, exact: Column) -> Column:
         values = []
@@ -147,7 +147,7 @@ def _csv_line(table: str, format: CsvFormat) -> str:
         field = f"(?:{inside}|{plain})?"
         clear = f"{_TEXT} RLIKE {quoted(f'^{field}(?:{delimiter}{field})*+{ending}*$')}"
         whole = f"regexp_replace({_TEXT}, {quoted(f'{ending}+$')}, '')"
-        unclear = error.format("'has quotes that Flink may read in a way of its own: '")
+        unclear = error.format("'has quotes that Flink may parse differently: '")
         found = f"instr({_TEXT}, {quoted(format.quote)}) > 0"
         branches += [f"WHEN {found} AND {clear} THEN {whole}", f"WHEN {found} THEN {unclear}"]
     return f"CASE {' '.join(branches)} ELSE {first} END"

@@ -40,8 +40,8 @@ def checked_value(column: Column, field: str, table: Table, what: str) -> str:
     kind = column.type
     if spark_type(kind) is None or kind.name == "NULL":
         raise Untranslatable(
-            f"table {table.name}: column {column.name} of type {kind} is not read exactly from {what}; "
-            f"leave the column out of the query, or {FLINK_BATCH}",
+            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from "
+            f"{what}; leave the column out of the query, or {FLINK_BATCH}",
             table.span,
         )
     text = field
@@ -57,8 +57,8 @@ def checked_value(column: Column, field: str, table: Table, what: str) -> str:
 def finer_time_message(table: str, column: Column) -> str:
     """Error for a stored time that is finer than its column's type."""
     return (
-        f"{ERROR}table {table}: column {column.name} holds a time finer than {column.type}; "
-        f"declare it as {column.type.name}({MICROSECONDS})"
+        f"{ERROR}table {table}: column {column.name} holds a time that is more precise than "
+        f"{column.type}; declare it as {column.type.name}({MICROSECONDS})"
     )
 
 
@@ -79,7 +79,7 @@ def stored_types(
             problems.append(f"{place} has no column {column.name} (names are case sensitive)")
         elif wanted and real[column.name] not in (wanted, also.get(wanted)):
             problems.append(
-                f"column {column.name} is {real[column.name]} at {place}, {column.type} stands for {wanted}"
+                f"column {column.name} is {real[column.name]} at {place}, but {column.type} requires {wanted}"
             )
     others = sorted(set(real) - {column.name for column in columns})
     if all and others:

@@ -82,7 +82,7 @@ class FileSystem:
 
     def move(self, place: str, target: str) -> None:
         if not self._system.rename(self._path(place), self._path(target)):
-            raise BackfillError(f"{place} could not be moved to {target}; check that the place can be written to")
+            raise BackfillError(f"{place} could not be moved to {target}; check that the place is writable")
 
     def delete(self, place: str) -> None:
         self._system.delete(self._path(place), True)

@@ -164,7 +164,7 @@ def first_start(needs: Needs) -> str:
         for each in needs.packages
         if not (jars / f"{'_'.join(each.split(':')[:2])}-{each.split(':')[2]}.jar").exists()
     ]:
-        prepared.append(f"{', '.join(missing)} and what they need are fetched from Maven Central")
+        prepared.append(f"{', '.join(missing)} and their dependencies are fetched from Maven Central")
     return f"first start of Spark on this machine: {' and '.join(prepared)}, once" if prepared else ""
 
 
@@ -185,8 +185,8 @@ def _new_session(master: str, needs: Needs, tuning: Mapping[str, str]) -> SparkS
         return builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise BackfillError(
-            f"Spark did not start with master {master}: {str(error).splitlines()[0]}; it needs Java 17 or 21 "
-            "(JAVA_HOME) and, for a cluster, a master that answers"
+            f"Spark did not start with master {master}: {str(error).splitlines()[0]}; it needs Java "
+            "17 or 21 (JAVA_HOME) and, for a cluster, a reachable master"
         ) from None
 
 

@@ -62,7 +62,7 @@ _CLASSES = {
 _FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|SSS|[^A-Za-z'\[\]{}#])*")
 _JSON_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DAY = 86_400_000  # milliseconds
-_REMEDY = "leave it out of the script you backfill, or compute these rows with Flink in batch mode"
+_REMEDY = "leave it out of the backfilled script, or compute these rows with Flink in batch mode"
 
 
 def spark_type(data_type: DataType) -> str | None:
@@ -225,7 +225,7 @@ def converted(expression: Expression, target: DataType) -> str:
     """The expression converted to a type as Flink widens it; texts keep their length."""
     expression = typed(expression)
     if not target.is_known:
-        raise Untranslatable(f"the type of this expression is not known; {_REMEDY}", expression.span)
+        raise Untranslatable(f"the type of this expression is unknown; {_REMEDY}", expression.span)
     if {expression.type.name, target.name} <= set(CHARACTERS) or _plain(expression.type) == _plain(target):
         return _scalar(expression)
     return _call(FunctionCall("CAST", (expression,), target, expression.span))
@@ -258,7 +258,8 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
         return text
     total = part("sum", _part("sum", [scalar(call.args[0])], call))
     message = (
-        f"{ERROR}AVG beside SUM and COUNT of the same values, whose sum does not fit {kind}, depends on Flink's planner"
+        f"{ERROR}AVG next to SUM and COUNT of the same values, whose sum does not fit {kind}, depends "
+        "on Flink's planner"
     )
     return f"IF({total} <> CAST({total} AS {kind}), raise_error({quoted(message)}), {text})"
 
@@ -278,8 +279,8 @@ def _without_overflow(call: AggregateCall, text: str, part: Part) -> str:
         return text
     size = part("sum", _part("sum", [f"abs(CAST({scalar(call.args[0])} AS DOUBLE))"], replace(call, distinct=False)))
     message = (
-        f"{ERROR}{call.function} of {kind}, whose values may not fit {38 - kind.parameters[1]} digits together: Flink "
-        "starts anew at the row where a sum does not fit; compute these rows with Flink"
+        f"{ERROR}{call.function} of {kind}, whose sum may exceed {38 - kind.parameters[1]} digits: "
+        "Flink restarts the sum at the row that overflows; compute these rows with Flink"
     )
     return f"IF({size} >= 1e{37 - kind.parameters[1]}, raise_error({quoted(message)}), {text})"
 
@@ -296,7 +297,7 @@ def _aggregate(call: AggregateCall, part: Part) -> str:
     if spec is None:
         raise Untranslatable(f"aggregate {call.function} cannot run in Spark; {_REMEDY}", call.span)
     if call.order_by:
-        raise Untranslatable(f"{call.function} with an order has no exact translation to Spark; {_REMEDY}", call.span)
+        raise Untranslatable(f"{call.function} with ORDER BY has no exact translation to Spark; {_REMEDY}", call.span)
     result = call.type if call.type.is_known else spec.result_type(tuple(arg.type for arg in args))
     translations = translations_of(spec)
     chosen = _choose(translations, args, result)

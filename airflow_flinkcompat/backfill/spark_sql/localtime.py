@@ -106,8 +106,8 @@ def _zone(call: FunctionCall) -> str:
     name = str(zone.value) if isinstance(zone, Literal) else ""
     if name == "default":
         raise Untranslatable(
-            "this is computed in table.local-time-zone, which is not set, so Flink takes that of its machine: "
-            "SET 'table.local-time-zone' = 'UTC' or what that is",
+            "this depends on table.local-time-zone, which is not set, so Flink takes the zone of its "
+            "machine: SET 'table.local-time-zone' = 'UTC' or that zone",
             call.span,
         )
     if zones.zone(name) is None:
@@ -125,10 +125,10 @@ def translated(call: FunctionCall, argument: str) -> str:
         time = _local(argument, zone)
         return f"CAST({time} AS DATE)" if call.type.name == "DATE" else time
     if call.args[0].type.name not in (INTEGERS if call.function == OF_SECONDS else CHARACTERS):
-        raise Untranslatable(f"this of {call.args[0].type} has no exact translation to Spark", call.span)
+        raise Untranslatable(f"this expression of {call.args[0].type} has no exact translation to Spark", call.span)
     if call.function == OF_SECONDS:
         beyond = f"{argument} < 0 OR {argument} >= {_YEAR_9999}"
-        message = f"{ERROR}FROM_UNIXTIME of seconds before 1970 or after 9998 is computed by Flink in a way of its own"
+        message = f"{ERROR}FROM_UNIXTIME of seconds before 1970 or after 9998 has no exact translation to Spark"
         return _local(f"timestamp_seconds(IF({beyond}, raise_error('{message}'), {argument}))", zone)
     if zone != "UTC" and not zone.startswith("GMT"):
         raise Untranslatable(
@@ -138,7 +138,7 @@ def translated(call: FunctionCall, argument: str) -> str:
     instant = f"CAST({time} AS TIMESTAMP_LTZ)"
     instant = instant if zone == "UTC" else f"to_utc_timestamp({instant}, '{zone}')"
     plain = f"{argument} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\\\\z'"
-    message = f"concat('{ERROR}', {argument}, ' is no time of the form {_PLAIN} since 1583')"
+    message = f"concat('{ERROR}', {argument}, ' is not a time of the form {_PLAIN} since 1583')"
     return (
         f"CASE WHEN {plain} AND {argument} >= '1583' AND {time} IS NOT NULL THEN CAST({instant} AS BIGINT) "
         f"WHEN {argument} IS NOT NULL THEN raise_error({message}) END"

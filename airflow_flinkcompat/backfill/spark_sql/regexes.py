@@ -91,7 +91,7 @@ class _PatternParser:
         elif character in "^$":
             return _Part(True)
         elif character in "*+?{}]":
-            raise RegexRefused(f"{character} stands alone; write \\{character}")
+            raise RegexRefused(f"{character} must be escaped: write \\{character}")
         else:
             _within_one_unit(character)
         return _Part(False)
@@ -100,7 +100,7 @@ class _PatternParser:
         number = None
         if not self.next("?:"):
             if self.next("?"):
-                raise RegexRefused(f"(?{self.text[self.at : self.at + 1]} is not known to mean the same")
+                raise RegexRefused(f"(?{self.text[self.at : self.at + 1]} may not match the same in Flink and Spark")
             self.groups += 1
             number = self.groups
         inner = self.branches()
@@ -118,7 +118,7 @@ class _PatternParser:
         if character in _ENDS:
             return character
         if character.isalnum() or not character.isascii():
-            raise RegexRefused(f"\\{character} is not known to mean the same in every Java")
+            raise RegexRefused(f"\\{character} may not match the same in every Java version")
         return character
 
     def characters(self) -> None:
@@ -137,26 +137,26 @@ class _PatternParser:
                 self.next("-")
                 high = self.member()
                 if high is None or high < low or (low < "\ud800" and high > "\udfff"):
-                    raise RegexRefused(f"the range {low}-{high or ''} is not known to mean the same")
+                    raise RegexRefused(f"the range {low}-{high or ''} may not match the same in Flink and Spark")
 
     def member(self) -> str | None:
         r"""One character of a class, None for a class such as ``\d``."""
         if self.text.startswith("&&", self.at):
-            raise RegexRefused("&& is not known to mean the same")
+            raise RegexRefused("&& may not match the same in Flink and Spark")
         character = self.take()
         if character == "[":
-            raise RegexRefused("a class within a class is not known to mean the same")
+            raise RegexRefused("a class within a class may not match the same in Flink and Spark")
         if character != "\\":
             return _within_one_unit(character)
         found = self.escaped()
         if found in tuple(_ENDS):
-            raise RegexRefused(f"\\{found} is no character")
+            raise RegexRefused(f"\\{found} is not a character")
         return None if len(found) > 1 else found
 
 
 def _within_one_unit(character: str) -> str:
     if character > "\uffff" or "\ud800" <= character <= "\udfff":
-        raise RegexRefused(f"{character} lies beyond U+FFFF, and half of it may match")
+        raise RegexRefused(f"{character} is above U+FFFF, and half of it may match")
     return character
 
 
@@ -182,13 +182,13 @@ def reason_against(call: FunctionCall) -> str | None:
         return None
     pattern = call.args[1]
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        return "its pattern is no constant"
+        return "its pattern is not a constant"
     try:
         regex = read(pattern.value)
     except RegexRefused as refused:
         return f"in its pattern {refused}"
     if call.function == "REGEXP_REPLACE" and regex.empty:
-        return "its pattern may match nothing at all, also within a character"
+        return "its pattern may match an empty text, also within a character"
     if call.function == "REGEXP" and not pattern.value:
         return "its pattern is empty"
     return _reason_against_group(call, regex) if call.function == "REGEXP_EXTRACT" else None
@@ -199,9 +199,9 @@ def _reason_against_group(call: FunctionCall, regex: Regex) -> str | None:
         return None
     wanted = call.args[2].value if isinstance(call.args[2], Literal) else None
     if not isinstance(wanted, int):
-        return "its group is no constant number"
+        return "its group is not a constant number"
     if not 0 <= wanted <= regex.groups:
         return f"its pattern has {regex.groups} groups, not {wanted}"
     if wanted and wanted not in regex.certain:
-        return f"group {wanted} may take no part in a match"
+        return f"group {wanted} may not participate in a match"
     return None

@@ -72,7 +72,7 @@ def _no_nan(what: str) -> str:
 
 def ordered(number: str) -> str:
     """A FLOAT or DOUBLE for ordering: NaN is an error, because Flink's comparisons do not order it."""
-    return f"IF(isnan({number}), {_no_nan('has no place in an order')}, {number})"
+    return f"IF(isnan({number}), {_no_nan('has no exact sort order')}, {number})"
 
 
 def distinguished(number: str) -> str:
@@ -92,7 +92,7 @@ def _comparison(sign: str) -> tuple[Translation, ...]:
     depends on how its planner simplified the condition: better no answer than a guess.
     """
     some_nan = "isnan(CAST({0} AS DOUBLE)) OR isnan(CAST({1} AS DOUBLE))"
-    refused = _no_nan("compares in Flink as its planner likes")
+    refused = _no_nan("compares differently in Flink, depending on the plan")
     return (
         _t(f"({{0}} {sign} {{1}})", "integer", "integer"),
         _t(f"({{d0}} {sign} {{d1}})", _EXACT, _EXACT),
@@ -119,7 +119,7 @@ _FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY", "DAYOFWEEK": "DOW"} 
 
 def _after_1970(template: str, argument: str) -> str:
     """Refuse times before 1970, whose parts Flink rounds towards 1970, even to negative hours."""
-    message = f"{ERROR}before 1970 Flink computes parts of a time in a way of its own"
+    message = f"{ERROR}Flink computes parts of times before 1970 differently"
     return f"IF({argument} < TIMESTAMP_NTZ '1970-01-01 00:00:00', raise_error('{message}'), {template})"
 
 
@@ -141,20 +141,20 @@ def _floor(unit: str) -> str:
 _TEXT_TO_TIMESTAMP = (
     "CASE WHEN {0} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,9}})?\\\\z' "
     "AND try_cast({0} AS TIMESTAMP_NTZ) IS NOT NULL THEN try_cast(substring({0}, 1, {end}) AS TIMESTAMP_NTZ) "
-    f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is no timestamp of the form "
+    f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is not a timestamp of the form "
     "yyyy-MM-dd HH:mm:ss[.fraction]')) END"
 )
 _TEXT_TO_DATE = (
     "CASE WHEN {0} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}\\\\z' AND try_cast({0} AS DATE) IS NOT NULL "
     f"THEN try_cast({{0}} AS DATE) WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, "
-    "' is no date of the form yyyy-MM-dd')) END"
+    "' is not a date of the form yyyy-MM-dd')) END"
 )
 
 
 def _text_to(kind: str, shape: str) -> str:
     return (
         f"CASE WHEN {{0}} RLIKE '{shape}' AND try_cast({{0}} AS {{type}}) IS NOT NULL THEN try_cast({{0}} AS {{type}}) "
-        f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is no {kind}')) END"
+        f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is not a valid {kind}')) END"
     )
 
 
@@ -262,7 +262,7 @@ def _no_json(why: str) -> str:
 # What does not parse, repeats a key or holds half a character may be a value in Flink; a number keeps its digits there.
 _JSON_VALUE = (
     f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_JSON} IS NULL OR {{0}} RLIKE '\\\\\\\\u[dD][89a-fA-F]' THEN "
-    f"{_no_json('what Flink makes of this is not known')} ELSE CASE {_JSON_FOUND} "
+    f"{_no_json('the result of Flink for it is unknown')} ELSE CASE {_JSON_FOUND} "
     f"WHEN 'STRING' THEN try_variant_get({_JSON}, {{1}}, 'string') WHEN 'BIGINT' THEN "
     f"try_variant_get({_JSON}, {{1}}, 'string') WHEN 'BOOLEAN' THEN try_variant_get({_JSON}, {{1}}, 'string') "
     f"WHEN 'DECIMAL' THEN {_no_json('Flink keeps the digits of this number')} "
@@ -293,7 +293,7 @@ def _tried(kind: str, shape: str, value: str, no_value: str) -> str:
     )
 
 
-_NO_BOOLEAN = f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is no BOOLEAN'))"
+_NO_BOOLEAN = f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is not a valid BOOLEAN'))"
 # Flink counts zeros in front as digits, and makes 100000000 of '99999999.995' as DECIMAL(10, 2) (measured).
 _DECIMAL = r"^[+-]?(0|[1-9][0-9]{{0,19}})([.][0-9]{{0,18}})?\\z"
 _NO_DIGIT = "{0} NOT RLIKE '[0-9]'"

@@ -139,7 +139,7 @@ def test_it_submits_the_packages_own_job(submitted: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"from_": "yesterday"}, "'yesterday' is no time"),
+        ({"from_": "yesterday"}, "'yesterday' is not a time"),
         ({"from_": "2026-01-02", "to": "2026-01-01"}, "range is empty"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_boundary_gives_the_record_a_deployment_takes(submitted: dict[str, Any
     assert Cutover.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
     request: BackfillRequest = submitted["request"]
     assert (str(request.to), request.chunk, request.journal) == ("2026-01-02 00:00:00", timedelta(days=1), "/journal")
-    with pytest.raises(AirflowFailException, match="takes the backfill's rows beside what the live job writes"):
+    with pytest.raises(AirflowFailException, match="would hold the backfill's rows next to those of the live job"):
         Run().execute(backfill(script(), boundary="2026-01-02"))
     with pytest.raises(AirflowFailException, match="cuts a window"):
         Run().execute(backfill(script(), **{**arguments, "boundary": "2026-01-02 00:01:00"}))

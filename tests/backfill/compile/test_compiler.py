@@ -124,7 +124,7 @@ def test_a_conflict_clause_is_computed_where_no_order_of_arrival_decides() -> No
     text = bids(SUM, WINDOWED).rstrip().removesuffix(";")
     plan_backfill(BackfillRequest(JobSpec(f"{text} ON CONFLICT DO DEDUPLICATE;")))
     for action in ("NOTHING", "ERROR"):
-        assert f"ON CONFLICT DO {action} depends on which row" in refusal(f"{text} ON CONFLICT DO {action};")
+        assert f"ON CONFLICT DO {action} depends on the row" in refusal(f"{text} ON CONFLICT DO {action};")
 
 
 def _window(function: str) -> str:
@@ -178,7 +178,7 @@ INNER = f"SELECT bidtime, price, window_time AS wt FROM TABLE(TUMBLE(TABLE bid, 
         ),
         (
             _window(f"TUMBLE(TIMECOL => DESCRIPTOR(bidtime), DATA => TABLE bid, SIZE => {TEN})"),
-            "among arguments given by name, DATA comes first in TUMBLE",
+            "among named arguments, DATA comes first in TUMBLE",
         ),
     ],
 )
@@ -405,7 +405,7 @@ def test_a_field_of_another_window_is_refused() -> None:
     query = select + " FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '{}' MINUTE)"
     columns = "s TIMESTAMP(3), total DECIMAL(38, 2)"
     plan_backfill(BackfillRequest(JobSpec(bids(query.format(5), columns))))
-    assert "it names another window than the GROUP BY" in refusal(bids(query.format(10), columns))
+    assert "it belongs to another window than the GROUP BY" in refusal(bids(query.format(10), columns))
 
 
 def test_what_cannot_be_parsed_says_where_once() -> None:
@@ -439,7 +439,7 @@ def test_a_statement_that_cannot_be_read_is_no_gap_in_silence() -> None:
 @pytest.mark.parametrize("drop", ["DROP TABLE bid", "DROP TABLE IF EXISTS default_database.`bid`"])
 def test_what_is_dropped_is_not_read(drop: str) -> None:
     text = bids(SUM, WINDOWED)
-    assert "does not follow DROP" in refusal(text.replace("INSERT", f"{drop};\nINSERT"))
+    assert "does not support DROP" in refusal(text.replace("INSERT", f"{drop};\nINSERT"))
     plan_backfill(BackfillRequest(JobSpec(text + drop + ";")))
     plan_backfill(BackfillRequest(JobSpec("DROP TABLE IF EXISTS bid;\n" + text)))
 
@@ -449,7 +449,7 @@ def test_a_function_in_the_place_of_one_of_flinks_is_not_taken_for_it() -> None:
     for kind, refused in (("TEMPORARY SYSTEM", True), ("TEMPORARY", False)):
         text = f"CREATE {kind} FUNCTION upper AS 'com.example.Upper';\n" + bids(query, "item STRING")
         if refused:
-            assert "takes the place of Flink's own UPPER" in refusal(text)
+            assert "replaces Flink's own UPPER" in refusal(text)
         else:
             plan_backfill(BackfillRequest(JobSpec(text)))
 

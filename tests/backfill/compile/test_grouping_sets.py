@@ -76,12 +76,12 @@ SESSION = "TABLE(SESSION(TABLE bid PARTITION BY item, DESCRIPTOR(bidtime), INTER
         (
             f"SELECT SUM(price) FROM {TUMBLE} GROUP BY GROUPING SETS ((window_start, window_end, item), "
             "(item, window_end, window_start))",
-            "the same grouping set stands there twice",
+            "the same grouping set is listed twice",
         ),
         (f"SELECT SUM(price) FROM {SESSION} GROUP BY window_start, window_end, CUBE (item)", "over SESSION"),
         (
             "SELECT SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '5' MINUTE), CUBE (item)",
-            "Flink makes no windowed aggregation",
+            "Flink plans no windowed aggregation",
         ),
         (
             f"SELECT SUM(price) FROM {TUMBLE} GROUP BY GROUPING SETS ((window_start, window_end), (window_start))",

@@ -109,8 +109,11 @@ TWICE = "CREATE VIEW twice AS SELECT * FROM t UNION ALL SELECT * FROM t"
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        (f"SELECT k, {BOUNDS}, SUM(s), COUNT(*) FROM {CHAINED} GROUP BY k, {BOUNDS}", "not of what another operator"),
-        (QUERIES["aggregation"][0].replace("TABLE t", "TABLE twice"), "UNION ALL came late depends"),
+        (
+            f"SELECT k, {BOUNDS}, SUM(s), COUNT(*) FROM {CHAINED} GROUP BY k, {BOUNDS}",
+            "not the output of another operator",
+        ),
+        (QUERIES["aggregation"][0].replace("TABLE t", "TABLE twice"), "UNION ALL depend"),
     ],
 )
 def test_what_is_not_known_to_be_late_is_refused(query: str, words: str) -> None:

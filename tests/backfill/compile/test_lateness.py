@@ -178,7 +178,7 @@ def test_which_rows_of_a_union_came_late_is_not_known() -> None:
     view = "CREATE VIEW twice AS SELECT * FROM bid UNION ALL SELECT * FROM bid;\nINSERT INTO"
     text = bids(SUM.replace("TABLE bid", "TABLE twice"), SUM_COLUMNS).replace("INSERT INTO", view)
     plan_backfill(BackfillRequest(JobSpec(text)))
-    with pytest.raises(BackfillError, match="UNION ALL came late depends") as caught:
+    with pytest.raises(BackfillError, match="UNION ALL depend") as caught:
         plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
     assert str(caught.value).startswith("job.sql:")
 
@@ -197,7 +197,7 @@ OLDER = "SELECT SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '10' MINUT
 def test_windows_that_take_late_rows_drop_none(query: str, columns: str, setting: str) -> None:
     text = f"SET '{setting}' = '1 h';\n{bids(query, columns)}"
     plan_backfill(BackfillRequest(JobSpec(text)))
-    with pytest.raises(BackfillError, match=rf"job\.sql:.*{setting} = '1 h' lets windows take rows") as caught:
+    with pytest.raises(BackfillError, match=rf"job\.sql:.*{setting} = '1 h' lets windows accept late rows") as caught:
         plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
     assert "include late rows" in str(caught.value)
     plan_backfill(BackfillRequest(JobSpec(text.replace("1 h", "0")), late="drop"))
@@ -207,7 +207,7 @@ def test_rows_without_an_order_cannot_be_late() -> None:
     text = bids(SUM, SUM_COLUMNS).replace(
         "'filesystem', 'path' = '/history', 'format' = 'csv'", "'delta', 'table-path' = '/d'"
     )
-    with pytest.raises(BackfillError, match="depends on the order in which they arrived"):
+    with pytest.raises(BackfillError, match="depends on their arrival order"):
         plan_backfill(BackfillRequest(JobSpec(text), late="drop"))
 
 

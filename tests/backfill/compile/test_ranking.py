@@ -181,14 +181,14 @@ def test_the_range_of_a_top_n(select: str, kept: str, first: int, last: int, sho
 @pytest.mark.parametrize(
     ("number", "kept", "words"),
     [
-        (NUMBER, "TRUE", "without a bound"),
-        (NUMBER, "rn > 2", "without a bound"),
-        (NUMBER, "rn <= 3 OR item = 'x'", "compared with constants only"),
-        (NUMBER, "rn <= CAST(item AS INT)", "compared with constants only"),
-        (NUMBER, "rn <= 3 AND rn <> 2", "compared with constants only"),
+        (NUMBER, "TRUE", "without a condition on its number"),
+        (NUMBER, "rn > 2", "without a condition on its number"),
+        (NUMBER, "rn <= 3 OR item = 'x'", "with constants only"),
+        (NUMBER, "rn <= CAST(item AS INT)", "with constants only"),
+        (NUMBER, "rn <= 3 AND rn <> 2", "with constants only"),
         (NUMBER.replace("window_start, ", ""), "rn <= 3", "both window_start and window_end"),
         (NUMBER.replace("window_end", "item"), "rn <= 3", "both window_start and window_end"),
-        (NUMBER.replace("ROW_NUMBER", "RANK"), "rn <= 3", "only where ROW_NUMBER"),
+        (NUMBER.replace("ROW_NUMBER", "RANK"), "rn <= 3", "only if ROW_NUMBER"),
         (
             "SUM(price) OVER (PARTITION BY window_start, window_end ORDER BY bidtime)",
             "rn <= 3",

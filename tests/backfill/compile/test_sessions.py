@@ -162,7 +162,7 @@ def test_sessions_wholly_inside_the_range(run: Run, tmp_path: Path) -> None:
 # --- refused before Spark starts --------------------------------------------------------------------------------------
 
 SESSION = "TABLE(SESSION(TABLE bid PARTITION BY item, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES))"
-NOT_ITS_KEYS = "Flink makes no windowed aggregation of a SESSION unless"
+NOT_ITS_KEYS = "Flink plans no windowed aggregation of a SESSION unless"
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ NOT_ITS_KEYS = "Flink makes no windowed aggregation of a SESSION unless"
         (
             f"SELECT SUM(price) FROM {SESSION} WHERE price > 1 GROUP BY {BOUNDS}, item "
             "HAVING window_start > TIMESTAMP '2020-01-01 00:00:00'",
-            "depends on Flink's planner",
+            "Flink's planner decides",
         ),
         (
             f"SELECT price FROM (SELECT price, ROW_NUMBER() OVER (PARTITION BY {BOUNDS} ORDER BY price) AS rn "
             f"FROM {SESSION}) WHERE rn <= 3",
-            "ranks together all sessions that end at the same moment",
+            "ranks all sessions together that end at the same time",
         ),
     ],
 )

@@ -224,7 +224,9 @@ def test_slices_give_the_rows_of_the_plain_way(
 
 @pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize(("keys", "words"), [(1, "slices are aggregated first"), (9999, "rows are put into windows")])
+@pytest.mark.parametrize(
+    ("keys", "words"), [(1, "slices are aggregated first"), (9999, "rows are assigned to windows")]
+)
 def test_a_sample_of_the_rows_decides(spark: SparkSession, tmp_path: Path, keys: int, words: str) -> None:
     assert spark.getActiveSession() is spark
     (tmp_path / "in").mkdir()

@@ -41,7 +41,7 @@ def test_names_are_case_sensitive_and_must_exist() -> None:
 
 
 def test_a_name_for_two_tables_is_ambiguous() -> None:
-    with pytest.raises(BackfillError, match="--sink t stands for several"):
+    with pytest.raises(BackfillError, match="--sink t matches several"):
         TableLocations(sinks={"t": "/x"}).check([], [a_table("a", "t"), a_table("b", "t")])
 
 

@@ -143,7 +143,7 @@ def test_a_folder_is_a_connector(tmp_path: Path) -> None:
 
 
 def test_without_its_folder_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(BackfillError, match="has connector numbers, a backfill reaches filesystem, delta, iceberg"):
+    with pytest.raises(BackfillError, match="has connector numbers, but a backfill supports filesystem, delta, iceberg"):
         plan(BackfillRequest(JobSpec(declared(tmp_path / "out"))))
 
 

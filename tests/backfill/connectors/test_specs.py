@@ -45,11 +45,11 @@ def test_a_place_shows_no_secret() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (jdbc(url="jdbc:mysql://h/d"), "url jdbc:mysql: is no PostgreSQL"),
-        (jdbc(driver="com.example.Driver"), "driver com.example.Driver is no PostgreSQL"),
+        (jdbc(url="jdbc:mysql://h/d"), "url jdbc:mysql: is not PostgreSQL"),
+        (jdbc(driver="com.example.Driver"), "driver com.example.Driver is not PostgreSQL"),
         (jdbc(table_name=""), "no option table-name"),
-        (jdbc(table_name="my orders"), "my orders is no name PostgreSQL takes"),
-        (jdbc(compatible_mode="x"), "option compatible-mode is not understood"),
+        (jdbc(table_name="my orders"), "my orders is not a name that PostgreSQL accepts"),
+        (jdbc(compatible_mode="x"), "does not support option compatible-mode"),
         (jdbc(scan__fetch_size="many"), "scan.fetch-size is 'many'; write a whole number"),
         (jdbc(scan__partition__num="3"), "option scan.partition.column is missing"),
         (table("s", COLUMNS, "/h", "parquet", parquet__utc_timezone="yes"), "utc-timezone is 'yes'; write true or"),
@@ -65,7 +65,7 @@ def test_what_is_not_exact_is_refused(source: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "words"), [("parquet", "zone of Flink's TaskManagers"), ("orc", "bent by the zones")]
+    ("format", "words"), [("parquet", "zone of Flink's TaskManagers"), ("orc", "depend on the zones")]
 )
 def test_times_of_unknown_zones_are_refused_where_they_are_read(format: str, words: str) -> None:
     source = table("s", COLUMNS, "/h", format)

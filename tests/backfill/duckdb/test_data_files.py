@@ -95,7 +95,7 @@ def test_what_shows_late_makes_spark_do_it_all(
     chosen, failed = both_ways(spark, history, job(history, HOP, source=csv(history)))
     assert "DuckDB aggregates files" in chosen
     assert failed.startswith(f"DuckDB failed over t ({reason}")
-    assert failed.endswith("), so Spark's own operators aggregate all rows again")
+    assert failed.endswith("), so Spark's own operators aggregate all rows")
 
 
 @pytest.mark.nightly
@@ -111,7 +111,7 @@ def test_a_duckdb_without_memory_makes_spark_do_it_all(
 @pytest.mark.parametrize(
     ("more", "name", "content", "reason"),
     [
-        (", 'csv.ignore-parse-errors' = 'true'", "d.csv", b"", "lines that do not parse are left out"),
+        (", 'csv.ignore-parse-errors' = 'true'", "d.csv", b"", "lines that cannot be parsed are left out"),
         (", 'csv.field-delimiter' = '\\t'", "d.csv", b"", "the fields are delimited by '\\t'"),
         ("", "d.csv.gz", b"x", "d.csv.gz may be compressed"),
         ("", "d.csv", b'"', "there is a quote in d.csv"),

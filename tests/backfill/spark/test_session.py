@@ -53,7 +53,7 @@ def test_the_first_start_on_a_machine_is_announced(tmp_path: Path) -> None:
         command = [sys.executable, "-c", program]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    fetched = f"{KAFKA} and what they need are fetched from Maven Central"
+    fetched = f"{KAFKA} and their dependencies are fetched from Maven Central"
     begins = "first start of Spark on this machine:"
     assert announced() == f"{begins} PySpark is compiled to byte code and {fetched}, once"
     assert announced() == f"{begins} {fetched}, once"

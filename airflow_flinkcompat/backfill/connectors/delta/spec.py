@@ -64,8 +64,8 @@ def _declared_path(table: Table) -> str:
     for option, given in table.options:
         if option not in ("connector", "table-path", *_NEUTRAL) and (option, given) != ("mode", "batch"):
             raise Untranslatable(
-                f"table {table.name}: option {option} = '{mask_secrets(given)}' is not understood by a backfill, which "
-                "reads the table as it is; leave it out",
+                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(given)}': "
+                "it reads the current table; leave the option out",
                 table.span,
             )
     path = table.option("table-path")

@@ -45,8 +45,8 @@ class DeltaPublication:
         files = FileSystem(self.session, self.place)
         if files.exists(self.place) and (files.is_file(self.place) or files.entries(self.place)):
             raise BackfillError(
-                f"sink {self.rows.name}: {self.place} holds something that is no Delta table; "
-                "empty it or write to another place"
+                f"sink {self.rows.name}: {self.place} holds something other than a Delta table; empty "
+                "it or write to another place"
             )
 
     def stage(self, rows: DataFrame) -> None:

@@ -63,16 +63,17 @@ class Claim:
                 self._files.delete(other)
                 continue
             raise BackfillError(
-                f"sink {sink}: another backfill (process {pid} on {machine.partition('.')[0]}) is writing to "
-                f"{self._place}; run this one when that one has ended"
+                f"sink {sink}: another backfill (process {pid} on {machine.partition('.')[0]}) is "
+                f"writing to {self._place}; run this one after it has ended"
             )
 
     def check(self, sink: str) -> None:
         """Raises :class:`BackfillError` where another run took this one for dead."""
         if not self._files.exists(f"{self.folder}/rows"):
             raise BackfillError(
-                f"sink {sink}: what was staged beside {self._place} was removed meanwhile, by hand or by another run "
-                "that found this one silent; nothing was published, repeat the run"
+                f"sink {sink}: the staged rows next to {self._place} were removed during the run, by "
+                "hand or by another run that considered this one dead; nothing was published, run it "
+                "again"
             )
 
     def give_up(self) -> None:

@@ -51,7 +51,7 @@ def _columnar(
     values = []
     for column in stored:
         name, kind = column.name, spark_type(column.type)
-        message = f"{ERROR}table {table}: column {name} is {real.get(name)} in the files, which is no {column.type}"
+        message = f"{ERROR}table {table}: column {name} is {real.get(name)} in the files, not {column.type}"
         text = f"CAST({identifier(name)} AS {kind})" if name in held else f"raise_error({quoted(message)})"
         values.append(F.expr(text).alias(name) if kind and held.get(name) != wanted[name] else F.col(identifier(name)))
     return rows.select(*values, *(identifier(name) for name in partitions), *(ORDER if ordered else ()))

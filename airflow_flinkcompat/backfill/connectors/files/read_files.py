@@ -27,15 +27,15 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
     seen = {normal(path) for path in read.seen}
     if gone := sorted(seen - files.keys()):
         raise BackfillError(
-            f"table {source.table}: to be read is {gone[0]}"
-            + (f" and {len(gone) - 1} files more" if len(gone) > 1 else "")
-            + f", which {source.place} does not hold any more"
+            f"table {source.table}: cannot read {gone[0]}"
+            + (f" and {len(gone) - 1} more files" if len(gone) > 1 else "")
+            + f", which {source.place} no longer holds"
         )
     done = [files[path] for path in seen - waiting.keys() - begun.keys()]
     parts = [rows.where(stream.isin(done))]
     for path, split in begun.items():
         if path not in files:
-            raise BackfillError(f"table {source.table}: the job was reading {path}, which is gone")
+            raise BackfillError(f"table {source.table}: the job was reading {path}, which has been deleted")
         order = Window.orderBy("part", "place")
         numbered = rows.where(stream == files[path]).withColumn(_NUMBER, F.row_number().over(order))
         parts.append(numbered.where(F.col(_NUMBER) <= split.records_read).drop(_NUMBER))
@@ -54,7 +54,8 @@ def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileS
         found[normal(split.path)].append(split)
         if split.offset or split.length < split.file_size or split.position is not None:
             raise BackfillError(
-                f"table {source.table}: the job was reading {split.path} in parts, and which rows had been read is not "
-                "told by their number. Take the savepoint once more when no file is being read"
+                f"table {source.table}: the job was reading {split.path} in parts, and their number "
+                "does not show which rows were read. Take another savepoint when no file is being "
+                "read"
             )
     return {path: splits[0] for path, splits in found.items()}

@@ -49,13 +49,14 @@ class Partitioning:
         for column in columns:
             if column.type.name not in _TYPES:
                 raise Untranslatable(
-                    f"table {table.name}: partition column {column.name} of type {column.type} is neither read nor "
-                    f"written by a backfill; {FLINK_BATCH}",
+                    f"table {table.name}: a backfill cannot read or write partition column "
+                    f"{column.name} of type {column.type}; {FLINK_BATCH}",
                     table.span,
                 )
         if len(columns) != len(table.partitioned_by) or len(columns) == len(table.physical):
             raise BackfillError(
-                f"table {table.name}: partition columns are stored ones, and there is at least one more", table.span
+                f"table {table.name}: partition columns must be stored columns, and at least one column must remain",
+                table.span,
             )
         return cls(
             columns,
@@ -72,8 +73,8 @@ class Partitioning:
         others = {kind.strip() for kind in (table.option(_POLICY) or "").split(",")} - {"", "success-file"}
         if others:
             raise Untranslatable(
-                f"sink {table.name}: {_POLICY} '{', '.join(sorted(others))}' is not carried out by a backfill; write "
-                f"elsewhere with --sink {table.path[2]}=URI",
+                f"sink {table.name}: a backfill does not support {_POLICY} '{', '.join(sorted(others))}'; "
+                f"write elsewhere with --sink {table.path[2]}=URI",
                 table.span,
             )
 
@@ -84,7 +85,7 @@ class Partitioning:
             shape = quoted(_SHAPES[kind.name])
             value = f"try_cast({text} AS {kind.name})"
             what = quoted(f"{ERROR}table {table.name}: a folder is named {column.name}=")
-            refused = f"raise_error(concat({what}, {text}, {quoted(f', which is no {kind}')}))"
+            refused = f"raise_error(concat({what}, {text}, {quoted(f', which is not a valid {kind}')}))"
             text = (
                 f"(CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {shape} AND {value} IS NOT NULL THEN {value} "
                 f"ELSE {refused} END)"
@@ -156,8 +157,8 @@ class FileSource:
         columns = table.stored
         if len(columns) - len(partitioning.columns) == 1 and isinstance(format, CsvFormat):
             raise Untranslatable(
-                f"table {table.name} has one column only: a blank line is a row to Flink and nothing to Spark; "
-                "declare it with format json",
+                f"table {table.name} has one column only: a blank line is a row for Flink, but not "
+                "for Spark; declare it with format json",
                 table.span,
             )
         return cls(table.name, place, format, columns, partitioning)
@@ -225,12 +226,12 @@ class FileSink:
     @property
     def write_mode(self) -> str:
         if self.exclusive:
-            return "a staged folder is swapped in, and holds this run's rows and nothing else"
-        return "files named by the range take the place of those of an earlier run over it; other files stay"
+            return "a staged folder replaces the old one, and holds only the rows of this run"
+        return "files named by the range replace those of an earlier run over it; other files stay"
 
     def check(self, rows: PublishedRows, bounds: Range) -> None:
         if not self.place.rpartition("/")[2]:
-            raise BackfillError(f"sink {rows.name}: {self.place} is no folder a backfill may replace")
+            raise BackfillError(f"sink {rows.name}: {self.place} is not a folder that a backfill may replace")
 
 
 def _declared_place(table: Table, what: str) -> str:
@@ -238,7 +239,7 @@ def _declared_place(table: Table, what: str) -> str:
     for option, value in table.options:
         if not _understood(option, table):
             raise Untranslatable(
-                f"table {table.name}: option {option} = '{mask_secrets(value)}' is not understood by a backfill; "
+                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
                 f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
                 table.span,
             )
@@ -257,7 +258,8 @@ def _checked_place(format_name: str | None, place: str, what: str) -> str:
     """A place that a request names. Raises :class:`BackfillError` for one that names another format."""
     if format_name is None and (prefix := place.partition(":")[0]) in _OTHER_FORMATS:
         raise BackfillError(
-            f"{what}: {prefix} is no format a backfill reads or writes; {', '.join(FORMATS)} are, and delta and iceberg"
+            f"{what}: a backfill does not read or write format {prefix}; it supports "
+            f"{', '.join(FORMATS)}, delta and iceberg"
         )
     return normalised(place, what)
 

@@ -89,8 +89,8 @@ class FilePublication:
             stray = folder and not name.startswith((".", "_", *(f"{column}=" for column in self._folders[:1])))
             if self.target.exclusive and stray:
                 raise BackfillError(
-                    f"sink {self.rows.name}: {place} holds a folder {name}, and afterwards it would hold this run's "
-                    "rows alone; empty it or write to another place"
+                    f"sink {self.rows.name}: {place} has a folder {name}, which this run would "
+                    "replace with its own rows; empty it or write to another place"
                 )
         if self.target.exclusive:
             return

@@ -66,16 +66,17 @@ class IcebergTable:
                 properties[option] = given
             elif option not in _NAMES and not _NEUTRAL.fullmatch(option):
                 raise Untranslatable(
-                    f"table {table.name}: option {option} = '{mask_secrets(given)}' is not understood by a backfill; "
-                    "leave it out, or name a catalog of Spark's own by --table or --sink "
+                    f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(given)}'; "
+                    "leave it out, or name one of Spark's catalogs with --table or --sink "
                     f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
                     table.span,
                 )
         kind = table.option("catalog-type", "hive") or ""
         if kind not in _TYPES:
             raise Untranslatable(
-                f"table {table.name}: catalog-type '{kind}' is not reached by a backfill, {', '.join(_TYPES)} are; "
-                f"name a catalog of Spark's own by --table or --sink {table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                f"table {table.name}: a backfill does not support catalog-type '{kind}', only "
+                f"{', '.join(_TYPES)}; name one of Spark's catalogs with --table or --sink "
+                f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
                 table.span,
             )
         properties["type"] = kind
@@ -99,7 +100,7 @@ class IcebergTable:
         """Parse ``catalog.database.table`` of a place ``iceberg:…``; raises :class:`BackfillError` otherwise."""
         parts = name.split(".")
         if len(parts) < 3 or not all(part.strip() for part in parts):
-            raise BackfillError(f"{what}: iceberg:{name} is no Iceberg table; write iceberg:CATALOG.DATABASE.TABLE")
+            raise BackfillError(f"{what}: iceberg:{name} is not an Iceberg table; write iceberg:CATALOG.DATABASE.TABLE")
         return cls(parts[0], ".".join(parts[1:-1]), parts[-1])
 
 
@@ -144,7 +145,8 @@ class IcebergSink(LakeSink):
         for column in rows.columns:
             if column.type.name in ("TINYINT", "SMALLINT"):
                 raise Untranslatable(
-                    f"sink {rows.name}: column {column.name} of type {column.type} is none of Iceberg's; declare INT",
+                    f"sink {rows.name}: Iceberg has no type for column {column.name} of type "
+                    f"{column.type}; declare INT",
                     rows.table.span,
                 )
         super().check(rows, bounds)

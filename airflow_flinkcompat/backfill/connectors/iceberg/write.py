@@ -48,8 +48,8 @@ class IcebergPublication:
             stored_types(self.rows.name, self.rows.columns, schema, self.location.place, {}, all=True)
         elif self.rows.table.primary_key:
             raise BackfillError(
-                f"sink {self.rows.name}: there is no table {self.location.place}, and its primary key has to be "
-                "declared in Iceberg; create it, or let the job start once"
+                f"sink {self.rows.name}: there is no table {self.location.place}, and its primary key "
+                "must be declared in Iceberg; create it, or let the job start once"
             )
 
     def stage(self, rows: DataFrame) -> None:
@@ -61,8 +61,9 @@ class IcebergPublication:
         self._table = table = self._load()
         if table.properties().get("write.delete.mode") == "merge-on-read":
             raise BackfillError(
-                f"sink {self.rows.name}: {self.location.place} deletes merge-on-read, a backfill copy-on-write: "
-                "ALTER TABLE … SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')"
+                f"sink {self.rows.name}: {self.location.place} uses merge-on-read deletes, but a "
+                "backfill needs copy-on-write: ALTER TABLE … SET TBLPROPERTIES ('write.delete.mode' "
+                "= 'copy-on-write')"
             )
         current = table.currentSnapshot()
         snapshots = table.manageSnapshots()
@@ -101,8 +102,8 @@ class IcebergPublication:
             overwrite.commit()
         except Py4JJavaError as error:
             raise BackfillError(
-                f"sink {self.rows.name}: {self.location.place} was changed in the range meanwhile "
-                f"({error.java_exception.getMessage()}); nothing was published, repeat the run"
+                f"sink {self.rows.name}: {self.location.place} was changed in the range during the "
+                f"run ({error.java_exception.getMessage()}); nothing was published, run it again"
             ) from None
         return ()
 

@@ -104,7 +104,7 @@ def _value(table: str, column: Column, field: str) -> str:
         odd = f"pmod({micros_of(value)}, {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
         exact = f"WHEN {odd} THEN raise_error({quoted(finer_time_message(table, column))}) "
     what = quoted(f"{ERROR}table {table}: column {column.name} holds ")
-    unknown = f"raise_error(concat({what}, {field}, {quoted(f', which is no {kind}')}))"
+    unknown = f"raise_error(concat({what}, {field}, {quoted(f', which is not a valid {kind}')}))"
     return f"(CASE WHEN {field} IS NULL THEN NULL WHEN {value} IS NULL THEN {unknown} {exact}ELSE {value} END)"
 
 
@@ -115,5 +115,5 @@ def _problem(table: str, column: Column, stored: Mapping[str, str]) -> str:
         return f"table {table}: PostgreSQL has no column {identifier(column.name)}"
     if not is_read_as(column.type, declared):
         kind = column.type
-        return f"table {table}: column {column.name} is {declared} in PostgreSQL; Flink does not read it as {kind}"
+        return f"table {table}: column {column.name} is {declared} in PostgreSQL, which Flink does not read as {kind}"
     return ""

@@ -103,8 +103,8 @@ class JdbcSource:
         kind = column.type
         if kind.name not in _EXACT or spark_type(kind) is None:
             raise Untranslatable(
-                f"table {table.name}: column {column.name} of type {kind} is not read exactly from PostgreSQL; "
-                f"leave the column out of the query, or {FLINK_BATCH}",
+                f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from "
+                f"PostgreSQL; leave the column out of the query, or {FLINK_BATCH}",
                 table.span,
             )
         value = f"CAST({field} AS TINYINT)" if kind.name == "TINYINT" else field
@@ -126,7 +126,7 @@ class JdbcSink:
     exclusive: ClassVar[bool] = False
     replaces: ClassVar[bool] = True
     write_mode: ClassVar[str] = (
-        "one transaction takes out the rows of the published windows and puts in those of this run"
+        "one transaction deletes the rows of the published windows and inserts those of this run"
     )
 
     @classmethod
@@ -143,8 +143,8 @@ class JdbcSink:
             identifier(column.name)
             if column.type.name not in _WRITTEN:
                 raise Untranslatable(
-                    f"sink {rows.name}: column {column.name} of type {column.type} is not written to PostgreSQL by a "
-                    f"backfill; {FLINK_BATCH}",
+                    f"sink {rows.name}: a backfill cannot write column {column.name} of type "
+                    f"{column.type} to PostgreSQL; {FLINK_BATCH}",
                     rows.table.span,
                 )
         replaced_rows(rows, bounds)
@@ -156,7 +156,8 @@ def identifier(name: str) -> str:
         return name
     if not _PLAIN.fullmatch(name):
         raise BackfillError(
-            f'{name} is no name PostgreSQL takes without quotes, and Flink writes none; write it as `"{name}"`'
+            f"{name} is not a name that PostgreSQL accepts without quotes, and Flink writes none; "
+            f'write it as `"{name}"`'
         )
     return f'"{name.lower()}"'
 
@@ -185,8 +186,8 @@ def _database(table: Table, what: str) -> Database:
     for option, value in table.options:
         if option not in _OPTIONS and not option.startswith(_NEUTRAL):
             raise Untranslatable(
-                f"table {table.name}: option {option} is not understood by a backfill; leave it out, or point to "
-                f"files with {what} {table.path[2]}=URI",
+                f"table {table.name}: a backfill does not support option {option}; leave it out, or "
+                f"point to files with {what} {table.path[2]}=URI",
                 table.span,
             )
         if option == "driver" and value != DRIVER:
@@ -202,8 +203,8 @@ def _database(table: Table, what: str) -> Database:
 
 def _other(table: Table, found: str, what: str) -> Untranslatable:
     return Untranslatable(
-        f"table {table.name}: {found} is no PostgreSQL, the one database a backfill reads and writes exactly "
-        f"({_URL}//…); point to files with {what} {table.path[2]}=URI",
+        f"table {table.name}: {found} is not PostgreSQL, the only database that a backfill reads and "
+        f"writes exactly ({_URL}//…); point to files with {what} {table.path[2]}=URI",
         table.span,
     )
 
@@ -213,21 +214,21 @@ def _partitions(table: Table, columns: tuple[Column, ...]) -> ScanPartitions | N
     if not given:
         return None
     if missing := sorted(_SCAN - given):
-        raise BackfillError(f"table {table.name}: option {missing[0]} is missing beside {sorted(given)[0]}", table.span)
+        raise BackfillError(f"table {table.name}: option {missing[0]} is required with {sorted(given)[0]}", table.span)
     column = table.option("scan.partition.column") or ""
     kinds = {known.name: known.type for known in columns}
     if column not in kinds or kinds[column].name not in INTEGERS:
         raise Untranslatable(
-            f"table {table.name}: scan.partition.column {column} is no integer column of the table; leave the "
-            "scan.partition options out",
+            f"table {table.name}: scan.partition.column {column} is not an integer column of the "
+            "table; leave the scan.partition options out",
             table.span,
         )
     number = _number(table, "scan.partition.num", 1)
     lower, upper = (_number(table, f"scan.partition.{name}-bound", 0) for name in ("lower", "upper"))
     if number < 1 or lower > upper:
         raise BackfillError(
-            f"table {table.name}: scan.partition.num is {number}, the bounds are {lower} and {upper}; they make no "
-            "partitions",
+            f"table {table.name}: scan.partition.num is {number}, the bounds are {lower} and {upper}; "
+            "this defines no partitions",
             table.span,
         )
     return ScanPartitions(column, number, lower, upper)

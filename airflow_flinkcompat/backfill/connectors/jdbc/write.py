@@ -105,8 +105,8 @@ class JdbcPublication:
             if error.java_exception.getSQLState() != _LOCK_NOT_AVAILABLE:
                 raise
             raise BackfillError(
-                f"sink {self.rows.name}: another backfill is publishing to {self.database.place}; run this one when "
-                "that one has ended"
+                f"sink {self.rows.name}: another backfill is publishing to {self.database.place}; run "
+                "this one after it has ended"
             ) from None
         self.connection.run("RESET lock_timeout")
 
@@ -137,8 +137,8 @@ class JdbcPublication:
         computed = counted(seen, "rows")
         if int(stored or 0) != computed:
             raise BackfillError(
-                f"sink {self.rows.name}: {stored} rows were staged where {computed} were computed, because Spark "
-                "repeated a task; run the backfill again"
+                f"sink {self.rows.name}: {stored} rows were staged, but {computed} were computed, "
+                "because Spark repeated a task; run the backfill again"
             )
 
     def publish(self) -> tuple[str, ...]:
@@ -190,9 +190,9 @@ class JdbcPublication:
         if found:
             key = ", ".join(map(str, found[0][: len(keys)]))
             raise BackfillError(
-                f"sink {self.rows.name}: several rows of this backfill have the primary key ({', '.join(keys)}) = "
-                f"({key}), and nobody knows which of them Flink writes last; add to the primary key what tells them "
-                "apart"
+                f"sink {self.rows.name}: several rows of this backfill have the primary key ({', '.join(keys)}) "
+                f"= ({key}), and it is unknown which of them Flink writes last; add columns that "
+                "distinguish them to the primary key"
             )
 
     def discard(self) -> None:

@@ -53,9 +53,9 @@ class KafkaReader:
         source = self._source
         if len(reach(self._session, source)[1]) > 1:
             raise BackfillError(
-                f"table {source.table}: which rows come late depends on how a job mixes the partitions of "
-                f"{source.place}; include them, or say which columns tell the order with --order-by "
-                f"{source.table}=COLUMN"
+                f"table {source.table}: late rows depend on how a job interleaves the partitions of "
+                f"{source.place}; include late rows, or name the columns that define the order with "
+                f"--order-by {source.table}=COLUMN"
             )
 
 
@@ -241,8 +241,8 @@ def _read_to(
     for (_, number), offset in first.items():
         if offset > since.get(number, 0) and read.get(number, -1) > since.get(number, 0):
             raise BackfillError(
-                f"{topics.place}: partition {number} begins at offset {offset} by now, and what stood before it was "
-                "read too; name the archive that holds it"
+                f"{topics.place}: partition {number} now begins at offset {offset}, but the job had "
+                "also read earlier records; name the archive that holds them"
             )
     return {partition: max(read.get(partition[1], 0), offset) for partition, offset in first.items()}
 
@@ -250,5 +250,5 @@ def _read_to(
 def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:
     given = dict(position.offsets)
     if missing := [partition for _, partition in known if partition not in given]:
-        raise BackfillError(f"{topics.place}: the specific offsets say nothing of partition {missing[0]}; add it")
+        raise BackfillError(f"{topics.place}: the specific offsets lack partition {missing[0]}; add it")
     return {(topic, partition): given[partition] for topic, partition in known}

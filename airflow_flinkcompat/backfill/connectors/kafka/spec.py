@@ -156,14 +156,16 @@ class KafkaSink:
             )
         if written := [name for name, _, virtual in table.metadata if not virtual]:
             raise Untranslatable(
-                f"sink {table.name}: metadata column {written[0]} is not written by a backfill; declare it VIRTUAL",
+                f"sink {table.name}: a backfill cannot write metadata column {written[0]}; declare it VIRTUAL",
                 table.span,
             )
         plain = [
             option for option, _ in table.options if option.endswith("csv.write-bigdecimal-in-scientific-notation")
         ]
         if plain and table.option(plain[0]) != "true":
-            raise Untranslatable(f"sink {table.name}: option {plain[0]} is not honoured; leave it out", table.span)
+            raise Untranslatable(
+                f"sink {table.name}: a backfill does not support option {plain[0]}; leave it out", table.span
+            )
         key, value = _parts(table, table.primary_key)
         topics = Topics.of(table)
         if key is None or len(topics.names) != 1:
@@ -179,9 +181,9 @@ class KafkaSink:
         compared = {comparison.column for comparison in replaced_rows(rows, bounds)}
         if not compared <= {*rows.table.primary_key} and order_column(rows) is None:
             raise BackfillError(
-                f"sink {rows.name}: a key may already hold the row of a later window, and no column of the sink holds "
-                "window_end as TIMESTAMP(3), which would tell; add it to the sink and the query, or leave out --from "
-                "and --to to replace everything",
+                f"sink {rows.name}: a key may already hold the row of a later window, and the sink "
+                "has no column of window_end as TIMESTAMP(3) to detect that; add it to the sink and "
+                "the query, or leave out --from and --to to replace everything",
                 rows.table.span,
             )
 
@@ -189,8 +191,9 @@ class KafkaSink:
 def _changelog(table: Table) -> KafkaSource:
     """Refuses an upsert-kafka table as a source."""
     raise Untranslatable(
-        f"table {table.name} is an upsert-kafka table, whose records replace each other; windows over it depend on "
-        f"when each arrived. Say where a history of all rows lies with --table {table.path[2]}=URI, or {FLINK_BATCH}",
+        f"table {table.name} is an upsert-kafka table, whose records replace each other; windows over "
+        f"it depend on their arrival order. Name the place of all rows with --table {table.path[2]}=URI, "
+        f"or {FLINK_BATCH}",
         table.span,
     )
 
@@ -198,9 +201,9 @@ def _changelog(table: Table) -> KafkaSource:
 def _appended(table: Table) -> KafkaSink:
     """Refuses a kafka table as a sink."""
     raise Untranslatable(
-        f"sink {table.name} appends to a Kafka topic, where rows can never be replaced: a repeated or failed run would "
-        f"leave them twice. Declare it with connector upsert-kafka and a PRIMARY KEY, or write elsewhere with "
-        f"--sink {table.path[2]}=URI",
+        f"sink {table.name} appends to a Kafka topic, where rows cannot be replaced: a repeated or "
+        "failed run would leave duplicates. Declare it with connector upsert-kafka and a PRIMARY "
+        f"KEY, or write elsewhere with --sink {table.path[2]}=URI",
         table.span,
     )
 
@@ -214,8 +217,8 @@ def _check_options(table: Table, known: tuple[str, ...]) -> None:
     for option, value in table.options:
         if option not in known and not option.startswith(("properties.", *_NEUTRAL, *formats)):
             raise Untranslatable(
-                f"table {table.name}: option {option} = '{mask_secrets(value)}' is not understood by a backfill; leave "
-                f"it out, or say where the rows lie with --table or --sink {table.path[2]}=URI",
+                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
+                f"leave it out, or name the place of the rows with --table or --sink {table.path[2]}=URI",
                 table.span,
             )
 
@@ -227,23 +230,23 @@ def _parts(table: Table, key_fields: tuple[str, ...]) -> tuple[RecordPart | None
     if include not in ("ALL", "EXCEPT_KEY"):
         raise BackfillError(f"table {table.name}: value.fields-include is '{include}'; write ALL or EXCEPT_KEY")
     if unknown := [name for name in key_fields if name not in table.physical]:
-        raise BackfillError(f"table {table.name}: key field {unknown[0]} is no stored column", table.span)
+        raise BackfillError(f"table {table.name}: key field {unknown[0]} is not a stored column", table.span)
     if prefix and (include == "ALL" or not all(name.startswith(prefix) for name in key_fields)):
         raise BackfillError(
-            f"table {table.name}: with key.fields-prefix = '{prefix}' all key fields start with it and "
-            "value.fields-include is EXCEPT_KEY",
+            f"table {table.name}: with key.fields-prefix = '{prefix}' all key fields must start with "
+            "it, and value.fields-include must be EXCEPT_KEY",
             table.span,
         )
     key = None
     if table.option("key.format"):
         if not key_fields:
             raise BackfillError(
-                f"table {table.name} has a key.format and no key.fields, which Flink refuses", table.span
+                f"table {table.name} has a key.format but no key.fields, which Flink refuses", table.span
             )
         fields = tuple((name.removeprefix(prefix), table.physical.index(name)) for name in key_fields)
         key = RecordPart(format_of(table, "key."), fields)
     elif key_fields and table.option("key.fields"):
-        raise BackfillError(f"table {table.name} has key.fields and no key.format, which Flink refuses", table.span)
+        raise BackfillError(f"table {table.name} has key.fields but no key.format, which Flink refuses", table.span)
     left = [name for name in table.physical if include == "ALL" or name not in key_fields]
     return key, RecordPart(format_of(table), tuple((name, table.physical.index(name)) for name in left))
 
@@ -268,8 +271,8 @@ def _position(table: Table, side: str, mode: str) -> Position:
     )
     if option is None:
         raise Untranslatable(
-            f"table {table.name}: scan.{side}.mode = '{mode}' says nothing about the history; write timestamp, "
-            f"specific-offsets or {'earliest' if side == 'startup' else 'latest'}-offset",
+            f"table {table.name}: scan.{side}.mode = '{mode}' does not define the history; write "
+            f"timestamp, specific-offsets or {'earliest' if side == 'startup' else 'latest'}-offset",
             table.span,
         )
     given = (table.option(option) or "").strip()

@@ -60,9 +60,9 @@ class KafkaPublication:
         staged.count()
         if twice := staged.groupBy("key").count().where("count > 1").take(1):
             raise BackfillError(
-                f"sink {self.rows.name}: the query gives {twice[0]['count']} rows for the key "
-                f"{bytes(twice[0]['key']).decode()}, and chance would decide which stays; give the sink a PRIMARY "
-                "KEY that tells the rows of the query apart"
+                f"sink {self.rows.name}: the query returns {twice[0]['count']} rows for the key "
+                f"{bytes(twice[0]['key']).decode()}, and which of them stays is undefined; declare a "
+                "PRIMARY KEY that distinguishes the rows of the query"
             )
 
     def publish(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class KafkaPublication:
         last = topic.groupBy("key").agg(
             F.expr("max_by(value, offset) AS value"), F.expr("count(DISTINCT partition) AS partitions")
         )
-        moved = f"{ERROR}a key of sink {self.rows.name} lies in several partitions, so its last record is not known"
+        moved = f"{ERROR}a key of sink {self.rows.name} is in several partitions, so its last record is unknown"
         last = last.where(f"IF(partitions > 1, raise_error({quoted(moved)}), value IS NOT NULL)")
         if not self.replaced:
             return last.selectExpr("key", "value", "true AS replaced", "NULL AS window")

@@ -237,7 +237,7 @@ def test_a_run_taken_for_dead_publishes_nothing(spark: SparkSession, history: Pa
     late = _publication(spark, bids(SUM, SUM_COLUMNS, history, results), {"results": str(results)})
     late.check()
     shutil.rmtree(late._staged.removeprefix("file:"))
-    with pytest.raises(BackfillError, match="removed meanwhile"):
+    with pytest.raises(BackfillError, match="removed during the run"):
         late.publish()
     late.discard()
     assert not results.exists()

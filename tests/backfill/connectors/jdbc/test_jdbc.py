@@ -107,7 +107,7 @@ def test_without_a_window_the_whole_table_or_nothing(run: Run, postgres: Postgre
     postgres.run("CREATE TABLE results (total numeric(38, 2)); INSERT INTO results VALUES (5)")
     query = f"SELECT SUM(price) FROM {TUMBLE} GROUP BY window_start, window_end"
     text = script(bid, declared("results", "total DECIMAL(38, 2)", postgres), f"INSERT INTO results {query}")
-    with pytest.raises(BackfillError, match="no column of the sink holds window_start as TIMESTAMP"):
+    with pytest.raises(BackfillError, match="the sink has no column of window_start as TIMESTAMP"):
         run(text, "2020-04-15 08:00:00")
     assert rows(postgres) == ["5.00"]
     run(text)
@@ -138,7 +138,7 @@ def test_rows_of_one_key_and_one_window_are_refused(run: Run, postgres: Postgres
     postgres.run("CREATE TABLE results (window_start timestamp, window_end timestamp, total numeric(38, 2))")
     sink = declared("results", f"{SUM_COLUMNS}, PRIMARY KEY (window_start) NOT ENFORCED", postgres)
     query = f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} GROUP BY item, window_start, window_end"
-    with pytest.raises(BackfillError, match=r'the primary key \("window_start"\) = \(2020-04-15 08:.*tells them'):
+    with pytest.raises(BackfillError, match=r'the primary key \("window_start"\) = \(2020-04-15 08:.*distinguish them'):
         run(script(bid, sink, f"INSERT INTO results {query}"))
     assert rows(postgres) == staged(postgres) == []
 
@@ -182,11 +182,11 @@ def test_every_type_comes_back_as_it_was(run: Run, postgres: Postgres) -> None:
 @pytest.mark.parametrize(
     ("flink", "stored", "words"),
     [
-        ("a BIGINT", "integer", "column a is integer in PostgreSQL; Flink does not read it as BIGINT"),
+        ("a BIGINT", "integer", "column a is integer in PostgreSQL, which Flink does not read as BIGINT"),
         ("a STRING", "uuid", "column a is uuid"),
         ("a TIMESTAMP(3)", "timestamptz", "column a is timestamp with time zone"),
         ("a INT, c INT", "integer", 'PostgreSQL has no column "c"'),
-        ("a TIMESTAMP(3)", "timestamp", r"column a holds a time finer than TIMESTAMP\(3\)"),
+        ("a TIMESTAMP(3)", "timestamp", r"column a holds a time that is more precise than TIMESTAMP\(3\)"),
         ("a INT NOT NULL", "integer", "NULL in column a"),
     ],
 )
