@@ -138,12 +138,12 @@ def test_a_folder_is_a_connector(tmp_path: Path) -> None:
     other = BackfillRequest(JobSpec(declared(tmp_path / "out", "letters")))
     names = [*merged(lambda each: each.sources)]
     assert names.index("filesystem") < names.index("numbers")
-    with pytest.raises(BackfillError, match=f"reaches {', '.join(names)}"):
+    with pytest.raises(BackfillError, match=f"supports {', '.join(names)}"):
         plan(other)
 
 
 def test_without_its_folder_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(BackfillError, match="has connector numbers, but a backfill supports filesystem, delta, iceberg"):
+    with pytest.raises(BackfillError, match="has connector numbers, but a backfill supports filesystem, delta"):
         plan(BackfillRequest(JobSpec(declared(tmp_path / "out"))))
 
 
