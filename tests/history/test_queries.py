@@ -149,7 +149,7 @@ TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9
             + "a, MAX(b) OVER (PARTITION BY a ORDER BY came) FROM orders",
             "a state TTL is supported for GROUP BY, joins and deduplications only",
         ),
-        (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "given by STATE_TTL"),
+        (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "set by STATE_TTL"),
     ],
 )
 def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:

@@ -84,8 +84,8 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
             WINDOWED,
             "aggregate my_aggregate cannot run in Spark",
         ),
-        ("SELECT item FROM bid", "item INT", "Flink does not write STRING into column item of type INT"),
-        ("SELECT item, item FROM bid", "item STRING", "gives 2 columns"),
+        ("SELECT item FROM bid", "item INT", "Flink does not cast STRING implicitly to column item of type INT"),
+        ("SELECT item, item FROM bid", "item STRING", "has 2 columns"),
     ],
 )  # fmt: skip
 def test_what_is_not_exact_is_refused_with_its_place(query: str, columns: str, words: str) -> None:

@@ -30,7 +30,7 @@ CHANGES = {
     "delta": {
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true'); "
         "DELETE FROM {t} WHERE i = 3": "some rows of its files are deleted",
-        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')": "Delta keeps column ts in a way",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')": "Delta stores column ts in its",
     },
     "iceberg": {
         "ALTER TABLE {t} RENAME COLUMN i TO j; ALTER TABLE {t} ADD COLUMN i INT; "

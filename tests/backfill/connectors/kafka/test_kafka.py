@@ -293,7 +293,7 @@ SERVERS = "broker:9092"
     ("options", "words"),
     [
         ({"scan__startup__mode": "sometimes"}, "scan.startup.mode = 'sometimes' does not define the history"),
-        ({"scan__bounded__mode": "group-offsets"}, "scan.bounded.mode = 'group-offsets' says nothing"),
+        ({"scan__bounded__mode": "group-offsets"}, "scan.bounded.mode = 'group-offsets' does not define"),
         ({"scan__startup__mode": "timestamp"}, "write milliseconds since 1970"),
         (
             {"scan__bounded__mode": "specific-offsets", "scan__bounded__specific_offsets": "0"},
