@@ -20,34 +20,38 @@ def _field(label: str, description: str, **schema: Any) -> dict[str, Any]:
 
 _LOGIN = {
     "login": _field("user", "Basic authentication"),
-    "password": _field("password", "Or a bearer token where there is no user", format="password"),
+    "password": _field("password", "Password, or a bearer token if no user is set", format="password"),
 }
 # How both servers are reached: the keys of deploy.access, in its order.
 _ACCESS = {
-    "ca_file": _field("CA file", "PEM file of the authority that signed the servers' certificates, for https"),
-    "verify": _field("Verify certificates", "Switch off only on test systems", type=["boolean", "null"], default=True),
-    "client_cert": _field("Client certificate", "PEM file of the certificate to show to the servers (mutual TLS)"),
-    "client_key": _field("Client key", "PEM file of its key, where the certificate's file does not hold it"),
-    "client_key_password": _field("Client key password", "Where the key is encrypted", format="password"),
-    "proxy": _field("Proxy", "http://host:port or https://host:port; the environment's where empty"),
-    "proxy_login": _field("Proxy user", "Where the proxy asks for one"),
-    "proxy_password": _field("Proxy password", "Of the proxy's user", format="password"),
-    "timeout": _field("Time-out", "Seconds for one REST call", type=["number", "null"], default=30, exclusiveMinimum=0),
+    "ca_file": _field("CA file", "PEM file of the authority that signed the servers' certificates (https)"),
+    "verify": _field("Verify certificates", "Turn off only on test systems", type=["boolean", "null"], default=True),
+    "client_cert": _field("Client certificate", "PEM file of the client certificate (mutual TLS)"),
+    "client_key": _field("Client key", "PEM file of its key, if the certificate's file does not contain it"),
+    "client_key_password": _field("Client key password", "Password of the key, if it is encrypted", format="password"),
+    "proxy": _field("Proxy", "http://host:port or https://host:port; if empty, the proxy of the environment"),
+    "proxy_login": _field("Proxy user", "User, if the proxy requires one"),
+    "proxy_password": _field("Proxy password", "Password of the proxy user", format="password"),
+    "timeout": _field(
+        "Time-out", "Maximum seconds for one REST call", type=["number", "null"], default=30, exclusiveMinimum=0
+    ),
 }
 
 
 _LEDGER = {
-    "ledger": _field("Ledger", "Folder or object-store URI of the record of what is deployed, e.g. s3://bucket/ledger")
+    "ledger": _field("Ledger", "Folder or object-store URI of the deployment record, for example s3://bucket/ledger")
 }
 _REALTIME_COMPUTE = {
-    "region": _field("Region", "Of the workspace, eu-central-1 say"),
-    "endpoint": _field("Endpoint", "Of the OpenAPI; ververica.<region>.aliyuncs.com where empty"),
-    "workspace": _field("Workspace", "Its id, as the console shows it"),
-    "namespace": _field("Namespace", "Its name"),
-    "alibaba_conn_id": _field("Alibaba connection", "A connection of type alibaba_cloud whose access key is borrowed"),
-    "engine_version": _field("Engine version", "Of all deployments, as the platform names it: vvr-8.0.11-flink-1.17"),
-    "deployment_target": _field("Deployment target", "The queue in which missing deployments are made"),
-    "ui_url": _field("Console URL", "Where a browser opens the console, for links"),
+    "region": _field("Region", "Region of the workspace, for example eu-central-1"),
+    "endpoint": _field("Endpoint", "Endpoint of the OpenAPI; if empty, ververica.<region>.aliyuncs.com"),
+    "workspace": _field("Workspace", "Workspace id, as shown in the console"),
+    "namespace": _field("Namespace", "Name of the namespace"),
+    "alibaba_conn_id": _field("Alibaba connection", "Connection of type alibaba_cloud whose access key is used"),
+    "engine_version": _field(
+        "Engine version", "Engine version of all deployments, as named by the platform: vvr-8.0.11-flink-1.17"
+    ),
+    "deployment_target": _field("Deployment target", "Queue in which missing deployments are created"),
+    "ui_url": _field("Console URL", "Address of the console in a browser, for links"),
 }
 
 _CONFIG = {
@@ -56,9 +60,9 @@ _CONFIG = {
         "options": {
             "connections": {
                 "description": (
-                    "Ids, with commas between them, of connections whose ledgers the pages show. Those of the metadata "
-                    "database are found without: name here what environment variables and secrets backends hold, "
-                    "which Airflow cannot list."
+                    "Comma-separated ids of connections whose ledgers the pages show. Connections in the "
+                    "metadata database are found automatically: name here those in environment variables "
+                    "and secrets backends, which Airflow cannot list."
                 ),
                 "version_added": "0.1.0",
                 "type": "string",
@@ -66,7 +70,7 @@ _CONFIG = {
                 "default": "",
             },
             "ledgers": {
-                "description": "Addresses, with commas between them, of ledgers that no connection names.",
+                "description": "Comma-separated addresses of ledgers that no connection names.",
                 "version_added": "0.1.0",
                 "type": "string",
                 "example": "s3://bucket/ledger",
@@ -85,7 +89,7 @@ def _for_jobmanager(fields: dict[str, Any]) -> dict[str, Any]:
     return {
         f"jobmanager_{name}": {
             "label": f"JobManager: {field['label']}",
-            "description": f"{field['description']}. Only where it differs from the Gateway's",
+            "description": f"{field['description']}. Only if different from the Gateway's",
             "schema": field["schema"],
         }
         for name, field in fields.items()
@@ -134,22 +138,23 @@ def get_provider_info() -> dict[str, Any]:
                         "port": "SQL Gateway port",
                         "schema": "Scheme (http or https)",
                         "login": "User (basic authentication)",
-                        "password": "Password, or bearer token where there is no user",
+                        "password": "Password, or bearer token if no user is set",
                     },
                     "placeholders": {"host": "sql-gateway.example.com", "port": "8083", "schema": "http"},
                 },
                 "conn-fields": {
                     "jobmanager_url": _field(
-                        "JobManager URL", "REST address of the JobManager; the Gateway's host on port 8081 where empty"
+                        "JobManager URL", "REST address of the JobManager; if empty, port 8081 on the Gateway's host"
                     ),
                     "ui_url": _field(
                         "Flink UI URL",
-                        "Where a browser opens Flink's UI, for links; the JobManager URL where empty",
+                        "Address of Flink's UI in a browser, for links; if empty, the JobManager URL",
                     ),
                     "target": _field(
                         "Target",
-                        "Where jobs run: sql-gateway (where empty), jobmanager, kubernetes, aws, realtime-compute or "
-                        "another; its page tells which keys of the extra it reads",
+                        "Where jobs run: sql-gateway (default), jobmanager, kubernetes, aws, "
+                        "realtime-compute or another target; its page lists the keys of the extra that it "
+                        "reads",
                     ),
                     **_LEDGER,
                     **_ACCESS,

@@ -74,13 +74,12 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 
 @ledger_command.command("list")
 @_place
-@click.option("--no-index", is_flag=True, help="Read every ledger itself, whatever the index says.")
+@click.option("--no-index", is_flag=True, help="Read every ledger instead of the index.")
 def list_command(root: str | None, config: str | None, style: str, no_index: bool) -> None:
-    """List every deployment that has a ledger: its job, since when and by whom, unfinished redeploys.
+    """List all deployments with their deployed version, its time and author, and unfinished redeploys.
 
-    Most of it is read from the index next to the ledgers; --no-index also finds damaged ledgers, and entries of a
-    release without an index. A ledger that cannot be read is named in its line, the others are listed, and the exit
-    code is 2.
+    The index next to the ledgers contains most of it; --no-index also finds damaged ledgers, and entries of a release
+    without an index. A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
@@ -106,10 +105,10 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
 @ledger_command.command("index")
 @_place
 def index_command(root: str | None, config: str | None, style: str) -> None:
-    """Rebuild the index, which `ledger list` reads, from the ledgers.
+    """Rebuild the index that `ledger list` reads.
 
-    For ledgers of a release that kept none, and after ledgers were restored from a backup or moved. A ledger that
-    cannot be read is named, and the exit code is 2.
+    Needed for ledgers of a release without an index, and after ledgers were restored from a backup or moved. A ledger
+    that cannot be read is named, and the exit code is 2.
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.fleet import rebuild_index
@@ -123,13 +122,13 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
     else:
         click.echo(f"the index has a row for each of {len(rows) - len(errors)} deployments")
         for name, error in errors.items():
-            click.echo(f"{name} has none, as it is not readable\n  {error}")
+            click.echo(f"{name} has none, because its ledger cannot be read\n  {error}")
     _exit_if_unreadable(rows)
 
 
 @ledger_command.command("show")
 @_common
-@click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="This entry instead of the head.")
+@click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="Entry to show instead of the head.")
 def show_command(deployment: str, root: str | None, config: str | None, style: str, number: int | None) -> None:
     """Show the deployed version of DEPLOYMENT, and a redeploy that has not ended."""
     with _readable_errors():
@@ -147,7 +146,7 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
         return
     head = _shown(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
     if unfinished:
-        head += ["", "a redeploy has not come to its end:", *_summary(unfinished)]
+        head += ["", "a redeploy has not ended:", *_summary(unfinished)]
     elif number is None and entries[-1] is not shown:
         head += ["", "the last entry:", *_summary(entries[-1])]
     click.echo("\n".join(head + (_texts(shown) if shown else [])))
@@ -156,7 +155,7 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
 @ledger_command.command("history")
 @_common
 def history_command(deployment: str, root: str | None, config: str | None, style: str) -> None:
-    """Every entry of the ledger of DEPLOYMENT, oldest first, a line each."""
+    """List all entries of the ledger of DEPLOYMENT, oldest first, one line each."""
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.shown import masked_entry
 
@@ -210,12 +209,12 @@ def diff_command(
 @ledger_command.command("adopt")
 @_common
 @click.option(
-    "--job-id", required=True, metavar="ID", help="The job, as its target names it (Flink: 32 hexadecimal digits)."
+    "--job-id", required=True, metavar="ID", help="The job's id on its target (Flink: 32 hexadecimal digits)."
 )
 @click.option(
     "--script",
     metavar="FILE",
-    help="The script, or the program (.py, .table), that it runs (default: that of the project file).",
+    help="Script or program (.py, .table) that the job runs (default: that of the project file).",
 )
 @job_options(
     "variables",
@@ -223,13 +222,15 @@ def diff_command(
     "functions",
     "catalog",
     "engine_version",
-    engine_version="Flink's version; the cluster's has to be this one.",
+    engine_version="Flink version; it must be the version of the cluster.",
 )
 @click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
 @click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that is reached by one.")
 @target_option("jobmanager")
 @click.option(
-    "--former-ended", is_flag=True, help="Say that the job of the ledger, or the one being started, has ended."
+    "--former-ended",
+    is_flag=True,
+    help="Confirm that the job of the ledger, or the job of an unfinished start, has ended.",
 )
 @click.pass_obj
 def adopt_command(
@@ -246,11 +247,11 @@ def adopt_command(
     given: Given,
     former_ended: bool,
 ) -> None:
-    """Take over a job that already runs as DEPLOYMENT: record the script that you know it runs.
+    """Record a running job as DEPLOYMENT with the script that it runs.
 
-    The job is not touched. Its name and its tables are compared with the script, as far as the target shows them: a
-    JobManager alone is enough, whatever started the job. Options that are not passed are taken from the project file
-    flinkcompat.toml of this folder or of one above it, as far as it has such a deployment.
+    The job is not changed. Its name and its tables are compared with the script, as far as the target shows them: a
+    JobManager alone is enough, whatever started the job. Options that are missing here come from the project file
+    flinkcompat.toml of this folder or of one above it, if it has this deployment.
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy import JobRef, Ledger
@@ -387,7 +388,7 @@ def _notes(row: DeploymentRow | LedgerError) -> Iterator[str]:
         return
     if step := row.unfinished:
         by = f", by {mask_secrets(step.owner)}" if step.owner else ""
-        yield f"a redeploy has not come to its end: entry {step.number}, {step.kind} at {_when(step)} UTC{by}"
+        yield f"a redeploy has not ended: entry {step.number}, {step.kind} at {_when(step)} UTC{by}"
     if asked := row.pending:
         yield f"a change waits for a decision: entry {asked.number}, {asked.outcome} at {_when(asked)} UTC"
 

@@ -95,7 +95,7 @@ export interface components {
         AnswerItem: {
             /**
              * Branch
-             * @description resume, migrate, restart or reject.
+             * @description Branch: resume, migrate, restart or reject.
              */
             branch: string;
             /** Text */
@@ -132,7 +132,7 @@ export interface components {
         ChangePage: {
             /**
              * Answers
-             * @description What comes of each answer, whether it is offered or not.
+             * @description Consequence of each answer, including answers that are not offered.
              */
             answers: components["schemas"]["AnswerItem"][];
             checked: components["schemas"]["HistoryEntry"] | null;
@@ -141,42 +141,42 @@ export interface components {
             deployment: string;
             /**
              * Entries
-             * @description All entries about this version since the check, oldest first.
+             * @description All entries of this version since the check, oldest first.
              */
             entries: components["schemas"]["HistoryEntry"][];
             /**
              * If Resumed
-             * @description How open-source Flink would end if it were resumed all the same.
+             * @description Results on open-source Flink if the job were resumed anyway.
              */
             if_resumed: string[];
             /** Ledger */
             ledger: string;
-            /** @description The proposed version; null where an earlier release kept none. Columns of a report's spans may be off in lines in which a secret is masked. */
+            /** @description Proposed version; null if an earlier release stored none. Columns of a report's spans may be wrong in lines with a masked secret. */
             new: components["schemas"]["VersionTexts"] | null;
             /** Next Steps */
             next_steps: components["schemas"]["NextStep"][];
             /**
              * Number
-             * @description The entry of the check; of a version without one, its first entry.
+             * @description Number of the entry of the check, or of the first entry of a version without a check.
              */
             number: number;
-            /** @description What was in force; null before the first deployment, and where the user may not read that entry. */
+            /** @description Version in force at that time; null before the first deployment, or if the user may not read that entry. */
             old: components["schemas"]["VersionTexts"] | null;
             /**
              * Old Number
-             * @description The entry of what was in force; null before the first deployment.
+             * @description Number of the entry in force at that time; null before the first deployment.
              */
             old_number: number | null;
             /**
              * Report
-             * @description As flinkcompat-report/1: findings with spans, fate of keys, windows and metrics by operator, what a migration keeps. Null where none was kept, as of a first start.
+             * @description Report in the form flinkcompat-report/1: findings with spans, effects on keys, windows and metrics by operator, and state that a migration keeps. Null if none was stored, for example for a first start.
              */
             report: {
                 [key: string]: unknown;
             } | null;
             /**
              * Report Error
-             * @description Why the report cannot be read.
+             * @description Error of reading the report.
              */
             report_error: string | null;
             /** Sha256 */
@@ -193,21 +193,21 @@ export interface components {
             by: string | null;
             /**
              * Message
-             * @description The decision in words, with the option that was chosen.
+             * @description Decision in words, with the chosen option.
              */
             message: string;
             /**
              * Number
-             * @description The entry of the decision.
+             * @description Number of the entry of the decision.
              */
             number: number | null;
             /** Reason */
             reason: string | null;
-            /** @description Where it waits, or was decided. */
+            /** @description Task that waits for the decision, or received it. */
             run: components["schemas"]["TaskOfRun"] | null;
             /**
              * State
-             * @description not asked: the policy decided. not decided: it was asked, and the question is settled otherwise: another version came, or this one failed by itself.
+             * @description not asked: the policy decided. not decided: a person was asked, but the question became obsolete, because another version was proposed or this one failed.
              * @enum {string}
              */
             state: "waiting" | "approved" | "rejected" | "not asked" | "not decided";
@@ -217,47 +217,47 @@ export interface components {
          * @description One deployment as the list shows it.
          */
         DeploymentItem: {
-            /** @description The last check: outcome, branch, commit and author. */
+            /** @description Last check: outcome, branch, commit and author. */
             checked: components["schemas"]["EntrySummary"] | null;
             /**
              * Dags
-             * @description The DAGs that write this ledger, of those that are in this Airflow.
+             * @description DAGs of this Airflow that write to this ledger.
              */
             dags: string[];
             /** Deployment */
             deployment: string;
-            /** @description What is in force: kind deployed, rolled-back or adopted. */
+            /** @description Entry in force: kind deployed, rolled-back or adopted. */
             entry: components["schemas"]["EntrySummary"] | null;
             /**
              * Error
-             * @description Why the ledger cannot be read; everything else is null then.
+             * @description Error of reading the ledger; all other values are then null.
              */
             error: string | null;
-            /** @description The last redeploy, or version, that failed, until a redeploy begins anew. Where entry.kind is rolled-back: what led to it. */
+            /** @description Last failure of a redeploy or version, until the next redeploy begins. If entry.kind is rolled-back: the failure that caused the rollback. */
             failed: components["schemas"]["EntrySummary"] | null;
             /**
              * Job Url
-             * @description The job in Flink's UI, or the platform's console, where one connection alone names the ledger.
+             * @description Address of the job in Flink's UI or the platform's console, if only one connection names the ledger.
              */
             job_url: string | null;
             /**
              * Ledger
-             * @description Id of its ledger, as in the paths of this API.
+             * @description Id of the ledger in the paths of this API.
              */
             ledger: string;
             /** Owned By */
             owned_by: string | null;
-            /** @description The check that asked a person, who has not decided yet. */
+            /** @description Check that waits for a person's decision. */
             pending: components["schemas"]["EntrySummary"] | null;
-            /** @description Null where no stop left one, where it was deleted, and where the user may read neither the entry of the stop nor one of what started from it. */
+            /** @description Null if no stop left a savepoint, if it was deleted, or if the user may read neither the entry of the stop nor that of a start from it. */
             savepoint: components["schemas"]["LastSavepoint"] | null;
             /** Team */
             team: string | null;
-            /** @description The last step of a redeploy that has not come to its end. */
+            /** @description Last step of a redeploy that has not ended. */
             unfinished: components["schemas"]["EntrySummary"] | null;
             /**
              * Unfinished State
-             * @description Of that redeploy: its run may still be at work; or it has been silent for longer than it said.
+             * @description State of that redeploy: in flight if its run may still be working, interrupted if its claim has expired.
              */
             unfinished_state: ("in flight" | "interrupted") | null;
         };
@@ -273,7 +273,7 @@ export interface components {
             ledgers: components["schemas"]["LedgerItem"][];
             /**
              * Problems
-             * @description What is wrong with the settings, for users who may read connections.
+             * @description Errors in the settings, for users who may read connections.
              */
             problems: string[];
             /**
@@ -283,7 +283,7 @@ export interface components {
             teams: string[];
             /**
              * Total
-             * @description How many the filters leave, on all pages.
+             * @description Number of deployments that match the filters, on all pages.
              */
             total: number;
         };
@@ -294,12 +294,12 @@ export interface components {
         DeploymentPage: {
             /**
              * History
-             * @description Every entry, oldest first.
+             * @description All entries, oldest first.
              */
             history: components["schemas"]["HistoryEntry"][];
             /**
              * Last
-             * @description The number of the last entry.
+             * @description Number of the last entry.
              */
             last: number;
             /**
@@ -307,7 +307,7 @@ export interface components {
              * @description Oldest first.
              */
             redeploys: components["schemas"]["Redeploy"][];
-            /** @description The version in force. */
+            /** @description Version in force. */
             running: components["schemas"]["VersionTexts"] | null;
             /**
              * Savepoints
@@ -325,17 +325,17 @@ export interface components {
             approved_by: string | null;
             /**
              * At
-             * @description When it was written.
+             * @description Time at which it was written.
              */
             at: string;
             /**
              * Author
-             * @description Of that commit: name <address>.
+             * @description Author of the commit: name <address>.
              */
             author: string | null;
             /**
              * Branch
-             * @description The way that a check took: first, unchanged, resume, approve, …
+             * @description Branch that the check chose: first, unchanged, resume, approve, …
              */
             branch: string | null;
             /** Claim Seconds */
@@ -348,60 +348,60 @@ export interface components {
             engine_version: string | null;
             /**
              * Job Id
-             * @description The job, as its target names it.
+             * @description The job's id on its target.
              */
             job_id: string | null;
             /**
              * Kind
-             * @description As docs/ledger.md lists them: deployed, checked, stopping, approved, …
+             * @description Kind of the entry, as listed in docs/ledger.md: deployed, checked, stopping, approved, …
              */
             kind: string;
             /**
              * Language
-             * @description sql, python or table: of the script, of entries that hold one.
+             * @description Language of the entry's script, if it has one: sql, python or table.
              */
             language: string;
             /** Message */
             message: string;
             /**
              * Number
-             * @description Its place in the ledger, from 1.
+             * @description Number of the entry in its ledger, from 1.
              */
             number: number;
             /**
              * Outcome
-             * @description Of the check that let the version run, or of this one: compatible, partial, unknown, incompatible.
+             * @description Outcome of this check, or of the check that allowed the version: compatible, partial, unknown, incompatible.
              */
             outcome: string | null;
             /**
              * Owned By
-             * @description Who answers for the deployment.
+             * @description Owner of the deployment.
              */
             owned_by: string | null;
             /**
              * Owner
-             * @description Who wrote it: airflow:<dag>/<run>/<task>, or user@host:pid on a command line. Empty where that is a DAG that the user may not read.
+             * @description The entry's author: airflow:<dag>/<run>/<task>, or user@host:pid for a command line. Empty if the user may not read that DAG.
              */
             owner: string;
             /**
              * Reason
-             * @description What whoever decided gave as the reason.
+             * @description Reason of the decision, as the person who decided wrote it.
              */
             reason: string | null;
             /** Report Path */
             report_path: string | null;
-            /** @description The task that wrote it, where the user may read that DAG. */
+            /** @description The task that wrote it, if the user may read its DAG. */
             run: components["schemas"]["TaskOfRun"] | null;
             /** Savepoint */
             savepoint: string | null;
             /**
              * Sha256
-             * @description Names the version that the entry is about.
+             * @description Digest that identifies the version of the entry.
              */
             sha256: string;
             /**
              * Start Mode
-             * @description savepoint, checkpoint, stateless, …
+             * @description Start mode: savepoint, checkpoint, stateless, …
              */
             start_mode: string | null;
             /** Team */
@@ -429,17 +429,17 @@ export interface components {
             approved_by: string | null;
             /**
              * At
-             * @description When it was written.
+             * @description Time at which it was written.
              */
             at: string;
             /**
              * Author
-             * @description Of that commit: name <address>.
+             * @description Author of the commit: name <address>.
              */
             author: string | null;
             /**
              * Branch
-             * @description The way that a check took: first, unchanged, resume, approve, …
+             * @description Branch that the check chose: first, unchanged, resume, approve, …
              */
             branch: string | null;
             /** Claim Seconds */
@@ -448,7 +448,7 @@ export interface components {
             commit: string | null;
             /**
              * Counts
-             * @description Of a backfill: rows and windows.
+             * @description For a backfill: numbers of rows and windows.
              */
             counts: {
                 [key: string]: number;
@@ -459,87 +459,87 @@ export interface components {
             engine_version: string | null;
             /**
              * Evidence
-             * @description What was seen of the job, a line each.
+             * @description Observations of the job, one line each.
              */
             evidence: string[];
             /**
              * Job Id
-             * @description The job, as its target names it.
+             * @description The job's id on its target.
              */
             job_id: string | null;
             /**
              * Kind
-             * @description As docs/ledger.md lists them: deployed, checked, stopping, approved, …
+             * @description Kind of the entry, as listed in docs/ledger.md: deployed, checked, stopping, approved, …
              */
             kind: string;
             /**
              * Language
-             * @description sql, python or table: of the script, of entries that hold one.
+             * @description Language of the entry's script, if it has one: sql, python or table.
              */
             language: string;
             /** Message */
             message: string;
             /**
              * Migrated From
-             * @description The savepoint that the one it starts from was rewritten from.
+             * @description Original of the rewritten savepoint from which the job starts.
              */
             migrated_from: string | null;
             /** Migrated To */
             migrated_to: string | null;
             /**
              * Migration
-             * @description What a rewritten savepoint keeps: as `migration` of a report.
+             * @description State that a rewritten savepoint keeps, in the form of `migration` in a report.
              */
             migration: {
                 [key: string]: unknown;
             };
             /**
              * Number
-             * @description Its place in the ledger, from 1.
+             * @description Number of the entry in its ledger, from 1.
              */
             number: number;
             /**
              * Offsets
-             * @description Where the sources begin: path, choice, options, words.
+             * @description Start offsets of the sources: path, choice, options, words.
              */
             offsets: {
                 [key: string]: unknown;
             }[];
             /**
              * Outcome
-             * @description Of the check that let the version run, or of this one: compatible, partial, unknown, incompatible.
+             * @description Outcome of this check, or of the check that allowed the version: compatible, partial, unknown, incompatible.
              */
             outcome: string | null;
             /**
              * Owned By
-             * @description Who answers for the deployment.
+             * @description Owner of the deployment.
              */
             owned_by: string | null;
             /**
              * Owner
-             * @description Who wrote it: airflow:<dag>/<run>/<task>, or user@host:pid on a command line. Empty where that is a DAG that the user may not read.
+             * @description The entry's author: airflow:<dag>/<run>/<task>, or user@host:pid for a command line. Empty if the user may not read that DAG.
              */
             owner: string;
             /**
              * Policy
-             * @description Of a check: the branch that the policy alone says.
+             * @description For a check: the branch that the policy alone chooses.
              */
             policy: string | null;
             /**
              * Range From
-             * @description Of a backfill; null: from the beginning.
+             * @description For a backfill: start of its range; null for the beginning.
              */
             range_from: string | null;
             /** Range To */
             range_to: string | null;
             /**
              * Reason
-             * @description What whoever decided gave as the reason.
+             * @description Reason of the decision, as the person who decided wrote it.
              */
             reason: string | null;
             /**
              * Rehearsal
-             * @description As flinkcompat-rehearsal/1.
+             * @description Result of a rehearsal, in the form flinkcompat-rehearsal/1.
              */
             rehearsal: {
                 [key: string]: unknown;
@@ -548,10 +548,10 @@ export interface components {
             report_path: string | null;
             /**
              * Rolls Back To
-             * @description Of a failed redeploy: the entry whose script is started again.
+             * @description For a failed redeploy: number of the entry whose script is started again.
              */
             rolls_back_to: number | null;
-            /** @description The task that wrote it, where the user may read that DAG. */
+            /** @description The task that wrote it, if the user may read its DAG. */
             run: components["schemas"]["TaskOfRun"] | null;
             /** Savepoint */
             savepoint: string | null;
@@ -561,19 +561,19 @@ export interface components {
             savepoint_bytes: number | null;
             /**
              * Sha256
-             * @description Names the version that the entry is about.
+             * @description Digest that identifies the version of the entry.
              */
             sha256: string;
             /**
              * Sinks
-             * @description Of a backfill: where it wrote, by sink.
+             * @description For a backfill: place of the output of each sink.
              */
             sinks: {
                 [key: string]: string;
             };
             /**
              * Start Mode
-             * @description savepoint, checkpoint, stateless, …
+             * @description Start mode: savepoint, checkpoint, stateless, …
              */
             start_mode: string | null;
             /** Team */
@@ -588,7 +588,7 @@ export interface components {
             bytes: number | null;
             /**
              * Number
-             * @description The entry that says so.
+             * @description Number of the entry that records it.
              */
             number: number;
             /** Path */
@@ -603,19 +603,19 @@ export interface components {
         LedgerItem: {
             /**
              * Connections
-             * @description Ids of those that name it and that the user may read.
+             * @description Ids of the connections that name the ledger and that the user may read.
              */
             connections: string[];
             /**
              * Error
-             * @description Why it cannot be listed.
+             * @description Error of listing the ledger.
              */
             error: string | null;
             /** Id */
             id: string;
             /**
              * Uri
-             * @description Null for users who may not read the connections that name it.
+             * @description Null for users who may not read any connection that names it.
              */
             uri: string | null;
         };
@@ -628,7 +628,7 @@ export interface components {
             commands: string[];
             /**
              * Language
-             * @description Of the commands: sql or sh.
+             * @description Language of the commands: sql or sh.
              */
             language: string;
             /** Text */
@@ -647,7 +647,7 @@ export interface components {
             began_at: string;
             /**
              * Downtime Seconds
-             * @description From stopped_at to started_at.
+             * @description Seconds from stopped_at to started_at.
              */
             downtime_seconds: number | null;
             /**
@@ -665,7 +665,7 @@ export interface components {
             last: number;
             /**
              * Message
-             * @description Of its last step.
+             * @description Message of the last step.
              */
             message: string;
             /** Outcome */
@@ -679,14 +679,14 @@ export interface components {
             start_mode: string | null;
             /**
              * Started At
-             * @description When the new job was accepted, or the former script ran again.
+             * @description Time at which the new job was accepted, or the former script ran again.
              */
             started_at: string | null;
             /** Steps */
             steps: components["schemas"]["RedeployStep"][];
             /**
              * Stopped At
-             * @description When the former job was seen to have ended.
+             * @description Time at which the former job was found ended.
              */
             stopped_at: string | null;
         };
@@ -723,12 +723,12 @@ export interface components {
             bytes: number | null;
             /**
              * Disposed
-             * @description The entry that says that it was deleted; null: it is kept.
+             * @description Number of the entry that records its deletion; null if it still exists.
              */
             disposed: number | null;
             /**
              * Left By
-             * @description The entry that was in force: whose job left it.
+             * @description Number of the entry whose job was stopped.
              */
             left_by: number | null;
             /** Migrated To */
@@ -739,14 +739,14 @@ export interface components {
             starts: components["schemas"]["SavepointStart"][];
             /**
              * Stopped
-             * @description The entry of the stop that left it.
+             * @description Number of the entry of the stop that took it.
              */
             stopped: number;
             /** Taken At */
             taken_at: string;
             /**
              * Way Back
-             * @description Whether it is the way back from what is in force.
+             * @description True if a rollback of the version in force would start from it.
              */
             way_back: boolean;
         };
@@ -763,12 +763,12 @@ export interface components {
             kind: string;
             /**
              * Migrated
-             * @description Whether it started from the rewritten savepoint.
+             * @description True if it started from the rewritten savepoint.
              */
             migrated: boolean;
             /**
              * Number
-             * @description The entry of what was in force then.
+             * @description Number of the entry in force at that time.
              */
             number: number;
         };
@@ -820,7 +820,7 @@ export interface components {
             language: string;
             /**
              * Number
-             * @description The entry that holds it; null: it is kept beside the report of a check.
+             * @description Number of the entry that contains it; null if it is stored with the report of a check.
              */
             number: number | null;
             /** Script */

@@ -22,23 +22,23 @@ export interface Failure {
 }
 
 const TITLES: Record<number, string> = {
-  401: "You are not signed in any more. Reload the page to sign in again.",
-  403: "You may not see this. Access is given with the right to read the DAG that deploys the job.",
-  404: "There is no such thing here. It may have been renamed, or its ledger is not one that Airflow knows.",
+  401: "You are no longer signed in. Reload the page to sign in again.",
+  403: "You may not see this. Users who may read the DAG that deploys the job have access.",
+  404: "Not found. It may have been renamed, or Airflow does not know its ledger.",
   503: "The ledger cannot be read at the moment.",
 };
 
 /** What a status means where an answer is given. */
 const REFUSALS: Record<number, string> = {
-  400: "Airflow does not take this answer.",
+  400: "Airflow does not accept this answer.",
   401: TITLES[401]!,
   403: "You may not decide this.",
-  404: "The question is not asked any more.",
-  409: "Somebody has answered before you.",
+  404: "This question is no longer open.",
+  409: "Somebody answered before you.",
 };
 
 const failureOf = (status: number, detail: string, titles = TITLES): Failure => ({
-  title: titles[status] ?? `Airflow could not answer (status ${status}). Its API server's log says why.`,
+  title: titles[status] ?? `Airflow could not answer (status ${status}). See the log of its API server.`,
   detail,
 });
 
@@ -58,7 +58,7 @@ async function request(path: string, init: RequestInit, titles?: Record<number, 
     answer = await fetch(addressOf(path), { ...init, headers: { Accept: "application/json", ...init.headers } });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw { title: "Airflow cannot be reached. Are you offline?", detail: "" } satisfies Failure;
+    throw { title: "Airflow cannot be reached. Check your network connection.", detail: "" } satisfies Failure;
   }
   const body = await answer.text();
   if (!answer.ok) throw failureOf(answer.status, detailOf(body), titles);
@@ -71,7 +71,7 @@ export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   try {
     return JSON.parse(body) as T;
   } catch {
-    throw failureOf(200, "The answer is no JSON.");
+    throw failureOf(200, "The answer is not JSON.");
   }
 }
 

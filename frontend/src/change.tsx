@@ -69,7 +69,7 @@ function ChangeBody({ change, reading }: { change: ChangePage; reading: Reading 
 
 function Texts({ change }: { change: ChangePage }) {
   const { old, new: proposed } = change;
-  const title = change.decision.state === "waiting" ? "Runs now" : "Ran before";
+  const title = change.decision.state === "waiting" ? "Running version" : "Previous version";
   if (!old && !proposed) return null;
   if (!proposed)
     return (
@@ -83,8 +83,8 @@ function Texts({ change }: { change: ChangePage }) {
       <Section title="Script">
         <p className="fc-muted">
           {change.old_number === null
-            ? "Nothing ran before: this is the first version."
-            : `What ran before is in entry ${change.old_number}, of a DAG that you may not read.`}
+            ? "There is no previous version: this is the first one."
+            : `The previous version is in entry ${change.old_number} of a DAG that you may not read.`}
         </p>
         <Code text={proposed.script} label="Proposed script" />
       </Section>
@@ -122,7 +122,7 @@ function Surroundings({ old, proposed }: { old: VersionTexts; proposed: VersionT
   if (!facts.length) return null;
   return (
     <div className="fc-beside">
-      <h3>Beside the script</h3>
+      <h3>Changes outside the script</h3>
       <Facts facts={facts} />
     </div>
   );
@@ -130,7 +130,7 @@ function Surroundings({ old, proposed }: { old: VersionTexts; proposed: VersionT
 
 function Entries({ entries }: { entries: HistoryEntry[] }) {
   return (
-    <Section title="What the ledger says of it">
+    <Section title="Entries in the ledger">
       <ol className="fc-list">
         {entries.map((entry) => (
           <li key={entry.number}>
@@ -180,7 +180,7 @@ export function RunTab({ dagId, runId, taskId }: { dagId?: string; runId?: strin
                 <ChangeBody change={change} reading={answer} />
                 <p>
                   <Link to={changePage(change.ledger, change.deployment, change.number)}>
-                    This change on a page of its own
+                    Open this change on its own page
                   </Link>
                 </p>
               </article>

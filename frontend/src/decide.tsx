@@ -46,7 +46,7 @@ const STATES: Record<Decision["state"], string> = {
   approved: "Approved",
   rejected: "Rejected",
   "not asked": "Nobody was asked: the policy decided.",
-  "not decided": "Nobody decided: another version came, or this one failed by itself.",
+  "not decided": "Nobody decided: another version was proposed, or this one failed.",
 };
 
 /** Reads the change anew. */
@@ -131,12 +131,12 @@ function Question({ run, change, reading }: Deciding & { run: Run }) {
         <p key={given.count} role="status" tabIndex={-1} ref={takeFocus}>
           You chose “{given.option}”.{" "}
           {!isAskedAgain
-            ? "Airflow has your answer; this page follows."
+            ? "Airflow has your answer; this page shows it soon."
             : !standing
-              ? "The question is asked again: somebody else has to choose the same, or your answer does not count."
+              ? "The question is asked again: somebody else must choose the same, or your answer does not count."
               : standing.refused
                 ? "The question is asked again."
-                : "It counts, and somebody else has to choose the same. If you answer again, that replaces it."}
+                : "It counts, and somebody else must choose the same. A new answer replaces it."}
         </p>
       )}
       {own && standing && <StandingNote standing={standing} />}
@@ -238,7 +238,7 @@ function AnswerForm({ run, change, reading, asking, onGiven }: AnswerFormProps) 
       // A page may have stood open for hours: what is decided on is what is shown, or nothing.
       const now = await read<ChangePage>(changeApi(change.ledger, change.deployment, change.number));
       if (now.decision.state !== "waiting")
-        throw { title: "This change does not wait any more. Load the page again.", detail: "" } satisfies Failure;
+        throw { title: "This change no longer waits. Reload the page.", detail: "" } satisfies Failure;
       await give(questionApi(run, task, mapIndex), {
         chosen_options: [option],
         params_input: fields.length ? { [REASON]: reason.trim() || null } : {},
@@ -255,7 +255,7 @@ function AnswerForm({ run, change, reading, asking, onGiven }: AnswerFormProps) 
     <form className="fc-answer" onSubmit={send}>
       {asking.assigned_users.length > 0 && (
         <p>
-          Asked of <Visible text={asking.assigned_users.map(({ name }) => name).join(", ")} />.
+          Assigned to <Visible text={asking.assigned_users.map(({ name }) => name).join(", ")} />.
         </p>
       )}
       <fieldset>
@@ -287,7 +287,9 @@ function AnswerForm({ run, change, reading, asking, onGiven }: AnswerFormProps) 
       </fieldset>
       {fields.length > 0 && (
         <>
-          <label htmlFor={`${id}-reason`}>Reason, for the ledger{option === REJECT ? " (needed to reject)" : ""}</label>
+          <label htmlFor={`${id}-reason`}>
+            Reason for the ledger{option === REJECT ? " (required to reject)" : ""}
+          </label>
           <textarea
             id={`${id}-reason`}
             rows={2}
@@ -305,7 +307,7 @@ function AnswerForm({ run, change, reading, asking, onGiven }: AnswerFormProps) 
       )}
       <p className="fc-ask">
         <button type="submit" className="fc-button fc-primary" disabled={isSending}>
-          {isSending ? "Giving the answer …" : "Give this answer"}
+          {isSending ? "Sending the answer …" : "Send this answer"}
         </button>
         <Link to={questionPage(run, task)}>{OWN_FORM}</Link>
       </p>

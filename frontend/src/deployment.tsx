@@ -127,7 +127,7 @@ function OneSavepoint({ one, page }: { one: Savepoint; page: DeploymentPage }) {
     <>
       <div className="fc-event">
         <code className="fc-path">{one.path}</code>
-        {one.way_back && <Badge tone="good">way back</Badge>}
+        {one.way_back && <Badge tone="good">for rollback</Badge>}
         {one.disposed !== null ? <Badge tone="plain">deleted</Badge> : <Badge tone="plain">kept</Badge>}
       </div>
       <p className="fc-muted">
@@ -153,7 +153,7 @@ function OneSavepoint({ one, page }: { one: Savepoint; page: DeploymentPage }) {
           {one.starts.map((each) => (
             <li key={each.number}>
               <Badge tone={each.kind === "rolled-back" ? "bad" : "good"}>
-                {each.kind === "rolled-back" ? "way back taken" : "started"}
+                {each.kind === "rolled-back" ? "rolled back to" : "started"}
               </Badge>{" "}
               {each.job_id && (
                 <>
@@ -168,7 +168,7 @@ function OneSavepoint({ one, page }: { one: Savepoint; page: DeploymentPage }) {
           ))}
         </ul>
       ) : (
-        <p className="fc-muted">Nothing started from it.</p>
+        <p className="fc-muted">No job started from it.</p>
       )}
     </>
   );
@@ -257,8 +257,8 @@ function Backfills({ page }: { page: DeploymentPage }) {
 function Running({ page: { running } }: { page: DeploymentPage }) {
   if (!running) return null;
   return (
-    <Section title="Script that runs" aside={<span className="fc-muted">version {<Id id={running.sha256} />}</span>}>
-      <Code text={running.script} label="Script that runs" />
+    <Section title="Running script" aside={<span className="fc-muted">version {<Id id={running.sha256} />}</span>}>
+      <Code text={running.script} label="Running script" />
       <Settings version={running} />
     </Section>
   );

@@ -125,8 +125,8 @@ function Nothing({ list }: { list: DeploymentList }) {
         </p>
       ) : (
         <p>
-          Airflow knows no ledger. Name one in a Flink connection (extra <code>ledger</code>), or in the setting{" "}
-          <code>[flinkcompat] ledgers</code>.
+          No ledger is configured in Airflow. Name one in a Flink connection (extra <code>ledger</code>), or in the
+          setting <code>[flinkcompat] ledgers</code>.
         </p>
       )}
     </div>

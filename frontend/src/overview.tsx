@@ -25,7 +25,7 @@ export function Overview() {
       <Awaited answer={answer}>
         {(data) =>
           data.deployments.length === 0 ? (
-            <p className="fc-muted">Nothing waits for a decision, nothing is interrupted.</p>
+            <p className="fc-muted">No change waits for a decision, and no redeploy is interrupted.</p>
           ) : (
             <>
               <ul className="fc-list">

@@ -31,7 +31,7 @@ interface Props {
   old: VersionTexts;
   new: VersionTexts;
   report: Report | null;
-  /** What the former version is: "Runs now". */
+  /** What the former version is: "Running version". */
   title: string;
 }
 

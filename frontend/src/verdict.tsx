@@ -140,8 +140,8 @@ function FindingCard({ finding, number }: { finding: Finding; number: number }) 
           ["Before", finding.before && <Clause text={finding.before} />],
           ["After", finding.after && <Clause text={finding.after} />],
           ["Place", [place(finding.before_span), place(finding.after_span)].filter(Boolean).join(" → ")],
-          ["If it were resumed", finding.consequence],
-          ["Known", [finding.basis, finding.source].filter(Boolean).join(": ")],
+          ["If the job were resumed", finding.consequence],
+          ["Basis", [finding.basis, finding.source].filter(Boolean).join(": ")],
           ["Rule", <code key="rule">{finding.rule}</code>],
           ["Overruled by", finding.overruled_by && <code>{finding.overruled_by}</code>],
         ]}
@@ -195,8 +195,8 @@ function fatesOf(one: Operator): FateRow[] {
 export function Fates({ operators }: { operators: Operator[] }) {
   if (!operators.length) return null;
   return (
-    <Section title="What becomes of the state">
-      <Table caption="State by operator" heads={["Part", "Fate"]} bodies>
+    <Section title="Effect on the state">
+      <Table caption="State by operator" heads={["Part", "Effect"]} bodies>
         {operators.map((one) => (
           <tbody key={one.path}>
             <tr>
@@ -252,7 +252,7 @@ function OperatorHead({ one, place }: { one: Operator; place: string }) {
       </span>
       {one.consequence && (
         <span className="fc-plain-text">
-          If it were resumed: {one.consequence}
+          If the job were resumed: {one.consequence}
           {one.resumed?.length ? `; ${one.resumed.join("; ")}` : ""}
         </span>
       )}
@@ -319,7 +319,12 @@ export function KeptTable({ operators }: { operators: Kept[] }) {
   );
 }
 
-const KEPT_HEADS = { keeps: "Goes on", computed: "Computed from history", begins: "Begins now", gone: "Lost" } as const;
+const KEPT_HEADS = {
+  keeps: "Continues",
+  computed: "Computed from history",
+  begins: "Starts now",
+  gone: "Lost",
+} as const;
 
 const Names = ({ of }: { of: string[] }) => <code>{of.join(", ")}</code>;
 
@@ -327,7 +332,7 @@ export function Sources({ report }: { report: Report }) {
   const sources = report.sources ?? [];
   if (!sources.length) return null;
   return (
-    <Section title="Where the sources begin without state">
+    <Section title="Start of the sources without state">
       <Facts facts={sources.map(({ table, begins }) => [table, begins])} />
     </Section>
   );
@@ -353,7 +358,7 @@ export function Advice({ change }: { change: ChangePage }) {
         </Section>
       )}
       {change.if_resumed.length > 0 && (
-        <Section title="If it were resumed all the same">
+        <Section title="If the job were resumed anyway">
           <ul className="fc-bullets">
             {change.if_resumed.map((line, number) => (
               <li key={number}>{line}</li>

@@ -64,7 +64,7 @@ const KINDS: Record<string, string> = {
   backfilled: "Backfilled",
   checked: "Checked",
   deployed: "Deployed",
-  deploying: "Redeploy begun",
+  deploying: "Redeploy started",
   disposed: "Savepoint deleted",
   failed: "Failed",
   interrupted: "Interrupted",
@@ -99,8 +99,8 @@ export const branch = (name: string | null): string | null => name && (BRANCHES[
 
 const OUTCOMES: Record<string, string> = {
   compatible: "The state fits.",
-  partial: "A part of the state fits, the rest begins anew.",
-  unknown: "Whether the state fits is not known.",
+  partial: "Part of the state fits; the rest starts empty.",
+  unknown: "Whether the state fits is unknown.",
   incompatible: "The state does not fit.",
 };
 

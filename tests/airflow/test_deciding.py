@@ -135,13 +135,13 @@ def test_two_approve_and_the_author_does_not_and_the_second_does_so_on_the_page(
     server = ApiServer(airflow.url, airflow.home, PASSWORDS)
     with browsing(server) as browser, browser.signed_in("cara") as page:
         browser.open(page, link.removeprefix("/"))
-        assert "Asked of ada, ben, cara." in page.locator(".fc-answer").inner_text()
+        assert "Assigned to ada, ben, cara." in page.locator(".fc-answer").inner_text()
         page.get_by_text("ben chose “Restart without state”: small windows are agreed").wait_for()
         assert "2 people have to choose the same" in page.locator(".fc-note-ask").inner_text()
         page.get_by_role("radio", name=RESTART).check()
         page.get_by_role("textbox").fill("seen with sales")
         airflow.client.wait_until_parked(asked.dag_id, asked.run_id, "approve")
-        page.get_by_role("button", name="Give this answer").click()
+        page.get_by_role("button", name="Send this answer").click()
         page.get_by_text("Approved by ben and cara").wait_for()
         shown = page.locator(".fc-note").first.inner_text()
     reason = "ben: small windows are agreed; cara: seen with sales"

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 _CONNECTION = Arg(
     ("--conn-id",),
     default="flink_default",
-    help="The connection, of type flink, that names the ledger and where jobs run (default: flink_default)",
+    help="Airflow connection of type flink with the ledger and the target (default: flink_default)",
 )
 _LEDGER = Arg(
     ("--ledger",),
     metavar="URI",
-    help="Folder or object-store address of the ledgers, for a deployment whose DAG names another than the connection",
+    help="Folder or object-store address of the ledgers, if the DAG names another one than the connection",
 )
 _FORMAT = Arg(
-    ("--format",), choices=("text", "json"), default="text", dest="style", help="How to print (default: text)"
+    ("--format",), choices=("text", "json"), default="text", dest="style", help="Output format (default: text)"
 )
 _PLACE = (_CONNECTION, _LEDGER, _FORMAT)
-_DEPLOYMENT = Arg(("deployment",), help="The name of the deployment")
+_DEPLOYMENT = Arg(("deployment",), help="Name of the deployment")
 _NUMBER = positive_int(allow_zero=False)
 
 
@@ -54,71 +54,71 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
     commands = (
         _command(
             "list",
-            "Every deployment that has a ledger: what is deployed, since when and by whom, and unfinished redeploys",
-            Arg(("--no-index",), action="store_true", help="Read every ledger itself, whatever the index says"),
+            "List all deployments with their deployed version, its time and author, and unfinished redeploys",
+            Arg(("--no-index",), action="store_true", help="Read every ledger instead of the index"),
         ),
-        _command("index", "Make the index, which `list` reads, anew from the ledgers"),
+        _command("index", "Rebuild the index that `list` reads"),
         _command(
             "show",
-            "What is deployed, and a redeploy that has not come to its end",
+            "Show the deployed version, and a redeploy that has not ended",
             _DEPLOYMENT,
-            Arg(("--entry",), type=_NUMBER, metavar="N", dest="number", help="This entry instead of the head"),
+            Arg(("--entry",), type=_NUMBER, metavar="N", dest="number", help="Entry to show instead of the head"),
         ),
-        _command("history", "Every entry of the ledger, oldest first, a line each", _DEPLOYMENT),
+        _command("history", "List all entries of the ledger, oldest first, one line each", _DEPLOYMENT),
         _command(
             "diff",
-            "What differs between entries A and B: script, files, settings, functions, catalog",
+            "Compare entries A and B: script, files, settings, functions, catalog",
             _DEPLOYMENT,
-            Arg(("old",), nargs="?", type=_NUMBER, metavar="A", help="By default what was deployed before"),
-            Arg(("new",), nargs="?", type=_NUMBER, metavar="B", help="By default what is deployed"),
+            Arg(("old",), nargs="?", type=_NUMBER, metavar="A", help="Default: the previously deployed version"),
+            Arg(("new",), nargs="?", type=_NUMBER, metavar="B", help="Default: the deployed version"),
         ),
         _command(
             "adopt",
-            "Take over a job that already runs: record the script that you say it runs",
+            "Record a running job with the script that it runs",
             _DEPLOYMENT,
-            Arg(("--job-id",), required=True, metavar="ID", help="The job, as its target names it"),
-            Arg(("--script",), required=True, metavar="FILE", help="The script, or the program, that it runs"),
+            Arg(("--job-id",), required=True, metavar="ID", help="The job's id on its target"),
+            Arg(("--script",), required=True, metavar="FILE", help="Script or program that the job runs"),
             Arg(
                 ("--var",),
                 action="append",
                 dest="variables",
                 metavar="NAME=VALUE",
-                help="A value only a program's environment knows",
+                help="Value that the program reads from its environment",
             ),
             Arg(
                 ("--set",),
                 action="append",
                 dest="settings",
                 metavar="K=V",
-                help="A setting in force before the script's own",
+                help="Setting that applies before the script's own",
             ),
             Arg(
                 ("--function",),
                 action="append",
                 dest="functions",
                 metavar="NAME=KIND[:LANGUAGE]",
-                help="Declare a function",
+                help="Function that the script uses and does not declare",
             ),
             Arg(
                 ("--catalog",),
                 action="append",
-                dest="catalogs",
+                dest="catalog",
                 metavar="FILE",
-                help="DDL of tables the script does not declare; several files count as one, in this order",
+                help="DDL of tables that the script does not declare; several files are read as one, in this order",
             ),
-            Arg(("--target",), metavar="NAME", help="Where the job runs, for a connection that names no target"),
-            Arg(("--engine-version",), metavar="V", help="Flink's version; the cluster's has to be this one"),
+            Arg(("--target",), metavar="NAME", help="Target of the job, if the connection names none"),
+            Arg(("--engine-version",), metavar="V", help="Flink version; it must be the version of the cluster"),
             Arg(
                 ("--former-ended",),
                 action="store_true",
-                help="Say that the job of the ledger, or the one being started, has ended",
+                help="Confirm that the job of the ledger, or the job of an unfinished start, has ended",
             ),
         ),
     )
     return [
         GroupCommand(
             name="flinkcompat",
-            help="What is deployed of Flink jobs: ledgers, by the connections of Airflow",
+            help="Ledgers of deployed Flink jobs, with the connections of Airflow",
             subcommands=commands,
         )
     ]

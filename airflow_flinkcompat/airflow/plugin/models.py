@@ -26,34 +26,39 @@ class TaskOfRun(_Answer):
 class EntrySummary(_Answer):
     """A ledger entry for a list, without its texts; fields that its kind lacks are null or empty."""
 
-    number: int = Field(description="Its place in the ledger, from 1.")
-    kind: str = Field(description="As docs/ledger.md lists them: deployed, checked, stopping, approved, …")
-    at: str = Field(description="When it was written.")
-    job_id: str | None = Field(description="The job, as its target names it.")
+    number: int = Field(description="Number of the entry in its ledger, from 1.")
+    kind: str = Field(
+        description="Kind of the entry, as listed in docs/ledger.md: deployed, checked, stopping, approved, …"
+    )
+    at: str = Field(description="Time at which it was written.")
+    job_id: str | None = Field(description="The job's id on its target.")
     savepoint: str | None
-    start_mode: str | None = Field(description="savepoint, checkpoint, stateless, …")
+    start_mode: str | None = Field(description="Start mode: savepoint, checkpoint, stateless, …")
     outcome: str | None = Field(
-        description="Of the check that let the version run, or of this one: compatible, partial, unknown, incompatible."
+        description=(
+            "Outcome of this check, or of the check that allowed the version: compatible, partial, unknown, "
+            "incompatible."
+        )
     )
     engine: str
     engine_version: str | None
-    language: str = Field(description="sql, python or table: of the script, of entries that hold one.")
+    language: str = Field(description="Language of the entry's script, if it has one: sql, python or table.")
     approved_by: str | None
     owner: str = Field(
-        description="Who wrote it: airflow:<dag>/<run>/<task>, or user@host:pid on a command line. "
-        "Empty where that is a DAG that the user may not read."
+        description="The entry's author: airflow:<dag>/<run>/<task>, or user@host:pid for a command line. Empty if the "
+        "user may not read that DAG."
     )
     message: str
-    sha256: str = Field(description="Names the version that the entry is about.")
+    sha256: str = Field(description="Digest that identifies the version of the entry.")
     report_path: str | None
-    reason: str | None = Field(description="What whoever decided gave as the reason.")
-    branch: str | None = Field(description="The way that a check took: first, unchanged, resume, approve, …")
+    reason: str | None = Field(description="Reason of the decision, as the person who decided wrote it.")
+    branch: str | None = Field(description="Branch that the check chose: first, unchanged, resume, approve, …")
     commit: str | None
-    author: str | None = Field(description="Of that commit: name <address>.")
+    author: str | None = Field(description="Author of the commit: name <address>.")
     team: str | None
-    owned_by: str | None = Field(description="Who answers for the deployment.")
+    owned_by: str | None = Field(description="Owner of the deployment.")
     claim_seconds: float | None
-    run: TaskOfRun | None = Field(description="The task that wrote it, where the user may read that DAG.")
+    run: TaskOfRun | None = Field(description="The task that wrote it, if the user may read its DAG.")
 
 
 class LastSavepoint(_Answer):
@@ -62,35 +67,37 @@ class LastSavepoint(_Answer):
     path: str
     bytes: int | None
     taken_at: str
-    number: int = Field(description="The entry that says so.")
+    number: int = Field(description="Number of the entry that records it.")
 
 
 class DeploymentItem(_Answer):
     """One deployment as the list shows it."""
 
-    ledger: str = Field(description="Id of its ledger, as in the paths of this API.")
+    ledger: str = Field(description="Id of the ledger in the paths of this API.")
     deployment: str
-    entry: EntrySummary | None = Field(description="What is in force: kind deployed, rolled-back or adopted.")
-    unfinished: EntrySummary | None = Field(description="The last step of a redeploy that has not come to its end.")
+    entry: EntrySummary | None = Field(description="Entry in force: kind deployed, rolled-back or adopted.")
+    unfinished: EntrySummary | None = Field(description="Last step of a redeploy that has not ended.")
     unfinished_state: Literal["in flight", "interrupted"] | None = Field(
-        description="Of that redeploy: its run may still be at work; or it has been silent for longer than it said."
+        description="State of that redeploy: in flight if its run may still be working, interrupted if its claim has "
+        "expired."
     )
-    pending: EntrySummary | None = Field(description="The check that asked a person, who has not decided yet.")
-    checked: EntrySummary | None = Field(description="The last check: outcome, branch, commit and author.")
+    pending: EntrySummary | None = Field(description="Check that waits for a person's decision.")
+    checked: EntrySummary | None = Field(description="Last check: outcome, branch, commit and author.")
     savepoint: LastSavepoint | None = Field(
-        description="Null where no stop left one, where it was deleted, and where the user may read neither the entry "
-        "of the stop nor one of what started from it."
+        description="Null if no stop left a savepoint, if it was deleted, or if the user may read neither the entry of "
+        "the stop nor that of a start from it."
     )
     failed: EntrySummary | None = Field(
-        description="The last redeploy, or version, that failed, until a redeploy begins anew. "
-        "Where entry.kind is rolled-back: what led to it."
+        description="Last failure of a redeploy or version, until the next redeploy begins. If entry.kind is "
+        "rolled-back: the failure that caused the rollback."
     )
-    error: str | None = Field(description="Why the ledger cannot be read; everything else is null then.")
+    error: str | None = Field(description="Error of reading the ledger; all other values are then null.")
     team: str | None
     owned_by: str | None
-    dags: list[str] = Field(description="The DAGs that write this ledger, of those that are in this Airflow.")
+    dags: list[str] = Field(description="DAGs of this Airflow that write to this ledger.")
     job_url: str | None = Field(
-        description="The job in Flink's UI, or the platform's console, where one connection alone names the ledger."
+        description="Address of the job in Flink's UI or the platform's console, if only one connection names the "
+        "ledger."
     )
 
 
@@ -98,9 +105,11 @@ class LedgerItem(_Answer):
     """A ledger whose deployments are shown."""
 
     id: str
-    uri: str | None = Field(description="Null for users who may not read the connections that name it.")
-    connections: list[str] = Field(description="Ids of those that name it and that the user may read.")
-    error: str | None = Field(description="Why it cannot be listed.")
+    uri: str | None = Field(description="Null for users who may not read any connection that names it.")
+    connections: list[str] = Field(
+        description="Ids of the connections that name the ledger and that the user may read."
+    )
+    error: str | None = Field(description="Error of listing the ledger.")
 
 
 class AttentionCounts(_Answer):
@@ -118,36 +127,42 @@ class DeploymentList(_Answer):
     """A page of the deployments that the user may see, in order of name."""
 
     deployments: list[DeploymentItem]
-    total: int = Field(description="How many the filters leave, on all pages.")
+    total: int = Field(description="Number of deployments that match the filters, on all pages.")
     counts: AttentionCounts
     teams: list[str] = Field(description="All teams, for the filter.")
     ledgers: list[LedgerItem]
-    problems: list[str] = Field(description="What is wrong with the settings, for users who may read connections.")
+    problems: list[str] = Field(description="Errors in the settings, for users who may read connections.")
 
 
 class HistoryEntry(EntrySummary):
     """An entry with all its fields, except for the texts of its version (see VersionTexts)."""
 
-    policy: str | None = Field(description="Of a check: the branch that the policy alone says.")
-    rolls_back_to: int | None = Field(description="Of a failed redeploy: the entry whose script is started again.")
-    offsets: list[dict[str, Any]] = Field(description="Where the sources begin: path, choice, options, words.")
-    evidence: list[str] = Field(description="What was seen of the job, a line each.")
+    policy: str | None = Field(description="For a check: the branch that the policy alone chooses.")
+    rolls_back_to: int | None = Field(
+        description="For a failed redeploy: number of the entry whose script is started again."
+    )
+    offsets: list[dict[str, Any]] = Field(description="Start offsets of the sources: path, choice, options, words.")
+    evidence: list[str] = Field(description="Observations of the job, one line each.")
     savepoint_bytes: int | None
     savepoint_at: str | None
-    migrated_from: str | None = Field(description="The savepoint that the one it starts from was rewritten from.")
+    migrated_from: str | None = Field(description="Original of the rewritten savepoint from which the job starts.")
     migrated_to: str | None
-    migration: dict[str, Any] = Field(description="What a rewritten savepoint keeps: as `migration` of a report.")
-    rehearsal: dict[str, Any] = Field(description="As flinkcompat-rehearsal/1.")
-    range_from: str | None = Field(description="Of a backfill; null: from the beginning.")
+    migration: dict[str, Any] = Field(
+        description="State that a rewritten savepoint keeps, in the form of `migration` in a report."
+    )
+    rehearsal: dict[str, Any] = Field(description="Result of a rehearsal, in the form flinkcompat-rehearsal/1.")
+    range_from: str | None = Field(description="For a backfill: start of its range; null for the beginning.")
     range_to: str | None
-    sinks: dict[str, str] = Field(description="Of a backfill: where it wrote, by sink.")
-    counts: dict[str, int] = Field(description="Of a backfill: rows and windows.")
+    sinks: dict[str, str] = Field(description="For a backfill: place of the output of each sink.")
+    counts: dict[str, int] = Field(description="For a backfill: numbers of rows and windows.")
 
 
 class VersionTexts(_Answer):
     """A version of a job with its texts, as `flinkcompat ledger show --format json` has them."""
 
-    number: int | None = Field(description="The entry that holds it; null: it is kept beside the report of a check.")
+    number: int | None = Field(
+        description="Number of the entry that contains it; null if it is stored with the report of a check."
+    )
     sha256: str
     language: str
     script: str
@@ -180,27 +195,29 @@ class Redeploy(_Answer):
     steps: list[RedeployStep]
     began_at: str
     ended_at: str
-    stopped_at: str | None = Field(description="When the former job was seen to have ended.")
-    started_at: str | None = Field(description="When the new job was accepted, or the former script ran again.")
-    downtime_seconds: float | None = Field(description="From stopped_at to started_at.")
+    stopped_at: str | None = Field(description="Time at which the former job was found ended.")
+    started_at: str | None = Field(
+        description="Time at which the new job was accepted, or the former script ran again."
+    )
+    downtime_seconds: float | None = Field(description="Seconds from stopped_at to started_at.")
     start_mode: str | None
     outcome: str | None
     approved_by: str | None
     reason: str | None
     sha256: str
     job_id: str | None
-    message: str = Field(description="Of its last step.")
+    message: str = Field(description="Message of the last step.")
     run: TaskOfRun | None
 
 
 class SavepointStart(_Answer):
     """A start from a savepoint."""
 
-    number: int = Field(description="The entry of what was in force then.")
+    number: int = Field(description="Number of the entry in force at that time.")
     at: str
     kind: str
     job_id: str | None
-    migrated: bool = Field(description="Whether it started from the rewritten savepoint.")
+    migrated: bool = Field(description="True if it started from the rewritten savepoint.")
 
 
 class Savepoint(_Answer):
@@ -209,21 +226,21 @@ class Savepoint(_Answer):
     path: str
     bytes: int | None
     taken_at: str
-    stopped: int = Field(description="The entry of the stop that left it.")
-    left_by: int | None = Field(description="The entry that was in force: whose job left it.")
+    stopped: int = Field(description="Number of the entry of the stop that took it.")
+    left_by: int | None = Field(description="Number of the entry whose job was stopped.")
     migrated_to: str | None
     starts: list[SavepointStart]
-    disposed: int | None = Field(description="The entry that says that it was deleted; null: it is kept.")
-    way_back: bool = Field(description="Whether it is the way back from what is in force.")
+    disposed: int | None = Field(description="Number of the entry that records its deletion; null if it still exists.")
+    way_back: bool = Field(description="True if a rollback of the version in force would start from it.")
 
 
 class DeploymentPage(_Answer):
     """A deployment with its whole history."""
 
     summary: DeploymentItem
-    last: int = Field(description="The number of the last entry.")
-    running: VersionTexts | None = Field(description="The version in force.")
-    history: list[HistoryEntry] = Field(description="Every entry, oldest first.")
+    last: int = Field(description="Number of the last entry.")
+    running: VersionTexts | None = Field(description="Version in force.")
+    history: list[HistoryEntry] = Field(description="All entries, oldest first.")
     redeploys: list[Redeploy] = Field(description="Oldest first.")
     savepoints: list[Savepoint] = Field(description="Oldest first.")
 
@@ -232,15 +249,15 @@ class Decision(_Answer):
     """The decision about a change."""
 
     state: Literal["waiting", "approved", "rejected", "not asked", "not decided"] = Field(
-        description="not asked: the policy decided. not decided: it was asked, and the question is settled otherwise: "
-        "another version came, or this one failed by itself."
+        description="not asked: the policy decided. not decided: a person was asked, but the question became obsolete, "
+        "because another version was proposed or this one failed."
     )
-    number: int | None = Field(description="The entry of the decision.")
+    number: int | None = Field(description="Number of the entry of the decision.")
     by: str | None
     at: str | None
     reason: str | None
-    message: str = Field(description="The decision in words, with the option that was chosen.")
-    run: TaskOfRun | None = Field(description="Where it waits, or was decided.")
+    message: str = Field(description="Decision in words, with the chosen option.")
+    run: TaskOfRun | None = Field(description="Task that waits for the decision, or received it.")
 
 
 class NextStep(_Answer):
@@ -248,13 +265,13 @@ class NextStep(_Answer):
 
     text: str
     commands: list[str]
-    language: str = Field(description="Of the commands: sql or sh.")
+    language: str = Field(description="Language of the commands: sql or sh.")
 
 
 class AnswerItem(_Answer):
     """Consequence of one answer."""
 
-    branch: str = Field(description="resume, migrate, restart or reject.")
+    branch: str = Field(description="Branch: resume, migrate, restart or reject.")
     text: str
 
 
@@ -263,27 +280,35 @@ class ChangePage(_Answer):
 
     ledger: str
     deployment: str
-    number: int = Field(description="The entry of the check; of a version without one, its first entry.")
+    number: int = Field(
+        description="Number of the entry of the check, or of the first entry of a version without a check."
+    )
     sha256: str
     checked: HistoryEntry | None
-    old_number: int | None = Field(description="The entry of what was in force; null before the first deployment.")
+    old_number: int | None = Field(
+        description="Number of the entry in force at that time; null before the first deployment."
+    )
     old: VersionTexts | None = Field(
-        description="What was in force; null before the first deployment, and where the user may not read that entry."
+        description="Version in force at that time; null before the first deployment, or if the user may not read "
+        "that entry."
     )
     new: VersionTexts | None = Field(
-        description="The proposed version; null where an earlier release kept none. "
-        "Columns of a report's spans may be off in lines in which a secret is masked."
+        description="Proposed version; null if an earlier release stored none. Columns of a report's spans may be "
+        "wrong "
+        "in lines with a masked secret."
     )
     report: dict[str, Any] | None = Field(
-        description="As flinkcompat-report/1: findings with spans, fate of keys, windows and metrics by operator, "
-        "what a migration keeps. Null where none was kept, as of a first start."
+        description="Report in the form flinkcompat-report/1: findings with spans, effects on keys, windows and "
+        "metrics "
+        "by operator, and state that a migration keeps. Null if none was stored, for example for a first "
+        "start."
     )
-    report_error: str | None = Field(description="Why the report cannot be read.")
+    report_error: str | None = Field(description="Error of reading the report.")
     next_steps: list[NextStep]
-    answers: list[AnswerItem] = Field(description="What comes of each answer, whether it is offered or not.")
-    if_resumed: list[str] = Field(description="How open-source Flink would end if it were resumed all the same.")
+    answers: list[AnswerItem] = Field(description="Consequence of each answer, including answers that are not offered.")
+    if_resumed: list[str] = Field(description="Results on open-source Flink if the job were resumed anyway.")
     decision: Decision
-    entries: list[HistoryEntry] = Field(description="All entries about this version since the check, oldest first.")
+    entries: list[HistoryEntry] = Field(description="All entries of this version since the check, oldest first.")
 
 
 class RunChanges(_Answer):

@@ -188,7 +188,7 @@ def test_a_decision_is_given_by_keyboard_once_and_with_a_reason(browser: Browser
         for _ in range(2):
             page.keyboard.press("ArrowDown")
         assert page.get_by_role("radio", name="Reject").is_checked()
-        field = page.get_by_role("textbox", name="Reason, for the ledger (needed to reject)")
+        field = page.get_by_role("textbox", name="Reason for the ledger (required to reject)")
         for key in ("Tab", "Tab", "Enter"):
             page.keyboard.press(key)
         assert field.evaluate("e => e.validity.valueMissing && document.activeElement === e")
@@ -199,11 +199,11 @@ def test_a_decision_is_given_by_keyboard_once_and_with_a_reason(browser: Browser
         told = page.get_by_role("status").filter(has_text="You chose “Reject”. Airflow has your answer")
         told.wait_for()
         assert told.evaluate("e => document.activeElement === e")
-        assert page.get_by_role("button", name="Give this answer").count() == 0
+        assert page.get_by_role("button", name="Send this answer").count() == 0
         assert violations(page) == []
 
         other.get_by_role("radio", name="Resume from savepoint").check()
-        other.get_by_role("button", name="Give this answer").click()
+        other.get_by_role("button", name="Send this answer").click()
         assert "Somebody has answered before you." in other.get_by_role("alert").inner_text()
     question = browser.server.question("redeploy_orders", "manual__4")
     assert (question["chosen_options"], question["params_input"]) == (["Reject"], {"reason": reason})
@@ -234,7 +234,7 @@ def test_the_page_follows_a_decision_also_where_the_api_takes_longer_than_the_pa
         browser.open(page, browser.waiting("revenue"))
         page.get_by_role("radio", name="Restart without state").check()
         page.evaluate("() => { window.slow = true; }")
-        page.get_by_role("button", name="Give this answer").click()
+        page.get_by_role("button", name="Send this answer").click()
         page.get_by_text("Approved by admin").wait_for(timeout=60_000)
 
 
@@ -251,12 +251,12 @@ def test_a_decision_that_airflow_refuses_is_said_in_words(
     with browser.signed_in(user, width=400, theme="dark") as page:
         browser.open(page, browser.waiting(name))
         page.get_by_role("radio", name="Resume from savepoint").check()
-        page.get_by_role("button", name="Give this answer").click()
+        page.get_by_role("button", name="Send this answer").click()
         told = page.get_by_role("alert").inner_text()
         assert told.startswith("You may not decide this.")
         assert why in told
         assert violations(page) == []
-        assert (f"Asked of {HOSTILE[1]}." in page.locator(".fc-answer").inner_text()) == (name == "x-hostile")
+        assert (f"Assigned to {HOSTILE[1]}." in page.locator(".fc-answer").inner_text()) == (name == "x-hostile")
     assert not browser.server.question(*run)["response_received"]
     assert [error for error in browser.errors if "403" not in error] == []
     browser.errors.clear()
@@ -294,7 +294,7 @@ def test_the_page_of_a_deployment_tells_its_history(browser: Browser) -> None:
         "agreed in review #7",
         "4 min 0 s",
         "from the migrated savepoint",
-        "way back taken",
+        "rolled back to",
         "Rewritten to s3://bucket/migrated/1",
         "1,200 rows, 24 windows",
         "refused: 'password' = '***'",
@@ -326,7 +326,7 @@ def test_hostile_texts_stay_texts(browser: Browser) -> None:
 
 @pytest.mark.parametrize(
     ("user", "status", "sentence"),
-    [("admin", 404, "There is no such thing here."), ("viewer", 403, "You may not see this.")],
+    [("admin", 404, "Not found."), ("viewer", 403, "You may not see this.")],
 )
 def test_what_is_refused_is_said_in_a_sentence(browser: Browser, user: str, status: int, sentence: str) -> None:
     path = {404: browser.path("orders").replace("=orders", "=none"), 403: browser.path("by-hand")}[status]
@@ -341,11 +341,11 @@ def test_what_is_refused_is_said_in_a_sentence(browser: Browser, user: str, stat
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ({"status": 401, "json": {"detail": "Not authenticated"}}, "You are not signed in any more."),
+        ({"status": 401, "json": {"detail": "Not authenticated"}}, "You are no longer signed in."),
         ({"status": 500, "body": "<b>Internal</b>"}, "Airflow could not answer (status 500)."),
         ({"status": 502, "body": "<html>proxy</html>"}, "Airflow could not answer (status 502)."),
         ({"status": 503, "json": {"detail": "torn entry"}}, "The ledger cannot be read at the moment."),
-        ({"status": 200, "body": "<html>portal</html>"}, "The answer is no JSON."),
+        ({"status": 200, "body": "<html>portal</html>"}, "The answer is not JSON."),
         (None, "Airflow cannot be reached."),
     ],
 )
