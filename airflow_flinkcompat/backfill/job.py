@@ -24,7 +24,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the request named on the command line and returns the exit status."""
+    """Run the request named on the command line and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="flinkcompat-backfill", description="Recompute a Flink SQL script with Spark."
     )

@@ -136,7 +136,7 @@ class ChunkJournal:
         return None if content is None else json.loads(content)
 
     def _note(self, entry: str, data: Mapping[str, Any]) -> None:
-        """Writes an entry that is there whole or not at all."""
+        """Write an entry whole or not at all."""
         draft = f"{entry}.{uuid.uuid4().hex[:8]}"
         self._files.write(draft, json.dumps(data).encode())
         self._files.move(draft, entry)

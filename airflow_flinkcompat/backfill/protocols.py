@@ -132,7 +132,7 @@ class SourceReader(Protocol):
     """The rows of one source in one Spark session."""
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` when there is nothing to read."""
+        """Raise :class:`BackfillError` if there is nothing to read."""
 
     def rows(self) -> DataFrame:
         """All rows, one raw column ``f{i}`` per physical column; Spark leaves out those that nobody reads."""
@@ -150,7 +150,7 @@ class OrderedReader(Protocol):
         """
 
     def check_sequence(self) -> None:
-        """Raises :class:`BackfillError` where it is nowhere written how a job mixes the parts."""
+        """Raise :class:`BackfillError` if nothing defines how a job mixes the parts."""
 
 
 @runtime_checkable
@@ -221,13 +221,13 @@ class Publication(Protocol):
     """
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` when the place holds what this run must not touch."""
+        """Raise :class:`BackfillError` if the place holds content that this run must not touch."""
 
     def stage(self, rows: DataFrame) -> None:
         """Run the computation and stage the rows next to the target, where nobody reads them."""
 
     def publish(self) -> tuple[str, ...]:
-        """Puts what is staged in place; returns the names of what was written there (files, or none)."""
+        """Put the staged content in place; return the names of the written files, if any."""
 
     def discard(self) -> None:
-        """Removes what is staged, if anything is left of it."""
+        """Remove staged content that is left."""

@@ -103,7 +103,7 @@ def stage_at_once(
     progress: Progress,
     accelerator: Accelerator[Any] | None,
 ) -> Counts:
-    """Computes and stages every sink's rows."""
+    """Compute and stage every sink's rows."""
     seen = []
     with Execution(session, work, progress, accelerator=accelerator) as execution:
         for write, publication in zip(work.writes, publications, strict=True):
@@ -122,7 +122,7 @@ def stage_in_chunks(
     progress: Progress,
     accelerator: Accelerator[Any] | None,
 ) -> Counts:
-    """Computes the chunks that no earlier run has finished, then stages every sink's rows of all of them."""
+    """Compute the chunks that no earlier run has finished, then stage every sink's rows of all of them."""
     chunks: list[FinishedChunk] = []
     begun, computed = time.monotonic(), 0
     for number, (bounds, work) in enumerate(plan.chunks, start=1):

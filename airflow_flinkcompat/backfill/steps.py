@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, AskedWindows
 
 @dataclass(frozen=True)
 class Read:
-    """Reads a table.
+    """Read of a table.
 
     Every stored field is as in the source, ``f{i}``, then ``columns`` as (position, SQL over the fields), then
     ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns.
@@ -41,7 +41,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Select:
-    """Computes columns: (position, SQL). With ``unordered``, rows lose their arrival order."""
+    """Computed columns: (position, SQL). With ``unordered``, rows lose their arrival order."""
 
     input: Step
     columns: tuple[tuple[int, str], ...]
@@ -50,7 +50,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Where:
-    """Keeps rows for which the condition is true."""
+    """Filter of rows for which the condition is true."""
 
     input: Step
     condition: str
@@ -77,7 +77,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class AssignSessions:
-    """Puts each row into its session: columns as for :class:`Assign`.
+    """Assignment of each row to its session: columns as for :class:`Assign`.
 
     A session is what rows of one ``partition`` (SQL) make that follow each other ``gap`` microseconds apart or less; it
     ends a gap after its last row. ``time`` and ``zone`` are those of :class:`Assign`: sessions of a TIMESTAMP_LTZ are
@@ -102,7 +102,7 @@ class AssignSessions:
 
 @dataclass(frozen=True)
 class Slices:
-    """Computes a Group over windowed rows by slices of its windows.
+    """Computation of a Group over windowed rows by slices of its windows.
 
     Of the rows for which the ``condition`` is true, ``partials`` (``p0`` …) are computed per slice, ``keys`` and
     ``values``, then the ``aggregates`` over these per window and keys. ``keys``, ``values`` and ``aggregates`` are
@@ -120,7 +120,7 @@ class Slices:
 
 @dataclass(frozen=True)
 class DropLate:
-    """Leaves out and counts rows that arrived too late for their window.
+    """Removal of rows that arrived too late for their window, with their count.
 
     ``fires`` (SQL) is the moment at which the window is complete: its rows are late once a watermark has reached it.
     The watermark of a row is that of :class:`Read`. Rows are counted for windows for which ``counted`` (SQL) is true.
@@ -135,7 +135,7 @@ class DropLate:
 
 @dataclass(frozen=True)
 class DropOverLate:
-    """Leaves out rows for which an OVER with a limited frame has no place, and counts them.
+    """Removal of rows for which an OVER with a limited frame has no place, with their count.
 
     Those are the ones whose event time, at position ``time``, is not after 1970-01-01 00:00:00, and, with a
     ``partition`` (SQL), not after that of the last row of it emitted when they came.
@@ -148,7 +148,7 @@ class DropOverLate:
 
 @dataclass(frozen=True)
 class Merge:
-    """Merges groups of a :class:`Group` over parts of its input into those over all of it."""
+    """Merge of groups of a :class:`Group` over parts of its input into those over all of it."""
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[int, str], ...]
@@ -198,7 +198,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class OverAggregate:
-    """Computes ``columns`` (position, SQL) along the ordered rows of each ``partition`` (SQL).
+    """Computation of ``columns`` (position, SQL) along the ordered rows of each ``partition`` (SQL).
 
     The order is the event time at position ``time``, in microseconds the column ``micros`` (None: no event time), then
     for ``arrival`` the arrival order; the SQL repeats both in an OVER clause. Rows without an event time are counted
@@ -275,7 +275,7 @@ def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Ste
 
 @dataclass(frozen=True)
 class Write:
-    """Publishes the columns ``c0`` … of all inputs."""
+    """Publication of the columns ``c0`` … of all inputs."""
 
     rows: PublishedRows
     target: BackfillSink

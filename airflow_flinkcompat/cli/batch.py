@@ -217,13 +217,13 @@ def _no_number(text: str) -> float:
 
 
 def _finite(text: str) -> float:
-    """Raises :class:`InputError` for a number that could not be written back."""
+    """Raise :class:`InputError` for a number that could not be written back."""
     value = float(text)
     return value if math.isfinite(value) else _no_number(text)
 
 
 def _require_unicode(what: str, value: Any) -> None:
-    r"""Raises :class:`InputError` for half a character: ``\ud800`` is read, and could be written nowhere."""
+    r"""Raise :class:`InputError` for half a character: ``\ud800`` can be read, but not written."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

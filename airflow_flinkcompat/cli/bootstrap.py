@@ -124,7 +124,7 @@ def bootstrap_command(
 
 
 def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
-    """Raises InputError: one is not of the form ``TABLE=…``."""
+    """Ends by table; raises InputError if one is not of the form ``TABLE=…``."""
     try:
         from airflow_flinkcompat.history.sources import Until
     except ImportError as error:

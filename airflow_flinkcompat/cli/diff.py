@@ -189,7 +189,7 @@ def _diff(
 
 
 def _require_deployments(project: ProjectFile) -> None:
-    """Raises InputError for a project file that names no deployment."""
+    """Raise InputError for a project file that names no deployment."""
     if not project.names and not project.stopped:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
 

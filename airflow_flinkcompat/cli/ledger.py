@@ -354,7 +354,7 @@ def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]
 
 
 def _require_any(root: str, rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
-    """Raises OutOfReachError where there is no deployment: a wrong address is no empty fleet."""
+    """Raise OutOfReachError if there is no deployment: a wrong address is no empty fleet."""
     if not rows:
         raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
 

@@ -234,14 +234,14 @@ def migrate_command(
 
 
 def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, savepoint: str | None) -> None:
-    """Says what a run would read, of how many rows, and what of it is not exact."""
+    """Print what a run would read, the number of rows, and what of it is not exact."""
     with state_errors():
         for line in known.preview(old, new, made, savepoint) if known else ():
             tell(mask_secrets(line))
 
 
 def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None:
-    """Raises InputError: what is asked for is of history, and no table of it is named."""
+    """Raise InputError if an option concerns history, and no table of it is named."""
     sampled = click.get_current_context().get_parameter_source("sample") is ParameterSource.COMMANDLINE
     for option, given in (("--accept history", Accept.HISTORY in accepted), ("--sample", sampled)):
         if given and not tables:
@@ -249,7 +249,7 @@ def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None
 
 
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
-    """Raises InputError: there is nothing to compare."""
+    """Raise InputError if there is nothing to compare."""
     if not (tables and savepoint):
         raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
 
@@ -317,7 +317,7 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
 
 
 def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> str:
-    """Raises InputError: two savepoints are named, or it is not known by which one the job ended."""
+    """The savepoint with which a job ended; raises InputError if two are named, or none is known."""
     if savepoint:
         raise InputError("--job-id stands in place of --savepoint: leave one of them out")
     if not (planner.target or planner.jobmanager):
@@ -326,7 +326,7 @@ def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> 
 
 
 def _require_places(savepoint: str | None, to: str | None) -> None:
-    """Raises InputError: one is not named, or the one lies within the other."""
+    """Raise InputError if a place is not named, or one is inside the other."""
     if not (savepoint and to):
         raise InputError("name --savepoint, or --job-id, and --to; or ask with --dry-run what would be kept")
     if (into := _parts(savepoint)) == _parts(to)[: len(into)]:

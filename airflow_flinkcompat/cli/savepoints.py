@@ -43,7 +43,7 @@ def history_of(texts: Iterable[str]) -> Mapping[str, str]:
 
 
 def require_sql(command: str, *scripts: str) -> None:
-    """Raises InputError: one is a program."""
+    """Raise InputError if a script is a program."""
     if programs := [path for path in scripts if path.endswith(PROGRAM_SUFFIXES)]:
         raise InputError(f"{programs[0]}: {command} compiles SQL scripts, not programs")
 

@@ -121,7 +121,7 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
 
 
 def _require_known_reason(absent: NamedScript, other: NamedScript) -> None:
-    """Raises InputError: it is not known why a side is not there."""
+    """Raise InputError if it is unknown why a side is missing."""
     if absent.name != NOTHING and (STDIN in (absent.name, other.name) or _path(absent.name) != _path(other.name)):
         raise InputError(
             f"{absent.name}: cannot be read: there is no such file; where the script was added or deleted, "

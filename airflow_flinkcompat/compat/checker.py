@@ -1,4 +1,4 @@
-"""Judges a change: every rule over every pair, what nothing claimed, and who decides."""
+"""Judgement of a change: every rule over every pair, what nothing claimed, and who decides."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ TOO_DEEP = Finding(
 
 
 WithHistory = Callable[[Migration, Side, Side], Migration]
-"""Adds history to the migration of a side."""
+"""Addition of history to the migration of a side."""
 
 BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in (VvrEngine(), FlinkEngine())}
 

@@ -62,7 +62,7 @@ def pages() -> dict[str, str]:
 
 
 def write_pages(folder: Path) -> tuple[str, ...]:
-    """Writes the pages, removes generated ones whose rule is gone, and answers the names that changed.
+    """Write the pages, remove generated ones whose rule is gone, and return the names that changed.
 
     Raises FileExistsError for a file in a page's place that was not generated, OSError where nothing can be written.
     """

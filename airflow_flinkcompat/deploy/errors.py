@@ -33,7 +33,7 @@ class DeployError(Exception):
 
 
 class DeployRefused(DeployError):
-    """Nothing was touched: the running job or the ledger is not in the checked state."""
+    """A refusal before anything was touched: the running job or the ledger is not in the checked state."""
 
 
 class TargetError(DeployError):

@@ -40,7 +40,7 @@ def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
 
 
 def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
-    """Raises DeployRefused where the job that would start does not go on from that backfill."""
+    """Raise DeployRefused if the job that would start does not resume after that backfill."""
     try:
         record.check(job)
     except BoundaryError as error:

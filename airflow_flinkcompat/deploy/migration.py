@@ -53,7 +53,7 @@ _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
 class History(Protocol):
-    """Knows the rows that a job had read, and computes of them what a migration would begin empty."""
+    """The rows that a job had read, from which state is computed that a migration would begin empty."""
 
     def extend(self, found: Migration, new: Side, old: Side) -> tuple[Migration, Mapping[str, str]]:
         """Add the state that history can supply to a migration."""
@@ -76,17 +76,17 @@ class History(Protocol):
         say: Callable[[str], None],
         keeps: Callable[[Exception], bool],
     ) -> AbstractContextManager[None]:
-        """Computes most of it while the old job still runs, and holds history against what the job stores."""
+        """Compute most of it while the old job still runs, and compare history with the job's state."""
 
     def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> AbstractContextManager[None]:
-        """Deletes what was prepared."""
+        """Delete prepared results."""
 
     def going_on(self, folder: str) -> History:
         """The same history, resumed from prepared rows if they still exist."""
 
 
 class HistoryWorkers(StateComputer, Protocol):
-    """Computes state, and provides the workers who rewrite the rest."""
+    """Computation of state, and the workers who rewrite the rest."""
 
     @property
     def workers(self) -> Workers:
@@ -133,7 +133,7 @@ class SavepointWriting(ABC):
         return None
 
     def _compare(self, require: Callable[[Migration, str], None], savepoint: str) -> None:
-        """Raises DeployRefused: the savepoint holds something else than the plan predicts, or cannot be read."""
+        """Raise DeployRefused if the savepoint differs from the plan's prediction, or cannot be read."""
         try:
             require(self._migration, savepoint)
         except (NotMigratable, SavepointUnreadable) as error:
@@ -244,7 +244,7 @@ class SavepointWriting(ABC):
         return old, new
 
     def _template(self) -> Path:
-        """Raises DeployError."""
+        """The template of the new job; raises DeployError."""
         cluster = self._trials
         # One that was started for this alone is the same as the next one, but for its ports and folders.
         where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
@@ -332,7 +332,7 @@ class SavepointMigration(SavepointWriting):
         return folder
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
-        """Raises DeployError."""
+        """A savepoint of the live job; raises DeployError."""
         timeout = Timeouts().savepoint
         self._log(f"taking a savepoint of job {live}, which keeps running")
         asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
@@ -370,7 +370,7 @@ class SavepointMigration(SavepointWriting):
 
     @cached_property
     def _migration(self) -> Migration:
-        """Raises DeployRefused and DeployError."""
+        """The migration of the job; raises DeployRefused and DeployError."""
         self._log(f"{self._trials.target} compiles both scripts, to find which state can be kept")
         plans = explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:

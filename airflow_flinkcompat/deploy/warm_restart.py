@@ -99,7 +99,7 @@ class WarmRestart(SavepointWriting):
 
     @cached_property
     def _start(self) -> WarmStarted:
-        """Raises DeployRefused and DeployError."""
+        """State that history supplies for the start; raises DeployRefused and DeployError."""
         self._log(f"{self._trials.target} compiles the script, to find the state that history determines")
         _, side = self._sides
         plans = explain_plans(side, side, self._trials.target, folder=self._plan_dir)

@@ -99,23 +99,23 @@ class Trait(Flag):
     """A fact about a kind of exec node."""
 
     STATELESS = auto()
-    """It keeps no state, unless its node has ``state`` or waits for answers."""
+    """An operator without state, unless its node has ``state`` or waits for answers."""
     PASSES_COLUMNS = auto()
-    """It passes rows on, column by column."""
+    """An operator that passes rows on, column by column."""
     APPENDS = auto()
-    """It retracts no row, unless its input does."""
+    """An operator that retracts no row, unless its input does."""
     LOCAL = auto()
     """The first of two phases, read together with the second."""
     AGGREGATES = auto()
-    """It keeps accumulators by key in a measured layout."""
+    """An operator with accumulators by key in a measured layout."""
     HOLDS_ROWS = auto()
-    """It stores its input rows in a layout that can be rewritten by columns."""
+    """An operator that stores its input rows in a layout that can be rewritten by columns."""
     WAITS = auto()
-    """It keeps rows that wait for an answer, in lists rather than by key."""
+    """An operator with rows that wait for an answer, in lists rather than by key."""
     HIDES_TTL = auto()
     """Its node does not show the time to live of the job's state."""
     OF_WINDOWS = auto()
-    """It keeps the rows of each window until the window ends."""
+    """An operator with the rows of each window until the window ends."""
 
 
 _PASSING = Trait.STATELESS | Trait.PASSES_COLUMNS

@@ -1,4 +1,4 @@
-"""Judges deployments: each proposed script against what it is compared with, or by itself."""
+"""Reviews of deployments: each proposed script compared with its baseline, or by itself."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _plan_alone(side: Side, options: JobOptions) -> tuple[str, str]:
 
 
 def _require_no_planner(side: Side, options: JobOptions) -> None:
-    """Raises InputError: Flink's planner must be asked, and no engine is named."""
+    """Raise InputError if Flink's planner is required, and no engine is named."""
     if options.planner == "always":
         raise PlannerUnavailable(f"{side.source}: --planner always plans on open-source Flink: add --engine flink")
 

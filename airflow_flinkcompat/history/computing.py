@@ -1,4 +1,4 @@
-"""Computes the state of a job's operators with Spark, in addition to the state in a savepoint."""
+"""Computation of the state of a job's operators with Spark, in addition to a savepoint's state."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NOTHING_STORED = "its rows arrive when a window ends, and are emitted at once"
 
 @dataclass(frozen=True)
 class HistoryComputer:
-    """Computes state from the rows that the job of a savepoint had read.
+    """Computation of state from the rows that the job of a savepoint had read.
 
     Attributes:
         session: The Spark session.

@@ -146,7 +146,7 @@ _NO_CONTENT: Content = lambda columns: b""  # noqa: E731
 
 @dataclass(frozen=True)
 class EntryWriter:
-    """Makes entries of one state from rows.
+    """Writer of entries of one state from rows.
 
     Attributes:
         key: Fields of the key.

@@ -686,7 +686,7 @@ def _positions(migration: Migration) -> Mapping[str, str]:
 
 
 def _say_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str) -> None:
-    """Raises HistoryDiffers."""
+    """Print the result of a comparison; raises HistoryDiffers."""
     for spec, found in _audited(computer, specs, savepoint):
         if isinstance(found, NotComputable):
             computer.say(f"the state of {spec.name} in the savepoint is not compared with history: {found}")

@@ -20,7 +20,7 @@ from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.field_values import PlainValue
 
 ROWS = 100_000
-"""So many rows of sampled keys one partition adds up at most; with more it leaves keys out."""
+"""Maximum rows of sampled keys that one partition adds up; with more it leaves keys out."""
 
 
 _DIGITS = 80

@@ -161,7 +161,7 @@ class WarmStart:
         return [line.new for line in self.state.operators if line.new and line.new.kind is StateKind.POSITIONS]
 
     def _table(self, spec: StateSpec) -> Table:
-        """Raises BackfillError: no table or several have that name, or its history is missing."""
+        """Table of a specification; raises BackfillError if none or several match, or its history is missing."""
         name = last_name(spec.name)
         found = [table for table in self.side.program.tables if table.path[2] == name]
         if len(found) != 1:
@@ -200,7 +200,7 @@ class WarmStart:
 
     @property
     def _tables(self) -> Mapping[str, Table]:
-        """Raises BackfillError."""
+        """Tables with history; raises BackfillError."""
         return {last_name(spec.name): self._table(spec) for spec in self._sources}
 
     def _ends(self, session: SparkSession) -> dict[str, SourceEnd]:

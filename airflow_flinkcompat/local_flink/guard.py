@@ -1,4 +1,4 @@
-"""Runs one child process and ends it when the owner dies, however the owner dies.
+"""Guard of one child process, which ends it when the owner dies, however the owner dies.
 
 ``python guard.py OWNER_PID PID_FILE COMMAND…`` — standard library only, run by path, so that it starts in milliseconds
 and in any environment. Three things end the child: TERM to the guard, end-of-file on the guard's standard input (held

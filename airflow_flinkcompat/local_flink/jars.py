@@ -66,7 +66,7 @@ def cached(name: str) -> Path | None:
 
 
 def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
-    """As ``fetch``, for a jar in hand. A broken download resumes, in this run or in the next."""
+    """Fetch a jar as ``fetch`` does; a broken download resumes, in this run or in the next."""
     folder = cache_directory() / "jars"
     show = sys.stderr.isatty() if progress is None else progress
     pooch.get_logger().setLevel("WARNING")

@@ -133,7 +133,7 @@ class Projects:
                 each.wanted += 1
 
     def close(self) -> None:
-        """Lets go of what is kept of the projects."""
+        """Release everything that is kept of the projects."""
         with self._lock:
             for each in self._open.values():
                 with each.lock:

@@ -60,7 +60,7 @@ class FlinkcompatServer(LanguageServer):
             self._checks[uri] = asyncio.get_running_loop().create_task(self._check(uri))
 
     def refresh(self) -> None:
-        """Asks again what is deployed, for every document that is open."""
+        """Check every open document against the deployed versions again."""
         self._projects.refresh()
         for each in self.workspace.text_documents.values():
             self.request_check(each.uri)
@@ -78,7 +78,7 @@ class FlinkcompatServer(LanguageServer):
         return self.shown.get(uri)
 
     def close(self) -> None:
-        """Lets go of what is kept for the documents."""
+        """Release everything that is kept for the documents."""
         self._projects.close()
         self.deployed.close()
 

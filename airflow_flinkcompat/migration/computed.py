@@ -53,7 +53,7 @@ class SampleDiffers(NotMigratable):
 
 
 class StateComputer(Protocol):
-    """Computes the state of operators from history and brings its entries together with stored ones."""
+    """Computation of operators' state from history, and its join with stored entries."""
 
     def regrouped(
         self,

@@ -101,7 +101,7 @@ class StoredKey:
         return cls(key[: begin - _LENGTH], key[begin:end], key[end:])
 
     def to_bytes(self) -> bytes:
-        """As it is stored, without a key group."""
+        """The key as stored, without a key group."""
         return self.moment + write_int(len(self.row)) + self.row + self.rest
 
 
@@ -282,7 +282,7 @@ def content_begin(state: NamedState) -> int:
 
 
 def last_written(state: NamedState, value: bytes) -> int:
-    """When a value was last written."""
+    """Time of the last write of a value."""
     begin = content_begin(state)
     return int.from_bytes(value[begin - _STAMP : begin], "big", signed=True)
 

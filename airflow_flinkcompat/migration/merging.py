@@ -81,7 +81,7 @@ def _word(form: str, number: _Number) -> Field:
 
 
 def _wrapped_sum(form: str, left: _Number, right: _Number) -> _Number:
-    """As Java adds: what does not fit begins at the other end."""
+    """Sum with Java's overflow, which begins at the other end."""
     half = 1 << (8 * struct.calcsize(form) - 1)
     return (int(left) + int(right) + half) % (2 * half) - half
 

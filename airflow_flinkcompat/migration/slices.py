@@ -37,7 +37,7 @@ EVER = 1 << 50
 
 @dataclass(frozen=True)
 class StoredSlices:
-    """By which windows the entries of an operator go now.
+    """Slices of an operator's entries under its present windows.
 
     Attributes:
         windows: The windows.
@@ -83,7 +83,7 @@ class StoredSlices:
 
 
 def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlices | None:
-    """By which windows the entries of an operator go now."""
+    """Slices of an operator's entries under its present windows."""
     if made.windows is None:
         return None
     watermark = sole_watermark(old, path)
@@ -192,7 +192,7 @@ def window_timer(parts: StoredKey, end: int) -> StoredKey:
 
 
 def timer_moment(fires: int) -> bytes:
-    """When a timer fires, as it is stored: in the order of its bytes."""
+    """Time at which a timer fires, as stored: in the order of its bytes."""
     return (fires + _SIGN).to_bytes(_END, "big")
 
 

@@ -18,7 +18,7 @@ from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent, read_metadata
 
 _UNFINISHED = "_unfinished-migration"
-"""Stands there while a run writes, with the run's own number: what else is there is of that run."""
+"""Mark of a running write with the run's own number: all other content is of that run."""
 _BLOCK = 8 << 20
 
 
@@ -51,7 +51,7 @@ class TargetFolder:
         self._run = str(uuid4())
 
     def __enter__(self) -> Self:
-        """Nothing is there before :meth:`begin`."""
+        """Enter without writing; content begins with :meth:`begin`."""
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -117,7 +117,7 @@ class TargetFolder:
         self._mark.unlink()
 
     def _put(self, metadata: bytes) -> None:
-        """Raises NotMigratable where a disk holds another run's by now."""
+        """Publish the metadata; raises NotMigratable if a disk holds another run's by now."""
         if not self._local:
             self._metadata.write_bytes(metadata)
             self._read_back(self._metadata, metadata)
@@ -134,7 +134,7 @@ class TargetFolder:
             part.unlink()
 
     def _read_back(self, written: UPath, content: bytes) -> None:
-        """Raises MigrationVerificationFailed, and removes what was written."""
+        """Raise MigrationVerificationFailed if the written content differs, and remove it."""
         if written.read_bytes() != content:
             written.unlink()
             raise MigrationVerificationFailed(f"{self._metadata} differs from what was written")

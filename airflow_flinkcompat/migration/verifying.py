@@ -55,7 +55,7 @@ def verify(
     workers: Workers | None = None,
     template: str | None = None,
 ) -> Mapping[str, Mapping[str, str]]:
-    """Compares a written savepoint with the one that it was made of.
+    """Compare a written savepoint with its source.
 
     For each rewritten operator: every key is in its own key group, every state and its timers have as many entries as
     before, or as are left by keys and slices that are merged now, and all kept fields of all entries are equal, and its

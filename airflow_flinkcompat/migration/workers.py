@@ -19,7 +19,7 @@ _FILES = 128
 
 
 class Workers(Protocol):
-    """Does parts of the work, in whatever order; they read and write files that all workers see."""
+    """Workers for parts of the work, in any order; they read and write files that all of them see."""
 
     def parts(self, size: int, groups: int) -> int:
         """Number of parts of the work, from 1, by the bytes to read and the number of key groups."""

@@ -266,7 +266,7 @@ class _Writing:
         return taken
 
     def _require_equal_headers(self, line: OperatorMigration) -> None:
-        """Raises NotMigratable: state without a prediction is not stored as the new job stores it."""
+        """Raise NotMigratable if state without a prediction is not stored as the new job stores it."""
         if line.old is None or line.new is None or not isinstance(line.old.layout, Unknown):
             return
         if line.effect in (RestoreEffect.RIGHT, RestoreEffect.MOVED):

@@ -1,4 +1,4 @@
-"""Binds GROUP BY: keys, grouping sets, aggregates and legacy group windows."""
+"""Binding of GROUP BY: keys, grouping sets, aggregates and legacy group windows."""
 
 from __future__ import annotations
 

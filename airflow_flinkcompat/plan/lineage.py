@@ -136,7 +136,7 @@ def _column_list(sink: Sink) -> tuple[str, ...]:
 
 
 class _Resolver:
-    """Evaluates nodes to streams; one instance a pipeline, so that unfolded sizes are counted once."""
+    """Evaluation of nodes to streams; one instance per pipeline, so that unfolded sizes are counted once."""
 
     def __init__(self) -> None:
         self._visited = 0

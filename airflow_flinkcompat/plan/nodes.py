@@ -151,7 +151,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Scan:
-    """Reads a table: all its columns in declared order, computed ones included, the watermark assigned.
+    """Scan of a table: its columns in declared order, computed ones included, with the watermark assigned.
 
     ``hints`` are the table's hints as (name, text), for instance OPTIONS. Executing a scan means: read the
     physical columns,
@@ -210,7 +210,7 @@ class Project(Single):
 
 @dataclass(frozen=True)
 class Filter(Single):
-    """Keeps the rows for which ``condition`` is true."""
+    """Filter of the rows for which ``condition`` is true."""
 
     stateful: ClassVar[bool] = False
     condition: Expression

@@ -1,4 +1,4 @@
-"""Binds ORDER BY, LIMIT and OVER: what puts rows in an order, and what is computed along it."""
+"""Binding of ORDER BY, LIMIT and OVER: the order of rows, and computations along it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scope_of(node: Node, alias: str | None, optional: bool = False) -> Scope:
 
 
 class OrderBinder:
-    """Binds the clauses of one statement's queries that order rows."""
+    """Binder of the clauses of one statement's queries that order rows."""
 
     def __init__(self, environment: Environment, statement: Statement) -> None:
         self.environment = environment

@@ -1,4 +1,4 @@
-"""Binds queries of a syntax tree to the logical DAG."""
+"""Binding of queries of a syntax tree to the logical DAG."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Relation:
 
 
 class QueryBinder(OrderBinder):
-    """Binds the queries of one statement; ``ctes`` are the WITH relations in sight."""
+    """Binder of the queries of one statement; ``ctes`` are the WITH relations in sight."""
 
     def __init__(self, environment: Environment, statement: Statement, ctes: Mapping[str, Node] | None = None) -> None:
         super().__init__(environment, statement)

@@ -54,7 +54,7 @@ def not_null(result: DataType) -> ResultType:
 
 
 def unknown(types: Types) -> DataType:
-    """For functions whose type does not depend on argument types alone."""
+    """Type of functions that does not depend on argument types alone."""
     return UNKNOWN
 
 

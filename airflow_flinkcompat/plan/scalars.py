@@ -1,4 +1,4 @@
-"""Binds scalar expressions and aggregate calls of a syntax tree to the columns of a relation."""
+"""Binding of scalar expressions and aggregate calls of a syntax tree to a relation's columns."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ Special = Callable[[exp.Expression], Expression | None]
 
 
 class ScalarBinder:
-    """Binds expressions of one statement against one scope.
+    """Binder of expressions of one statement against one scope.
 
     ``special`` is consulted first for every tree: it replaces grouped expressions, aggregates and OVER calls once these
     have become columns.

@@ -34,9 +34,9 @@ IDLE_SECONDS = 600
 _LARGEST_REQUEST = 8_000_000
 _LARGEST_ANSWER = 64_000_000
 _DEATHS = 2
-"""So often a process may die of a question."""
+"""Number of times that a process may die of a question."""
 _KILLS = 20
-"""So often the process of a question may be killed from outside."""
+"""Number of times that the process of a question may be killed from outside."""
 _SECONDS_OF_END = 5
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 _KILLED = frozenset(code for each in _SIGNALS for code in (-each, 128 + each))

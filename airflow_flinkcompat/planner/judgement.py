@@ -207,7 +207,7 @@ def _on_cluster(side: Side, job: DeployedJob) -> Side:
 
 
 def _require_plannable(*sides: Side) -> None:
-    """Raises PlannerUnavailable: Flink's planner is for scripts of SQL on engine flink."""
+    """Raise PlannerUnavailable for anything but SQL scripts on engine flink."""
     for side in sides:
         if side.language != "sql":
             raise PlannerUnavailable(

@@ -188,7 +188,7 @@ def _wrong_of_stopped(tables: ProjectTables) -> Iterator[tuple[str, str]]:
 
 
 class _TableReader:
-    """Reads one table and gathers what is wrong with it. No value is shown but a word of a closed list."""
+    """Reader of one table that collects its faults; it shows no value but a word of a closed list."""
 
     def __init__(
         self,

@@ -26,15 +26,15 @@ class FieldForm(Enum):
     """Place of a field's value."""
 
     WORD = auto()
-    """In its eight bytes."""
+    """A value in the eight bytes of its field."""
     TEXT = auto()
-    """In its eight bytes if it has at most seven, else in the variable part."""
+    """A value in the eight bytes of its field if it has at most seven, else in the variable part."""
     DECIMAL = auto()
-    """Behind all words, always with room for sixteen bytes."""
+    """A value after all words, always with room for sixteen bytes."""
     TIMESTAMP = auto()
     """Its milliseconds in the variable part, the rest in its word."""
     BEHIND = auto()
-    """Behind all words."""
+    """A value after all words."""
 
 
 class Field(NamedTuple):

@@ -90,7 +90,7 @@ class KeyedFileWriter:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        """Nothing is written before it must be."""
+        """Enter without writing; files are written as late as possible."""
         return self
 
     def __exit__(self, *error: tuple[type[BaseException] | None, BaseException | None, TracebackType | None]) -> None:

@@ -19,7 +19,7 @@ from airflow_flinkcompat.sql import Script
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
 _FILLED = "${conn.filled.password}"
-"""Stands for a part of a text that the source does not hold."""
+"""Replacement for a part of a text that the source does not hold."""
 _HARMLESS = re.compile(r"\s*|\*+|true|false|none|null", re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""Masks secrets in texts: literal ones by what they read like, resolved ones by their values.
+"""Masking of secrets in texts: literal ones by their form, resolved ones by their values.
 
 Masked text is for eyes only: it is not meant to be parsed or compared.
 """
@@ -103,7 +103,7 @@ def _disguised(secret: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Redactor:
-    """Hides values in any text, however they are written there, and every literal secret with them.
+    """Masking of values in any text, however they are written there, and of every literal secret.
 
     A spelling of a value is any mixture of: plain, quoted for SQL, escaped for JAAS, JSON, Java, Python or HTML,
     encoded for a URL; and base64 of a text that holds it (``user:password``).

@@ -16,7 +16,7 @@ from itertools import groupby
 from urllib.parse import quote, quote_plus
 
 _ESCAPED = r"(?:(?<=\\)|(?<=5[cC])|(?<=92;))"
-"""Behind a backslash, or what became of it."""
+"""Place after a backslash, or after an encoded one."""
 _SLASH = rf"(?:\\|%(?:25)*5[cC]|{_ESCAPED}u005[cC]|&\#92;)"
 _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:25)*[0-9a-fA-F]{{2}}|&nbsp;|&\#[0-9]+;"
 """One blank or plus sign (equal in a URL), or a byte of one, in any spelling, as lines get wrapped."""
@@ -45,7 +45,7 @@ def variants(value: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def plain_pattern(value: str) -> re.Pattern[str]:
-    """Matches a value however its characters are escaped; the line breaks in it however they are wrapped."""
+    """Pattern of a value with any escapes of its characters, and any wraps of its line breaks."""
     long_lines = (line for line in value.splitlines() if len(line.strip()) >= _LINE)
     return re.compile("|".join(dict.fromkeys((_spelled(value), *map(_spelled, long_lines)))))
 

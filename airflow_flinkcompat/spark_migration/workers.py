@@ -73,7 +73,7 @@ def _told(size: int) -> str:
 
 
 class SparkWorkers:
-    """Does parts of a migration in the tasks of a Spark session.
+    """Workers for parts of a migration in the tasks of a Spark session.
 
     Args:
         session: The session.
@@ -89,7 +89,7 @@ class SparkWorkers:
             self._context.pythonExec = sys.executable
 
     def parts(self, size: int, groups: int) -> int:
-        """As many as Spark has places for, and more where they were large.
+        """As many parts as Spark has slots, and more for large ones.
 
         Args:
             size: Of what is read, in bytes.

@@ -1,4 +1,4 @@
-"""Prints trees back to Flink SQL. One function per node kind, collected in one table."""
+"""Generation of Flink SQL from trees, with one function per node kind in one table."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ _CONNECTORS: dict[type[exp.Expr], str] = {exp.And: "And", exp.Or: "Or"}
 
 
 class _Writer:
-    """Writes trees as nested lists ``(Kind argument=value …)``, which no two different trees share."""
+    """Writer of trees as nested lists ``(Kind argument=value …)``, which no two different trees share."""
 
     def __init__(self, path: Callable[[exp.Table], Path] | None, column: Callable[[exp.Column], str | None] | None):
         self.path = path

@@ -19,7 +19,7 @@ _PACKAGE = "sqlglot"
 
 
 class SourceFinder(MetaPathFinder):
-    """Finds the modules of sqlglot as Python sources only."""
+    """Finder of sqlglot's modules as Python sources only."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

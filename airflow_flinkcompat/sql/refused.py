@@ -381,4 +381,4 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.CreateTable: _table,
     nodes.CreateNamespace: _catalog,
 }
-"""Checks by node type: the reason why Flink refuses it, or ""."""
+"""Checks by node type; each returns the reason why Flink refuses a node, or ""."""

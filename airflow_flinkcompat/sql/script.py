@@ -48,7 +48,7 @@ _WITHOUT_GRAMMAR = frozenset(
 Those of materialized tables are among them.
 """
 _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
-"""Behind a whole statement such a word begins another one, and a ``;`` is missing in front of it."""
+"""First word of another statement, after a whole one without a ``;``."""
 _MATERIALIZED = re.compile(
     r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP|SHOW\s+CREATE)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE
 )

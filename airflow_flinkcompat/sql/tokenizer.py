@@ -122,7 +122,7 @@ _WORDS: tuple[TokenType, ...] = (
 
 
 class FlinkTokenizer(Tokenizer):
-    """Scans one Flink SQL statement."""
+    """Tokenizer of one Flink SQL statement."""
 
     QUOTES = ["'"]
     STRING_ESCAPES = ["'"]

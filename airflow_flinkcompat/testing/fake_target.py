@@ -69,7 +69,7 @@ class FakeServer:
     refuses: set[str] = field(default_factory=set)
 
     def answered(self, verb: str, request: str, error: type[DeployError]) -> None:
-        """Raises ``error`` as often as answers to this request are lost."""
+        """Raise ``error`` as often as answers to this request are lost."""
         if self.lost[verb, request] < self.loses.get(verb, 0):
             self.lost[verb, request] += 1
             raise error(f"the answer to the {verb} was lost")
@@ -86,7 +86,7 @@ class FakeTarget:
         return "the fake target"
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Close nothing."""
 
     def engine(self) -> EngineInfo:
         """Flink."""

@@ -78,7 +78,7 @@ class TargetContract:
 
     @pytest.fixture
     def connect(self) -> Connect:
-        """Opens the target."""
+        """Open the target."""
         raise NotImplementedError("a subclass opens its target")
 
     @pytest.fixture
@@ -126,7 +126,7 @@ class TargetContract:
         assert found.version[0].isdigit()
 
     def test_a_script_that_makes_no_job_is_refused_before_anything_starts(self, target: Target, name: str) -> None:
-        """By validation and by a start."""
+        """A script without a job is refused by validation and by a start."""
         broken = replace(_job(name), script="CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'datagen');")
         target.validate(_job(name), Start())
         with pytest.raises(DeployError):
@@ -136,7 +136,7 @@ class TargetContract:
         assert target.running(name) == ()
 
     def test_a_started_job_is_found_and_began_empty(self, target: Target, connect: Connect, name: str) -> None:
-        """By its request, by its name, and by another process."""
+        """A started job is found by its request, by its name, and by another process."""
         request = new_id()
         assert target.poll(Operation(Verb.START, request)).job is None, "nobody has requested it yet"
         operation = target.start(_job(name), Start(), request)
@@ -151,7 +151,7 @@ class TargetContract:
         assert proof.snapshot is None
 
     def test_a_start_asked_for_twice_is_one_job(self, target: Target, connect: Connect, name: str) -> None:
-        """Also by another process."""
+        """A start that is repeated, also by another process, is one job."""
         request = new_id()
         first = target.start(_job(name), Start(), request)
         again = connect().start(_job(name), Start(), request)
@@ -172,7 +172,7 @@ class TargetContract:
         assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_stop_asked_for_twice_is_one_savepoint(self, target: Target, connect: Connect, name: str) -> None:
-        """Also by another process, and after the job has ended by it."""
+        """A repeated stop is one savepoint, also by another process, and after the job has ended by it."""
         job = self.started(target, name)
         request = new_id()
         target.stop(job, request, None)
@@ -265,7 +265,7 @@ class TargetContract:
             assert target.ever_ran(job) is not False
 
     def test_a_savepoint_is_found_and_deleted(self, target: Target, connect: Connect, name: str) -> None:
-        """On a target of ``SavepointStore``: by whoever opens it, and while the job that began with it runs."""
+        """A target with ``SavepointStore`` finds and deletes a savepoint, also while a job runs from it."""
         if not isinstance(target, SavepointStore):
             return
         job = self.started(target, name)
@@ -283,7 +283,7 @@ class TargetContract:
     def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
         self, target: Target, connect: Connect, name: str
     ) -> None:
-        """On a target of ``LiveSavepoints``; a copy of the job starts from it; a foreign one fails."""
+        """A repeated savepoint is one, and the job continues (``LiveSavepoints``); a copy starts from it."""
         if not isinstance(target, LiveSavepoints):
             return
         job = self.started(target, name)
@@ -337,7 +337,7 @@ class TargetContract:
             target.cancel(beside)
 
     def test_what_a_planner_compiles_starts_nothing(self, target: Target, name: str, tmp_path: Path) -> None:
-        """On a target of ``PlanCompiler``: a plan for each job of the script."""
+        """A target with ``PlanCompiler`` returns a plan for each job of the script, and starts nothing."""
         if not isinstance(target, PlanCompiler):
             return
         assert len(target.compile_plans(Side.of(side(SCRIPT)), str(tmp_path))) == 1
@@ -386,7 +386,7 @@ class TargetContract:
     def test_what_somebody_else_deployed_is_refused_and_can_be_taken_over(
         self, target: Target, name: str, tmp_path: Path
     ) -> None:
-        """Nothing is stopped before the ledger knows it; then its state is resumed."""
+        """A job by others is not stopped before the ledger knows it; then its state is resumed."""
         ledger = Ledger(tmp_path, name)
         target.cancel(self.deployed(target, ledger, SCRIPT).start.job_ref)
         other = JobSpec(CHANGED, {JOB_NAME: name, **SETTINGS}, source="contract.sql")

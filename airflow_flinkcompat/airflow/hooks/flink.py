@@ -33,7 +33,7 @@ _NAMED_AS_IN_FLINK = ("sql-gateway", "jobmanager")
 
 
 class FlinkHook(BaseHook):
-    """Reads a connection of type ``flink`` and opens what it names.
+    """Hook of a connection of type ``flink``, which opens the target and ledger that it names.
 
     Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
     password alone is a bearer token. Extra: ``target`` (a name of ``deploy.targets``; default: the SQL Gateway),

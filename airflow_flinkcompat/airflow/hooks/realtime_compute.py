@@ -8,7 +8,7 @@ from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 
 
 class RealtimeComputeHook(FlinkHook):
-    """Reads a connection of type ``alibaba_realtime_compute`` and opens the target that it names.
+    """Hook of a connection of type ``alibaba_realtime_compute``, which opens the target that it names.
 
     Login and password are the id and the secret of an access key. Extra: ``endpoint`` or ``region``, ``workspace``,
     ``namespace``, ``alibaba_conn_id`` (a connection of type ``alibaba_cloud`` whose access key is borrowed),

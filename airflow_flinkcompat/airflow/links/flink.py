@@ -17,5 +17,5 @@ class FlinkJobLink(BaseOperatorLink):
     name = "Flink job"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Called in the worker after the task ran; Airflow keeps the answer as an XCom."""
+        """Read the link in the worker after the task ran; Airflow keeps the result as an XCom."""
         return getattr(operator, "job_url", "") or ""

@@ -37,5 +37,5 @@ class FlinkChangeLink(BaseOperatorLink):
     name = "Flink change"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Called in the worker after the task ran or was parked; Airflow keeps the answer as an XCom."""
+        """Read the link in the worker after the task ran or was parked; Airflow keeps the result as an XCom."""
         return getattr(operator, "change_url", "") or ""

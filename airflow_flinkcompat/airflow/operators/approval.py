@@ -51,7 +51,7 @@ NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
-    """Shows the report of the check, and lets a person resume, migrate, restart without state, or reject.
+    """Show the report of the check, and let a person resume, migrate, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when, and the reason from the form) and pushed to XCom (key
     ``decision``) before branching. ``FlinkSqlChangeSensor`` does not offer a rejected version again. No answer never
@@ -136,7 +136,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         self.decision_notifiers = notifying.each("decision_notifiers", decision_notifiers)
 
     def execute(self, context: Context) -> Any:
-        """Asks; parks the task until somebody answers."""
+        """Ask, and park the task until somebody answers."""
         with readable_errors():
             summary = self._summary(context)
             self.options = self._effective_options(summary)

@@ -46,7 +46,7 @@ class AskingAgain(HITLOperator):
         escalate_to: str | Mapping[str, str] | Sequence[str | Mapping[str, str]],
         escalate_after: timedelta | float | None,
     ) -> None:
-        """Raises ValueError: an argument is none, nobody could decide by them, or this Airflow asks but once."""
+        """Set who may answer; raise ValueError if nobody could decide, or this Airflow asks only once."""
         if approvers_needed not in (1, 2):
             raise ValueError(f"approvers_needed is {approvers_needed!r}: write 1 or 2")
         self.approvers_needed = approvers_needed
@@ -57,7 +57,7 @@ class AskingAgain(HITLOperator):
         self._check_who()
 
     def _check_who(self) -> None:
-        """Raises ValueError: nobody could decide by these arguments, or this Airflow asks but once."""
+        """Raise ValueError if nobody could decide by these arguments, or this Airflow asks only once."""
         if bool(self.escalate_to) != (self.escalate_after is not None):
             missing, given = (
                 ("escalate_after", "escalate_to") if self.escalate_to else ("escalate_to", "escalate_after")
@@ -112,7 +112,7 @@ class AskingAgain(HITLOperator):
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"asked": asked.to_dict()}, timeout=left)
 
     def _escalate(self, context: Context, summary: Summary, asked: AskedQuestion, event: Mapping[str, Any]) -> NoReturn:
-        """Lets others answer, too."""
+        """Let others answer, too."""
         names = [person.name for person in self.escalate_to]
         self.log.warning("No decision so far: from now on %s may answer, too", ", ".join(names))
         if event.get("timedout"):

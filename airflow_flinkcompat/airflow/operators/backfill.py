@@ -44,7 +44,7 @@ _COUNTS = (
 
 
 class FlinkBackfillOperator(ScriptOperator):
-    """Runs the proposed script over bounded history with the apache-spark provider's SparkSubmitOperator.
+    """Run the proposed script over bounded history with the apache-spark provider's SparkSubmitOperator.
 
     Publishes exactly the windows that are wholly inside [``from_``, ``to``). Everything that can be decided without
     Spark is decided before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
@@ -286,7 +286,7 @@ class FlinkBackfillOperator(ScriptOperator):
             return None
 
     def on_kill(self) -> None:
-        """Ends the Spark job; places that were not published yet stay as they were."""
+        """End the Spark job; places that were not published yet stay unchanged."""
         if self._submission is not None:
             self._submission.on_kill()
         self.log.warning(
@@ -351,7 +351,7 @@ class FlinkBackfillOperator(ScriptOperator):
         return str(given or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
 
     def _operator(self, folder: Path, needs: Needs) -> Any:
-        """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
+        """Operator of the provider, whose module takes seconds to load and imports kubernetes."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
         from airflow_flinkcompat.backfill.spark.session import submit_configuration

@@ -63,7 +63,7 @@ _NO_OWNER = "airflow"
 
 
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
-    """Checks the effect of a script on the state of the deployed one, and follows the verdict's branch.
+    """Check the effect of a script on the state of the deployed one, and follow the verdict's branch.
 
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
     ``return_value``) with a pointer to the full report (key ``report``), which the ledger stores as JSON and Markdown.

@@ -42,7 +42,7 @@ _RETURNED = (
 
 
 class FlinkSqlDeployOperator(ScriptOperator):
-    """Stops the running job with a savepoint, and starts the checked script from it or without state.
+    """Stop the running job with a savepoint, and start the checked script from it or without state.
 
     It acts on what was checked: the script, settings, functions and catalog must match the hashes in the check's
     summary, and the ledger's head and the running job must be the old side of that check. Placeholders
@@ -477,7 +477,7 @@ def _write(place: str, text: str) -> None:
 
 
 def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:
-    """Raises ValueError, which the import of the DAG shows."""
+    """Raise ValueError for bad offsets, which the import of the DAG shows."""
     from airflow_flinkcompat.deploy.errors import DeployRefused
     from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 

@@ -190,7 +190,7 @@ class _Broken(DAG):
 
 
 class _Tasks:
-    """Makes the tasks of one deployment, from the ends of the branches back to the check."""
+    """The tasks of one deployment, from the ends of the branches back to the check."""
 
     def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
         if deploy is None and deployment.script.endswith(PROGRAM_SUFFIXES):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
-    """Stops the running job with a savepoint, rewrites it for the checked script, and starts that from it.
+    """Stop the running job with a savepoint, rewrite it for the checked script, and start that from it.
 
     Its result adds ``sent_until`` to that of FlinkSqlDeployOperator: the end of the windows that were emitted without
     state computed from history; None if there are none.
@@ -131,7 +131,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
 
 
 class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
-    """Stops the running job, computes the checked script's state from history, and starts it from that.
+    """Stop the running job, compute the checked script's state from history, and start it from that.
 
     It replaces a restart without state followed by a backfill. The job resumes after all rows that existed when the
     former one had stopped, and the log names the windows, or rows, that count as emitted and are left to the backfill.

@@ -1,4 +1,4 @@
-"""Waits until the proposed script is worth a check."""
+"""Sensor that waits until the proposed script is worth a check."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITING_FOR = "waiting_for"
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
-    """Waits until the proposed script, settings, functions or catalog differ from the deployed ones.
+    """Wait until the proposed script, settings, functions or catalog differ from the deployed ones.
 
     The ledger names the deployed ones. A version that was rejected, failed to deploy or cannot be read is not offered
     again. It is offered again once it was approved after that, or, if planned (``plan_only``), once its plan was

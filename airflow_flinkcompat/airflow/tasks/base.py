@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turns what the layers below raise into one masked message.
+    """Turn errors of the layers below into one masked message.
 
     A script or argument that cannot be right, and a version that was rolled back, fail the task for good; a failed
     deployment step may be retried.
@@ -58,11 +58,11 @@ class TaskRole(Enum):
 
 
 class UnmappedMixin:
-    """Keeps a task that branches from being mapped (``.expand``)."""
+    """Protection of a task that branches from being mapped (``.expand``)."""
 
     @classmethod
     def partial(cls, **_: Any) -> Any:
-        """Raises TypeError: mapped tasks share what comes after them, so that none of them decides about it."""
+        """Raise TypeError: mapped tasks share their successors, so that none of them can choose a branch."""
         raise TypeError(
             f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped tasks skips. Make one gate "
             "for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
@@ -140,7 +140,7 @@ class DeploymentOperator(BaseOperator):
         return FlinkHook(self.flink_conn_id, target=self.target)
 
     def open_ledger(self) -> Ledger:
-        """Raises AirflowFailException when no ledger is named, LedgerError when its place cannot be used."""
+        """Open the ledger; raises AirflowFailException if none is named, LedgerError if it is unusable."""
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
     def link_change(self, entry: int) -> None:
@@ -218,7 +218,7 @@ class ScriptOperator(DeploymentOperator):
     # -- texts
 
     def resolve_template_files(self) -> None:
-        """Leaves paths as they are until the task runs.
+        """Leave paths as they are until the task runs.
 
         So the metadata database holds no copy of a script (and of no secret in it), and a DAG gets no new version
         with every edit of a script.

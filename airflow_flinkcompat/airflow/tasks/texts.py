@@ -20,7 +20,7 @@ class FileMissing(AirflowFailException):
 
 
 def read_template(path: Path) -> bytes:
-    """Raises FileMissing."""
+    """Read a template; raises FileMissing."""
     try:
         return path.read_bytes()
     except OSError as error:

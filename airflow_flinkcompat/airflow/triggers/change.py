@@ -34,7 +34,7 @@ def fingerprint_of(paths: Sequence[str]) -> str | None:
 
 
 class FileChangeTrigger(BaseTrigger):
-    """Fires once the files' content differs from ``baseline`` and has settled, or after a time.
+    """Fire once the files' content differs from ``baseline`` and has settled, or after a time.
 
     The time is ``recheck_seconds``. The baseline is the version that the sensor judged, so an edit between its look and
     this trigger's start is not missed. It also fires once one of ``absent``, files that could not be read, becomes

@@ -28,7 +28,7 @@ _KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 
 
 class FlinkJobTrigger(BaseTrigger):
-    """Fires once the run can resume, or has nothing more to wait for; judges nothing.
+    """Fire once the run can resume, or has nothing more to wait for; judge nothing.
 
     ``wait`` holds the fields of ``deploy.Wait``; the event is ``{"wait": …}`` with ``proven_since`` filled in. A
     cluster that does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the

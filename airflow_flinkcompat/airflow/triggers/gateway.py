@@ -1,4 +1,4 @@
-"""Waits, in the triggerer, for a target to answer again. What it answers is for the task to judge."""
+"""Wait in the triggerer until a target answers again; its answer is for the task to judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST, _LAST = 5.0, 60.0
 
 
 class SqlGatewayTrigger(BaseTrigger):
-    """Fires once the target answers in any way, or ``until`` (seconds since the epoch) has passed.
+    """Fire once the target answers in any way, or ``until`` (seconds since the epoch) has passed.
 
     The event is ``{"until": …, "silent": bool}``; ``silent``: it did not answer here either, at least once.
     """

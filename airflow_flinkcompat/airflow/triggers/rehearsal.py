@@ -24,7 +24,7 @@ def is_told_of_kills() -> bool:
 
 
 class FlinkRehearsalTrigger(FlinkJobTrigger):
-    """Fires once a rehearsal's job is up, settled or failed, or its savepoint is written; judges nothing.
+    """Fire once a rehearsal's job is up, settled or failed, or its savepoint is written; judge nothing.
 
     ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, the jobs of the
     rehearsal are ended here; not when a triggerer stops or restarts. If Airflow does not report this

@@ -44,7 +44,7 @@ class _Seen:
 
 
 class FlinkScriptTrigger(BaseEventTrigger):
-    """Fires each time the script of a deployment is a version that the ledger does not know yet.
+    """Fire each time the script of a deployment is a version that the ledger does not know yet.
 
     ``arguments`` are those of :class:`~airflow_flinkcompat.airflow.tasks.base.ScriptOperator`, except for absolute
     paths. These are ``places``: a bundle ("" for none) and a path, as ``place_of`` of

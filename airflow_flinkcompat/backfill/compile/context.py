@@ -98,12 +98,12 @@ def is_ranking_input(node: Node) -> bool:
 
 
 Compile = Callable[["CompileContext", Any, frozenset[int], FiltersAbove | None], Step]
-"""Compiles a node of one type from the positions that its readers need and the filters above it."""
+"""Compiler of nodes of one type, from the positions that their readers need and the filters above."""
 
 
 @dataclass(frozen=True)
 class CompileContext:
-    """Compiles the relations of one pipeline: places of tables, published windows, settings in force."""
+    """Compilation of one pipeline's relations: places of tables, published windows, settings in force."""
 
     operators: Mapping[type[Node], Compile]
     """Compilers of nodes, by type or base type."""

@@ -16,7 +16,7 @@ _GROUPING = ("GROUPING", "GROUPING_ID")
 
 
 def check_sets(node: Aggregate | GroupWindowAggregate) -> None:
-    """Raises :class:`Untranslatable` for sets Flink refuses too, or has no sensible answer for (measured)."""
+    """Raise :class:`Untranslatable` for sets that Flink refuses, or answers wrongly (measured)."""
     sets = node.grouping_sets
     if sets is None:
         return

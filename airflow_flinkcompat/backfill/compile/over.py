@@ -50,7 +50,7 @@ class _OverWindow:
 
     @classmethod
     def of(cls, context: CompileContext, node: Over, first: OverCall) -> _OverWindow:
-        """Raises :class:`Untranslatable` for what is not exact, and what Flink refuses."""
+        """The windows of an OVER; raises :class:`Untranslatable` for inexact ones, and those Flink refuses."""
         clock, time = _clock(context, node, first)
         _check_frame(context, node, first.frame, clock)
         if clock is not TimeAttribute.PROCTIME and first.frame.unit != "ROWS" and first.frame.window is None:

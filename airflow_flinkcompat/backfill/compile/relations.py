@@ -113,7 +113,7 @@ def project(context: CompileContext, node: Project, needed: frozenset[int], abov
 
 
 def _check_watermark(table: Table) -> None:
-    """Raises :class:`Untranslatable` for a watermark Flink refuses, in its words."""
+    """Raise :class:`Untranslatable` for a watermark that Flink refuses, in its words."""
     for column in table.columns:
         precision = column.type.parameters[:1] if column.type.name in TIMESTAMPS else ()
         if table.watermark is not None and column.name == table.watermark.column and precision > (3,):

@@ -75,7 +75,7 @@ def _check(
     time: Expression,
     attribute: TimeAttribute | None,
 ) -> None:
-    """Raises :class:`Untranslatable` for what Flink refuses, in its words, and what is not cut exactly."""
+    """Raise :class:`Untranslatable` for windows that Flink refuses, in its words, or without exact bounds."""
     if window.kind is not WindowKind.SESSION and (reason := refusal(window)) is not None:
         raise Untranslatable(f"Flink refuses this window: {reason}", node.span)
     if window.measure is Measure.ROWS:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MakeSource = Callable[[Table], BackfillSource]
 MakeSink = Callable[[Table], BackfillSink]
 GivenSource = Callable[[Table, str, str], BackfillSource]
-"""Makes a source from a table, the requested place, and the argument's name for messages."""
+"""Constructor of a source from a table, the requested place, and the argument's name for messages."""
 GivenSink = Callable[[Table, str, str], BackfillSink]
 _Made = TypeVar("_Made")
 

@@ -44,7 +44,7 @@ class DataFiles(Protocol):
         """Approximate number of rows in all files."""
 
     def check(self, columns: Iterable[Column], time: Column) -> None:
-        """Raises :class:`NotEligible` where columns, or the event time, are not held as they have to be."""
+        """Raise :class:`NotEligible` if columns, or the event time, are not stored as required."""
 
     def value(self, column: Column) -> str:
         """A column in DuckDB's SQL; an error where Spark's value may be another one."""
@@ -208,7 +208,7 @@ class CsvFiles:
 
     @classmethod
     def of(cls, source: FileSource, format: CsvFormat) -> CsvFiles:
-        """Raises :class:`NotEligible` for a format that both may read differently."""
+        """Csv files of a format; raises :class:`NotEligible` for one that both may read differently."""
         if format.ignore_parse_errors:
             raise NotEligible("lines that cannot be parsed are left out")
         if format.delimiter not in _DELIMITERS:

@@ -36,7 +36,7 @@ SAMPLE = 20_000
 
 
 class DuckDbAccelerator:
-    """Decides, once for each aggregation, whether it is computed natively.
+    """Decision, once for each aggregation, whether it is computed natively.
 
     Args:
         progress: Receives the reasons, a line each.
@@ -86,7 +86,7 @@ class DuckDbAccelerator:
         return pieces(session, partials)
 
     def failed(self, partials: Partials, error: Exception) -> None:
-        """Leaves to Spark what DuckDB failed at, and what else it would read of the same table.
+        """Leave to Spark the failed part of DuckDB, and all that it would read of the same table.
 
         Args:
             partials: What was aggregated when it failed.

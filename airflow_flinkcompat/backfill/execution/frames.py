@@ -67,7 +67,7 @@ _Partials = TypeVar("_Partials", bound=AcceleratedRead)
 
 
 class Accelerator(Protocol[_Partials]):
-    """Decides for each aggregation, and computes the partial aggregates of its slices."""
+    """Decision on each aggregation, and computation of the partial aggregates of its slices."""
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> _Partials | None:
         """Compute an aggregation; None leaves it to Spark's operators."""
@@ -80,11 +80,11 @@ class Accelerator(Protocol[_Partials]):
         """
 
     def failed(self, partials: _Partials, error: Exception) -> None:
-        """Leaves to Spark what could not be computed, and what else would be read of the same table."""
+        """Leave to Spark the failed part, and all that would be read of the same table."""
 
 
 class Execution:
-    """Turns steps into DataFrames and counts rows on the way; the counts are there once an action has run."""
+    """Execution of steps as DataFrames, with counts of rows once an action has run."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Execution:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forgets the rows kept for several readers; an action later on would compute them again."""
+        """Forget the rows kept for several readers; a later action would compute them again."""
         for rows in (*self._frames.values(), *self._kept):
             rows.unpersist()
 

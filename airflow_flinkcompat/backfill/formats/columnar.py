@@ -62,7 +62,7 @@ class ColumnarFormat:
         return {"compression": compression} if compression else {}
 
     def check(self, column: Column, table: Table, verb: str) -> None:
-        """Raises :class:`Untranslatable` for a type whose values are not the same for both."""
+        """Raise :class:`Untranslatable` for a type with different values on both sides."""
         if column.type.name not in TIMESTAMPS:
             return
         if self.name == "orc":

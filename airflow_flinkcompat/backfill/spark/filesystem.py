@@ -65,7 +65,7 @@ class FileSystem:
             stream.close()
 
     def touch(self, place: str) -> None:
-        """Writes a file that is there only for its time; no folder is made for it."""
+        """Write a file that is there only for its time, without making a folder."""
         self._system.createNonRecursive(self._path(place), True, 1024, 1, 1 << 20, None).close()
 
     def changed(self, place: str) -> int | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from airflow_flinkcompat.plan.functions import FunctionKind, FunctionSpec
 
 ERROR = "backfill: "
-"""Starts the message of every error a translated expression raises while it runs."""
+"""Beginning of every error message that a translated expression raises while it runs."""
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ class Change:
 
     @property
     def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
-        """For every pair, on both sides, the first pair of its statement set; None outside of any."""
+        """First pair of the statement set of every pair, on both sides; None outside of any."""
         old = [pair.old_pipeline.statement_set for pair in self.pipelines]
         new = [pair.new_pipeline.statement_set for pair in self.pipelines]
         first_of_old, first_of_new = ([None if n is None else side.index(n) for n in side] for side in (old, new))

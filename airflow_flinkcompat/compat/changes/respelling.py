@@ -171,7 +171,7 @@ class _EvaluatedPart:
 
 @dataclass(frozen=True)
 class _Forms:
-    """Makes forms of one side's expressions."""
+    """Forms of one side's expressions."""
 
     output: Output
     program: Program

@@ -104,7 +104,7 @@ class Cutover:
 
     @classmethod
     def from_dict(cls, data: object) -> Cutover:
-        """Raises :class:`BoundaryError` naming what is wrong; fields of a later version are passed over."""
+        """Read a record; raises :class:`BoundaryError` naming the fault; later versions' fields are skipped."""
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             seen = data.get("schema") if isinstance(data, dict) else type(data).__name__
             raise BoundaryError(
@@ -124,7 +124,7 @@ class Cutover:
 
     @classmethod
     def from_json(cls, text: str) -> Cutover:
-        """Raises :class:`BoundaryError`."""
+        """Read a record from JSON; raises :class:`BoundaryError`."""
         try:
             return cls.from_dict(json.loads(text))
         except ValueError as error:

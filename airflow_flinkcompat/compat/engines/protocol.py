@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, Verdict
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 GraphVoice = Callable[[Finding, Rule], Finding]
-"""Gives a finding the effect of the exec graphs' diff, if they show its subject."""
+"""Replacement of a finding's effect by that of the exec graphs' diff, if they show its subject."""
 
 
 @dataclass(frozen=True)

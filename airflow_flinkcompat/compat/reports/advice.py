@@ -179,7 +179,7 @@ def _if_resumed(report: Report) -> str:
 
 
 def _if_migrated(report: Report) -> str:
-    """Nothing if a migration keeps nothing."""
+    """Advice on a migration; none if it keeps nothing."""
     if report.migration is None or not report.keeps_state:
         return ""
     operators = report.migration.operators

@@ -255,7 +255,7 @@ RETRIED = measured(
     note="a synchronous lookup stores nothing",
 )
 ASKED_AGAIN = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", "al-group-pending-hint-retry")
-"""Retries of a lookup of either kind."""
+"""Verdict on changed retries of a lookup of either kind."""
 WAITED = measured(
     Outcome.COMPATIBLE,
     "al-stateless-pending-hint-retry",

@@ -301,7 +301,7 @@ def delay_of(watermark: WatermarkStrategy) -> Expression | None:
 
 
 def format_difference(difference: Difference) -> tuple[str, str]:
-    """Only what differs, where a part is a mapping."""
+    """The difference alone, if a part is a mapping."""
     old, new = difference.before, difference.after
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 PRIVATE = "{private}"
-"""Stands in an option for a name of the rehearsal's own."""
+"""Placeholder in an option for a name of the rehearsal's own."""
 
 
 @dataclass(frozen=True)

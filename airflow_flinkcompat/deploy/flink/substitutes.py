@@ -74,7 +74,7 @@ class Substitutes:
         self._private = private
 
     def check(self, tables: Tables) -> None:
-        """Raises CannotRehearse: a source admits one reader, or a table is both read and written."""
+        """Raise CannotRehearse if a source admits one reader, or a table is both read and written."""
         if both := [path for path in tables.sinks if path in tables.sources]:
             raise CannotRehearse(
                 f"{_shown(both)} is both read and written by this job, and a stand-in can only be one of them"

@@ -87,7 +87,7 @@ class Index:
 
     # ------------------------------------------------------------------------------------------- beside an entry
     def announce(self, deployment: str, number: int) -> None:
-        """Before an entry is created: from now on readers look at the ledger itself. Never raises."""
+        """Announce a new entry, so that readers look at the ledger itself from now on; never raises."""
         try:
             self._store.put(Marker(deployment, number).name, b"")
         except LedgerError as error:

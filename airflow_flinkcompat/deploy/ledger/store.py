@@ -282,7 +282,7 @@ class Store:
 
     @contextlib.contextmanager
     def _claimed(self, patience: float | None = None) -> Iterator[None]:
-        """Nobody else writes meanwhile. Raises LedgerError: somebody does, or died while writing."""
+        """Keep others from writing; raises LedgerError if another writer is at work or died at work."""
         from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
         mine = self.directory / WRITERS / f"{uuid.uuid4().hex}.json"

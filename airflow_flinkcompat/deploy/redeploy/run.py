@@ -117,7 +117,7 @@ class Wait:
 
 
 class Waiting(Exception):
-    """Nothing failed: the cluster takes its time. Call ``deploy`` again with ``wait`` once it has ended."""
+    """A wait, not a failure: the cluster takes its time. Call ``deploy`` again with ``wait`` afterwards."""
 
     def __init__(self, what: str, wait: Wait) -> None:
         super().__init__(what)
@@ -125,7 +125,7 @@ class Waiting(Exception):
 
 
 class StateMigration(Protocol):
-    """Rewrites the savepoint of the former job for the new one."""
+    """Rewriting of the former job's savepoint for the new one."""
 
     @property
     def writes(self) -> str:

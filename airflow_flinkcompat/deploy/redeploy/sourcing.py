@@ -77,7 +77,7 @@ _NOWHERE = (
 
 
 def _require_reach(run: Run) -> None:
-    """Raises DeployRefused: savepoints cannot be read from here."""
+    """Raise DeployRefused if savepoints cannot be read from here."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
             f"the source offsets as-stored are read from the savepoint, and its path {CANNOT_TELL} "

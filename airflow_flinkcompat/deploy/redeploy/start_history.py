@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobHistory, JobStatus
 
 @dataclass(frozen=True)
 class StartHistory:
-    """Judges a start that another call began.
+    """Judgement of a start that another call began.
 
     ``since``: when it was written down, in seconds since the epoch; ``start_seconds``: how long it had to prove itself.
     ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if nobody knows it.

@@ -211,7 +211,7 @@ class _Watch:
         return bool(self.later)
 
     def _fail(self, status: JobStatus) -> None:
-        """Raises VerificationFailed, at once when the reason is known."""
+        """Raise VerificationFailed, at once if the reason is known."""
         if self.failed_since is None:
             self.failed_since = self.clock()
         if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:

@@ -1,4 +1,4 @@
-"""Ends what a rehearsal has started."""
+"""End of everything that a rehearsal has started."""
 
 from __future__ import annotations
 

@@ -188,11 +188,11 @@ class Runner:
         return str(job)
 
     def _come_up(self, job_id: JobRef) -> JobStatus:
-        """Until every task runs, so that none restores any more."""
+        """Wait until every task runs, so that none restores any more."""
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "come up")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
-        """Until nothing has failed for a while; how it was last seen."""
+        """Wait until nothing has failed for a while; return the last look."""
         begin = self._journal.begun(_step(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:
@@ -234,7 +234,7 @@ class Runner:
         return status
 
     def _fail(self, job_id: JobRef, ran: bool) -> None:
-        """Raises RestoreRefused or Inconclusive, once the reason is known."""
+        """Raise RestoreRefused or Inconclusive, once the reason is known."""
         try:
             seen = poll(
                 lambda: self._target.status(job_id),

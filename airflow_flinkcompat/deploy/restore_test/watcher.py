@@ -56,7 +56,7 @@ class Watcher:
             self._say(operation.to_dict())
 
     def dismiss(self) -> None:
-        """Nothing is left to end."""
+        """Dismiss the child, which has nothing left to end."""
         with contextlib.suppress(OSError):
             self._say({"done": True})
         self._close()

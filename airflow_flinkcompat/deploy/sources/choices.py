@@ -36,7 +36,7 @@ class Choice:
 
     @classmethod
     def of(cls, text: object) -> Choice:
-        """Raises DeployRefused."""
+        """Parse a choice; raises DeployRefused."""
         if isinstance(text, str) and text in set(Offset) - {Offset.TIMESTAMP}:
             return cls(Offset(text))
         try:

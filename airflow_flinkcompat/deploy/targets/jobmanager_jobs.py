@@ -233,7 +233,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.dispose_savepoint(snapshot)
 
     def _await_statistics(self) -> None:
-        """Until what the cluster shows of checkpoints is not older than this call."""
+        """Wait until the cluster's checkpoint statistics are not older than this call."""
         called = time.monotonic()
         age = state_stats.statistics_age(self._jobmanager)
         poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)

@@ -101,7 +101,7 @@ _RENDERERS: Mapping[str, Callable[[AuditSummary], str]] = {
 
 
 class AuditWriter(Protocol):
-    """Writes one format."""
+    """Writer of one format."""
 
     def add(self, row: AuditRow) -> None:
         """Take a row."""

@@ -45,7 +45,7 @@ class ArchivedTopicReader:
         self._session, self._source = session, source
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` if neither place has a record."""
+        """Raise :class:`BackfillError` if neither place has a record."""
         reader_of(self._session, self._source.archive).check()
         self._reach()
 

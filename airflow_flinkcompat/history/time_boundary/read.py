@@ -170,7 +170,7 @@ class BoundaryArchiveReader:
         self._session, self._source = session, source
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` if the boundary does not provably separate them."""
+        """Raise :class:`BackfillError` if the boundary does not provably separate them."""
         reader_of(self._session, self._source.archive).check()
         self._joined()
 

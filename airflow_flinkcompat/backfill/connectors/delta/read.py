@@ -18,7 +18,7 @@ ALSO = {"timestamp_ntz": "timestamp"}
 
 
 class DeltaReader:
-    """Reads the version that the table has when the run first looks at it."""
+    """Reader of the version that the table has when the run first looks at it."""
 
     def __init__(self, session: SparkSession, source: DeltaSource) -> None:
         self._session, self._source = session, source

@@ -68,7 +68,7 @@ class Claim:
             )
 
     def check(self, sink: str) -> None:
-        """Raises :class:`BackfillError` where another run took this one for dead."""
+        """Raise :class:`BackfillError` if another run considered this one dead."""
         if not self._files.exists(f"{self.folder}/rows"):
             raise BackfillError(
                 f"sink {sink}: the staged rows next to {self._place} were removed during the run, by "
@@ -77,7 +77,7 @@ class Claim:
             )
 
     def give_up(self) -> None:
-        """Removes the folder and whatever is in it."""
+        """Remove the folder with its content."""
         if self._token in _LIVE:
             _LIVE.remove(self._token)
             self._ended.set()

@@ -73,7 +73,7 @@ def _alike(kind: str) -> tuple[str, ...]:
 
 
 class FileReader:
-    """Reads all visible files of a folder."""
+    """Reader of all visible files of a folder."""
 
     def __init__(self, session: SparkSession, source: FileSource) -> None:
         self._session, self._source = session, source

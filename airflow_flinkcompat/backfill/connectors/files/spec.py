@@ -43,7 +43,7 @@ class Partitioning:
 
     @classmethod
     def of(cls, table: Table) -> Partitioning:
-        """Raises :class:`Untranslatable` for a partition column of a type whose names are not known exactly."""
+        """Partitioning of a table; raises :class:`Untranslatable` for a column type with inexact names."""
         kinds = {column.name: column for column in table.columns}
         columns = tuple(kinds[name] for name in table.partitioned_by if name in table.physical)
         for column in columns:
@@ -69,7 +69,7 @@ class Partitioning:
         return tuple(column.name for column in self.columns)
 
     def check_commit(self, table: Table) -> None:
-        """Raises :class:`Untranslatable` where committing a partition does more than write files."""
+        """Raise :class:`Untranslatable` if committing a partition does more than write files."""
         others = {kind.strip() for kind in (table.option(_POLICY) or "").split(",")} - {"", "success-file"}
         if others:
             raise Untranslatable(

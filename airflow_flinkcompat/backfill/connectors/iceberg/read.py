@@ -22,7 +22,7 @@ _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 class IcebergReader:
-    """Reads the snapshot that the table has when the run first looks at it."""
+    """Reader of the snapshot that the table has when the run first looks at it."""
 
     def __init__(self, session: SparkSession, source: IcebergSource) -> None:
         self._session, self._source = session, source

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class JdbcReader:
-    """Reads a table by Spark's jdbc format."""
+    """Reader of a table by Spark's jdbc format."""
 
     def __init__(self, session: SparkSession, source: JdbcSource) -> None:
         self._session, self._source = session, source

@@ -89,7 +89,7 @@ class JdbcSource:
 
     @classmethod
     def of(cls, table: Table) -> JdbcSource:
-        """Raises :class:`BackfillError` for what is not read exactly."""
+        """Source of a table; raises :class:`BackfillError` if it is not read exactly."""
         database = _database(table, "--table")
         columns = table.stored
         fetch_size = _number(table, "scan.fetch-size", 0)
@@ -131,7 +131,7 @@ class JdbcSink:
 
     @classmethod
     def of(cls, table: Table) -> JdbcSink:
-        """Raises :class:`BackfillError` for what is not written exactly."""
+        """Sink of a table; raises :class:`BackfillError` if it is not written exactly."""
         return cls(_database(table, "--sink"))
 
     @property

@@ -28,7 +28,7 @@ _NOT_SAID = ("AuthorizationException", "UnsupportedVersionException", "InvalidRe
 
 
 class KafkaReader:
-    """Reads topics from offset to offset, the same ones for all of a run."""
+    """Reader of topics from offset to offset, the same ones for a whole run."""
 
     def __init__(self, session: SparkSession, source: KafkaSource) -> None:
         self._session, self._source = session, source

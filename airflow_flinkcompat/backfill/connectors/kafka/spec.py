@@ -115,7 +115,7 @@ class KafkaSource:
 
     @classmethod
     def of(cls, table: Table) -> KafkaSource:
-        """Raises :class:`BackfillError` for what is not read exactly."""
+        """Source of a table; raises :class:`BackfillError` if it is not read exactly."""
         _check_options(table, (*_SHARED, *_SCAN))
         keys = (name.strip() for name in (table.option("key.fields") or "").split(";"))
         key, value = _parts(table, tuple(filter(None, keys)))
@@ -148,7 +148,7 @@ class KafkaSink:
 
     @classmethod
     def of(cls, table: Table) -> KafkaSink:
-        """Raises :class:`BackfillError` for what is not written exactly."""
+        """Sink of a table; raises :class:`BackfillError` if it is not written exactly."""
         _check_options(table, _SHARED)
         if not table.primary_key:
             raise BackfillError(
@@ -189,7 +189,7 @@ class KafkaSink:
 
 
 def _changelog(table: Table) -> KafkaSource:
-    """Refuses an upsert-kafka table as a source."""
+    """Refuse an upsert-kafka table as a source."""
     raise Untranslatable(
         f"table {table.name} is an upsert-kafka table, whose records replace each other; windows over "
         f"it depend on their arrival order. Name the place of all rows with --table {table.path[2]}=URI, "
@@ -199,7 +199,7 @@ def _changelog(table: Table) -> KafkaSource:
 
 
 def _appended(table: Table) -> KafkaSink:
-    """Refuses a kafka table as a sink."""
+    """Refuse a kafka table as a sink."""
     raise Untranslatable(
         f"sink {table.name} appends to a Kafka topic, where rows cannot be replaced: a repeated or "
         "failed run would leave duplicates. Declare it with connector upsert-kafka and a PRIMARY "

@@ -138,7 +138,7 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
 
 
 def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
-    """Over a source without a watermark, which leaves out itself what is not read."""
+    """Verdict over a source without a watermark, which itself leaves out unread columns."""
     if selected is not False or not functions <= WITHOUT_WINDOW:
         return unmeasured("without a watermark only SUM and MAX, and no select in front, were measured")
     return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")

@@ -73,7 +73,7 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
 
 
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Nothing is safe that was not run on the line of Flink that is judged.
+    """Lower a safe verdict that was not measured on the line of Flink that is judged.
 
     Where the line changes too, what was run between both lines holds; what else changes has to be safe on each of them.
     """

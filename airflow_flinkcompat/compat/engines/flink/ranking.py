@@ -204,7 +204,7 @@ def _pruned(rank: RankOperator, program: Program) -> bool:
 
 
 def _counting(rank: RankOperator, program: Program) -> bool:
-    """Over counts in descending order, by keys of the aggregation: a row only ever rises."""
+    """True over counts in descending order, by keys of the aggregation: a row only ever rises."""
     below = _aggregation(rank, program)
     by_keys = all(isinstance(key, OperatorColumn) and isinstance(key.output, KeyOutput) for key in rank.partition)
     if below is None or not by_keys or len(rank.order) != 1:

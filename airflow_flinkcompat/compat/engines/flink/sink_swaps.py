@@ -27,7 +27,7 @@ BETWEEN = (
     "sk-stateless-jdbc-to-print",
     "sk-group-jdbc-to-blackhole",
 )
-"""From a sink that keeps nothing to another one."""
+"""Cases from a sink without state to another one."""
 
 
 INTO_STATE = (
@@ -37,7 +37,7 @@ INTO_STATE = (
     "sk-stateless-direct-print-to-filesystem",
     "sk-stateless-direct-jdbc-to-kafka",
 )
-"""From a sink that keeps nothing to one that does, with and without a Calc in front."""
+"""Cases from a sink without state to one with state, with and without a Calc in front."""
 
 
 INTO_UPSERTS = ("sk-group-print-to-jdbc", "sk-group-direct-print-to-kafka")
@@ -113,7 +113,7 @@ def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
 
 
 def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) -> Verdict:
-    """From one sink with state to another: what was in flight is lost, unless nothing can have been."""
+    """Verdict from one sink with state to another: rows in flight are lost, unless there can be none."""
     table = sinks.tables(pair)[0]
     guarantees = {table.option(key) for key in _GUARANTEES} if table is not None else {"exactly-once"}
     if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:

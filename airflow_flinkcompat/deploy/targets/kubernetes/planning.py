@@ -110,7 +110,7 @@ def plan_of(
 
 
 def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: str, base: FlinkResource | None) -> None:
-    """Raises DeployRefused: a plan goes to a log, to XCom and to a repository."""
+    """Raise DeployRefused for a secret, because a plan goes to a log, to XCom and to a repository."""
     spec = resource["spec"]
     # The script was read for secrets before.
     looked = {**spec, "job": {**spec["job"], "args": list(manifest.args)}}
@@ -161,7 +161,7 @@ def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such."""
+    """YAML dumper that writes texts of several lines as such."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write no YAML aliases."""

@@ -190,7 +190,7 @@ class FlinkResource:
         return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
 
     def require_its_own(self) -> None:
-        """Raises DeployRefused: the resource it is made of would undo any change of it, whoever makes that."""
+        """Raise DeployRefused if the resource that owns this one would undo any change of it."""
         kind = self.document.get("kind")
         for each in self.metadata.get("ownerReferences") or ():
             if each.get("controller"):

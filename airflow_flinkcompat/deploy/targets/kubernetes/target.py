@@ -148,7 +148,7 @@ class KubernetesTarget(KubernetesSavepoints):
     def _tried(
         self, job: JobSpec, what: str, kept: str, rights: str = "create", found: Sequence[str] = ()
     ) -> Iterator[None]:
-        """Raises TargetError: a dry run was refused."""
+        """Raise TargetError if a dry run was refused."""
         try:
             yield
         except ApiError as error:
@@ -573,7 +573,7 @@ class KubernetesTarget(KubernetesSavepoints):
 
     # ------------------------------------------------------------------------------------------------------- scripts
     def _check(self, job: JobSpec) -> None:
-        """Raises ScriptRefused: the script, or its way into a resource, is not one that can be taken."""
+        """Raise ScriptRefused if the script, or its way into a resource, is not accepted."""
         prepare_job(job)
         require_name(name_of(job))
         if found := next(iter(placeholders("\n".join(job.settings.values()))), None):
@@ -588,7 +588,7 @@ class KubernetesTarget(KubernetesSavepoints):
             )
 
     def _check_driver(self) -> None:
-        """Raises TargetError: the cluster's Flink does not have what is to run the script."""
+        """Raise TargetError if the cluster's Flink lacks the program that runs the script."""
         if self._manifest.needs_sql_driver and (version := self.engine().version).startswith("1."):
             raise TargetError(
                 f"the manifest (or session_cluster alone) has Flink's own SqlDriver run scripts, and Flink {version} "

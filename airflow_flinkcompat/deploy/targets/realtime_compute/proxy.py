@@ -12,7 +12,7 @@ _FORBIDDEN, _REFUSED = 403, 500
 
 
 class _ProxyTransport(httpx.BaseTransport):
-    """Carries the requests of a JobManager's client as calls of ``FlinkApiProxy``."""
+    """Transport of the requests of a JobManager's client as calls of ``FlinkApiProxy``."""
 
     def __init__(self, api: OpenApi, job_id: str) -> None:
         self._api = api

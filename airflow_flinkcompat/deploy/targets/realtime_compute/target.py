@@ -126,7 +126,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return None
 
     def _prepared(self, job: JobSpec) -> Prepared:
-        """Raises ScriptRefused."""
+        """The prepared job; raises ScriptRefused."""
         prepared = prepare_job(job, variables=True)
         named = [str(each) for each in placeholders_in_script(job.script)]
         for key, value in job.settings.items():

@@ -119,7 +119,7 @@ def connectors_of(side: Side) -> frozenset[str]:
 
 
 def _materializers(side: Side) -> Mapping[str, Materializer]:
-    """By the names of its sinks, the materializer that the line of a side plans in front of each."""
+    """The materializer that the line of a side plans in front of each sink, by the sink's name."""
     program, outputs = side.program, side.outputs[0]
     return {
         output.sink: materializer(output, program.pipelines[n], program, program.table(output.sink), side.flink_line)
@@ -292,7 +292,7 @@ def _join(operator: JoinOperator, output: Output, program: Program, batches: str
 
 
 def _unique_key(operator: JoinOperator, side: int, program: Program) -> str | None:
-    """By which key the rows of a joined input are stored, which decides about the kind of state."""
+    """Key by which the rows of a joined input are stored, which decides the kind of state."""
     origin = operator.segments[side].origin
     if isinstance(origin, AggregateOperator) and origin.kind is AggregateKind.GROUP and origin.keys:
         columns = (pair[side] for pair in operator.keys)

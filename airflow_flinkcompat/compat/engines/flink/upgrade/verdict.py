@@ -27,7 +27,7 @@ _WAYS_OUT: Mapping[str, str] = {
     "accumulator": "its stored value is laid out otherwise on the new line; start without state, or take this function "
     "out of the query before the upgrade and put it back after it",
 }
-"""By the beginning of a row: what the new line does, and the remedy."""
+"""Reaction of the new line, and the remedy, by the beginning of a row."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _options(table: Table, line: str | None, sink: bool) -> Iterator[Fault]:
 
 
 def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
-    """Keys that the connector does not hand out or take, and types that Flink cannot cast them to or from."""
+    """Metadata keys that the connector lacks, and types to or from which Flink cannot cast them."""
     connector = table.option("connector") or ""
     formats = [each for key in ("format", "value.format") if (each := table.option(key))]
     known = metadata(connector, formats, written=sink)
