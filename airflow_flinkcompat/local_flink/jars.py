@@ -1,4 +1,4 @@
-"""Jars from Maven Central: pinned in ``jars.toml``, fetched over HTTPS, checked by SHA-256, cached."""
+"""Jars from Maven Central, and Flink from PyPI: pinned in ``jars.toml``, fetched, checked by SHA-256, cached."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pooch
 
@@ -39,11 +40,21 @@ class Jar:
 
 def pinned() -> Mapping[str, Jar]:
     """Every jar of ``jars.toml`` by name."""
-    table = tomllib.loads(files(__package__).joinpath("jars.toml").read_text(encoding="utf-8"))
+    table = _pins()
     return {
         name: Jar(name, row["coordinates"], table["repository"] + row["path"], row["sha256"])
         for name, row in table["jars"].items()
     }
+
+
+def flink(release: str) -> Jar:
+    """The archive of all of Flink's jars of one release, which Maven Central does not serve."""
+    row = _pins()["flink"][release]
+    return Jar("flink", f"apache-flink-libraries {release}", row["url"], row["sha256"])
+
+
+def _pins() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("jars.toml").read_text(encoding="utf-8"))
 
 
 def fetch(name: str, *, progress: bool | None = None) -> Path:

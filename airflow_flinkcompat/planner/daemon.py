@@ -25,7 +25,7 @@ from typing import IO, Any
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.local_flink import LocalFlinkError
 from airflow_flinkcompat.local_flink.processes import last_errors
-from airflow_flinkcompat.planner import isolation
+from airflow_flinkcompat.planner import class_archive, isolation
 from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation
 
 SECONDS_A_SCRIPT = 60.0
@@ -58,7 +58,7 @@ class Daemon:
     def __init__(self, installation: Installation, seconds: float = SECONDS_A_SCRIPT) -> None:
         self.installation = installation
         self.seconds = seconds
-        self._asked = 0
+        self.asked = 0
         self._lock = threading.Lock()
         self._running: _Running | None = None
         _ALL.add(self)
@@ -68,8 +68,8 @@ class Daemon:
         with self._lock:
             deaths: list[str] = []
             for _ in range(_KILLS):
-                self._asked += 1
-                line = json.dumps({**question, "id": self._asked}).encode()
+                self.asked += 1
+                line = json.dumps({**question, "id": self.asked}).encode()
                 if len(line) > _LARGEST_REQUEST:
                     raise PlannerFailure(f"the script is too large for the planner: over {_LARGEST_REQUEST} bytes")
                 try:
@@ -114,7 +114,7 @@ class Daemon:
         if said == _ENDED:
             return None
         answer: dict[str, Any] = json.loads(said)
-        if answer["id"] != self._asked:
+        if answer["id"] != self.asked:
             raise PlannerFailure("Flink's planner answered another question than the one it was asked")
         return answer
 
@@ -225,9 +225,11 @@ def daemon(installation: Installation) -> Daemon:
 
 @atexit.register
 def close_all() -> None:
-    """End the processes that this Python process started."""
+    """End the processes that this Python process started, and make the class archives that they lacked."""
     for each in _DAEMONS.values():
         each.close()
+        if each.asked:
+            class_archive.make_in_background(each.installation)
     _DAEMONS.clear()
 
 

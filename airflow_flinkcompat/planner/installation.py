@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-import subprocess
-import sys
+import shutil
+import tarfile
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_flinkcompat.caching import cache_directory
-from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home
+from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home, jars
 from airflow_flinkcompat.local_flink.processes import find_java
 
 JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
@@ -85,12 +86,12 @@ class Installation:
 
     @property
     def class_archive(self) -> Path:
-        """The place of the class archive for this Java and these jars; it may be absent."""
+        """The class archive of this Java and these jars, which may be absent; others of its family are stale."""
         java = self.java.resolve()
+        family = _digest([str(each) for each in (java, self.home, JAR)])[:8]
         files = [each for each in (java, java.parents[1] / "release", *self.classpath) if each.is_file()]
         stamps = [(str(each), (found := each.stat()).st_size, int(found.st_mtime)) for each in files]
-        digest = hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]
-        return cache_directory() / "planner" / f"classes-{self.line.version}-{digest}.jsa"
+        return cache_directory() / "planner" / f"classes-{self.line.version}-{family}-{_digest(stamps)[:16]}.jsa"
 
 
 def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
@@ -120,7 +121,7 @@ def install(name: str) -> Installation:
     """Fetch the planner's missing parts for a line.
 
     Flink's jars come from PyPI (``apache-flink-libraries``) and are cached, unless an environment variable or an
-    installed package provides a Flink of the same release.
+    installed package provides a Flink of the same release. A broken download resumes.
 
     Args:
         name: The line, for instance ``2.3``.
@@ -144,17 +145,20 @@ def home(name: str) -> Path:
     if (found := next(_homes(line), None)) is not None:
         return found
     folder = _cached_home(line)
-    installer = ("uv", "pip", "install", "--python", sys.executable) if find_spec("uv") else ("pip", "install")
-    wanted = f"apache-flink-libraries=={line.version}"
-    # What an interrupted run left is replaced.
-    options = ("--no-deps", "--quiet", "--upgrade", "--force-reinstall", "--target", str(folder.parent))
-    done = subprocess.run([sys.executable, "-m", *installer, *options, wanted], capture_output=True, text=True)
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or ["no reason is known"]
-        raise LocalFlinkError(
-            f"cannot fetch {wanted}: {said[-1].strip()}; look at the network, or unpack Flink {line.version} "
-            f"and point {HOME_VARIABLE} to it"
-        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / ".lock").open("w") as lock, tempfile.TemporaryDirectory(dir=folder.parent) as unpacked:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (found := next(_homes(line), None)) is not None:
+            return found
+        try:
+            fetched = jars.fetch_jar(jars.flink(line.version))
+        except jars.JarError as error:
+            raise LocalFlinkError(f"{error}, or unpack Flink {line.version} and point {HOME_VARIABLE} to it") from error
+        with tarfile.open(fetched) as archive:
+            archive.extractall(unpacked, filter="data")
+        shutil.rmtree(folder, ignore_errors=True)  # one that lacks jars
+        next(Path(unpacked).glob("*/deps")).replace(folder)
+        fetched.unlink()
     return flink_home(folder)
 
 
@@ -183,6 +187,10 @@ def status() -> tuple[dict[str, str], bool]:
             if not find(line.name).class_archive.is_file():
                 found[line.name] += f"; to halve the time of a start {_remedy(line)}"
     return found, plans
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(repr(data).encode()).hexdigest()
 
 
 def _line(name: str) -> FlinkLine:

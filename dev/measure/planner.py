@@ -170,6 +170,16 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def disagreements(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The changes that the rules alone judge otherwise than the planner, by both verdicts."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if (read := row["read"].partition(":")[0]) != row["verdict"]:
+            found.setdefault((read, row["verdict"]), []).append(f"{row['set']} {row['id']}")
+    for (read, verdict), names in sorted(found.items()):
+        yield f"{read} by the rules alone, {verdict} with the planner: {len(names)} ({', '.join(names)})"
+
+
 def faults(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Predicted refusals that did not happen, refusals that were missed, and what is falsely called compatible."""
     for row in rows:
@@ -206,7 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(json.dumps(judged(pair, planners)), file=stream, flush=True)
     close_all()
     rows = [json.loads(each) for each in path.open(encoding="utf-8")]
-    report = "\n".join([table(rows), "", *(f"* {each}" for each in faults(rows))]) + "\n"
+    lists = ("", *faults(rows)), ("", *disagreements(rows))
+    report = "\n".join([table(rows), *(f"* {each}" if each else "" for found in lists for each in found)]) + "\n"
     if options.write:
         options.write.write_text(report, encoding="utf-8")
     print(report)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import re
@@ -12,6 +13,7 @@ import pytest
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.local_flink.jars import Jar, JarError
+from airflow_flinkcompat.planner.installation import RELEASES
 
 CONTENT = b"the pinned jar"
 
@@ -19,23 +21,29 @@ CONTENT = b"the pinned jar"
 @pytest.fixture
 def server() -> Iterator[http.server.ThreadingHTTPServer]:
     """Serves ``/good.jar`` from any byte on; counts its requests and bytes."""
+    with serving(CONTENT) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def serving(content: bytes) -> Iterator[http.server.ThreadingHTTPServer]:
+    """A server of these bytes as ``/good.jar``; it breaks a response off after ``cut`` bytes."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.server.requests += 1  # type: ignore[attr-defined]
             begin = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
-            body = CONTENT[begin:] if self.path == "/good.jar" else b""
+            body = content[begin:] if self.path == "/good.jar" else b""
             self.send_response((206 if begin else 200) if body else 416 if begin else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
-            self.server.sent += len(body)  # type: ignore[attr-defined]
+            self.server.sent += self.wfile.write(body[: self.server.cut])  # type: ignore[attr-defined]
 
         def log_message(self, *_: object) -> None:
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.requests = server.sent = 0  # type: ignore[attr-defined]
+        server.requests, server.sent, server.cut = 0, 0, None  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
@@ -61,6 +69,10 @@ def test_every_pin_is_complete() -> None:
         group, artifact, version, *classifier = one.coordinates.replace(":jar:", ":").split(":")
         path = f"{group.replace('.', '/')}/{artifact}/{version}/{'-'.join([artifact, version, *classifier])}.jar"
         assert one.url == f"https://repo.maven.apache.org/maven2/{path}"
+        assert re.fullmatch("[0-9a-f]{64}", one.sha256)
+    for release in RELEASES.values():
+        one = jars.flink(release)
+        assert re.fullmatch(rf"https://files\.pythonhosted\.org/\S+[_-]{re.escape(release)}\.tar\.gz", one.url)
         assert re.fullmatch("[0-9a-f]{64}", one.sha256)
 
 

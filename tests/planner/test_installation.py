@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import tarfile
 import zipfile
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
-from airflow_flinkcompat.local_flink import LocalFlinkError
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE as OWN_VARIABLE
-from airflow_flinkcompat.planner import PlannerMissing, find, install, status
+from airflow_flinkcompat.planner import PlannerMissing, close_all, find, install, make_archive, status
 from airflow_flinkcompat.planner import installation as module
 from airflow_flinkcompat.planner.installation import HOME_VARIABLE
+from airflow_flinkcompat.planner.questions import plan
+from tests.deploy.jobs import wait_for
+from tests.local_flink.test_jars import jar, serving
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +68,40 @@ def test_flink_home_counts_where_it_is_of_that_release(machine: Path, monkeypatc
     assert found.classpath[1].read_bytes() == b"the planner"
 
 
+JAVA = """#!/bin/sh
+[ "$1" = -version ] && { echo 'openjdk version "17.0.1"'; exit; }
+while read -r question; do
+  echo '{"id": 1, "jobs": [], "lasting": [], "stand_ins": {}, "catalogs": {}, "flink": "2.3.0"}'
+done
+for each; do case "$each" in -XX:ArchiveClassesAtExit=*) echo classes > "${each#*=}";; esac; done
+"""
+"""Answers each line as the planner does, and archives its classes."""
+
+
+def test_a_stale_class_archive_is_replaced_in_the_background(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = machine / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(JAVA, encoding="utf-8")
+    java.chmod(0o755)
+    monkeypatch.setattr(module, "find_java", lambda: java)
+    monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
+    monkeypatch.setenv(HOME_VARIABLE, str(flink(machine / "flink", "2.3.0")))
+    first = make_archive(find("2.3"))
+    other = first.with_name("classes-2.3.0-of another Java-0.jsa")
+    other.touch()
+    loader = machine / "flink" / "lib" / "flink-dist-2.3.0.jar"
+    loader.write_bytes(b"another")
+    second = find("2.3").class_archive
+    assert second != first
+    assert "; to halve the time of a start run flinkcompat planner install 2.3" in status()[0]["2.3"]
+    for _ in range(2):
+        plan(Side("SELECT 1;", engine="flink", engine_version="2.3"), find("2.3"))
+        close_all()
+    wait_for(second.is_file, "the class archive", timeout=60)
+    assert second.read_text(encoding="utf-8") == "classes\n"
+    assert {each.name for each in second.parent.glob("classes-*.jsa")} == {second.name, other.name}
+
+
 def test_an_incomplete_flink_is_none(machine: Path) -> None:
     """An interrupted installation left some of its jars."""
     lib = flink(machine / "cache" / "flink-2.3.0" / "pyflink", "2.3.0") / "lib"
@@ -71,10 +110,28 @@ def test_an_incomplete_flink_is_none(machine: Path) -> None:
         find("2.3")
 
 
-def test_where_pypi_does_not_answer_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: CompletedProcess((), 1, "", "trace\n  no connection\n"))
-    with pytest.raises(LocalFlinkError, match=r"cannot fetch .*==2\.0\.0: no connection; .* point FLINK_HOME to it"):
-        install("2.0")
+def test_an_interrupted_download_of_flink_resumes(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lib = flink(machine / "sources" / "deps", "2.0.0") / "lib"
+    (lib / "flink-dist-2.0.0.jar").write_bytes(random.randbytes(20_000))
+    file = machine / "good.jar"
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(machine / "sources", "apache-flink-libraries-2.0.0")
+    content = file.read_bytes()
+    half = len(content) // 2
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(jars, "_ATTEMPTS", 1)
+    with serving(content) as server:
+        monkeypatch.setattr(jars, "flink", lambda release: jar(server, "good.jar", content))
+        server.cut = half
+        with pytest.raises(LocalFlinkError, match=r"cannot fetch .*unpack Flink 2\.0\.0 and point FLINK_HOME to it"):
+            install("2.0")
+        assert server.sent == half
+        server.cut = None
+        installed = install("2.0")
+        assert server.sent < len(content) + 1_024, "what came of the first time is not sent again"
+    assert installed.home == machine / "cache" / "flink-2.0.0" / "pyflink"
+    assert {each.name for each in installed.home.parent.iterdir()} == {".lock", "pyflink"}
+    assert not list((machine / "cache" / "jars").iterdir())
 
 
 def test_without_a_java_that_is_the_message(monkeypatch: pytest.MonkeyPatch) -> None:

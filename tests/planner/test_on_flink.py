@@ -14,7 +14,7 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
-from airflow_flinkcompat.planner.daemon import Daemon
+from airflow_flinkcompat.planner.daemon import Daemon, daemon
 from airflow_flinkcompat.planner.installation import LINES
 from airflow_flinkcompat.planner.questions import plan
 from tests.nightly import mostly_nightly
@@ -92,6 +92,21 @@ def test_every_operator_is_started_in_a_task_of_its_own(flink: Installation) -> 
     assert found["LocalWindowAggregate"].keeps == "no"
     assert job.plan["nodes"]
     assert len(job.savepoint) > 1_000
+
+
+def test_an_answer_names_parallelism_and_chain_of_each_operator(flink: Installation) -> None:
+    tables = KEYED.replace("'print'", "'print', 'sink.parallelism' = '3'")
+    sets = "SET 'parallelism.default' = '2';\nSET 'pipeline.max-parallelism' = '64'"
+    statements = [each for each in f"{tables}{sets};\n{GROUP.format('SUM(v)')}".split(";\n") if each]
+    (job,) = daemon(flink).ask({"statements": statements, "settings": {}})["jobs"]
+    source, calc, group, sink = (
+        next(each for each in job["operators"] if each["name"].startswith(name))
+        for name in ("Source: orders", "Calc", "GroupAggregate", "Sink: totals")
+    )
+    assert [each["parallelism"] for each in (source, calc, group, sink)] == [2, 2, 2, 3]
+    assert {each["max_parallelism"] for each in (source, calc, group, sink)} == {64}
+    assert source["chain"] == calc["chain"]
+    assert len({each["chain"] for each in (calc, group, sink)}) == 3
 
 
 def test_a_refusal_has_its_place(flink: Installation) -> None:

@@ -48,16 +48,13 @@ final class JobGraphs {
         OperatorID id = new OperatorID(user == null ? hash : HexFormat.of().parseHex(user));
         StreamOperatorFactory<?> factory = node.getOperatorFactory();
         String kind = factory.getStreamOperatorClass(Main.loader()).getName();
-        Map<String, Object> operator = new LinkedHashMap<>();
-        operator.put("node", node.getId());
-        operator.put("id", id.toHexString());
+        Map<String, Object> operator = new LinkedHashMap<>(Map.of(
+            "node", node.getId(), "id", id.toHexString(), "name", node.getOperatorName(), "kind", kind,
+            "inputs", node.getInEdges().stream().map(StreamEdge::getSourceId).toList(),
+            "parallelism", node.getParallelism(),
+            "max_parallelism", Reflected.field(node, "maxParallelism"))); // no public getter in 1.20
         operator.put("uid", node.getTransformationUID());
-        operator.put("name", node.getOperatorName());
-        operator.put("kind", kind);
         operator.put("chain", chains.get(id));
-        operator.put("parallelism", node.getParallelism());
-        operator.put("max_parallelism", Reflected.field(node, "maxParallelism")); // no public getter in 1.20
-        operator.put("inputs", node.getInEdges().stream().map(StreamEdge::getSourceId).toList());
         Object sink = Reflected.field(factory, "sink");
         Object function = Reflected.field(Reflected.field(factory, "operator"), "userFunction");
         String factoryName = factory.getClass().getSimpleName();
@@ -72,8 +69,7 @@ final class JobGraphs {
         } else if (factoryName.equals("CommitterOperatorFactory")) {
             kept(operator, "yes", "committer", null);
         } else if (factoryName.contains("SinkWriterOperatorFactory")) {
-            boolean state = implementsAny(sink, "SupportsWriterState", "StatefulSink");
-            kept(operator, state ? "yes" : "no", "sink writer", sink);
+            kept(operator, implementsAny(sink, "SupportsWriterState", "StatefulSink") ? "yes" : "no", "sink writer", sink);
         } else if (kind.matches(GENERATED) && !keyed) {
             kept(operator, "no", "generated", null);
         } else if (!kind.matches(FLINKS) || classes.contains("ython")) {

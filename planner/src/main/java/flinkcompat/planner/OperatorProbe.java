@@ -60,16 +60,13 @@ final class OperatorProbe implements AutoCloseable {
         PrioritizedOperatorSubtaskState restored = stored == null ? PrioritizedOperatorSubtaskState.emptyNotRestored()
             : new PrioritizedOperatorSubtaskState.Builder(stored, List.of(), 1L).build();
         JobID job = new JobID();
-        Map<String, Object> answers = new HashMap<>();
-        answers.put("getExecutionConfig", execution);
-        answers.put("getJobID", job);
-        answers.put("getJobInfo", new JobInfoImpl(job, "probe"));
-        answers.put("getTaskInfo", new TaskInfoImpl("probe", MAX_PARALLELISM, 0, 1, 0));
-        answers.put("getTaskConfiguration", configuration);
-        answers.put("getTaskManagerInfo", Reflected.answering(Map.of(), TaskManagerRuntimeInfo.class));
-        answers.put("getMetricGroup", UnregisteredMetricGroups.createUnregisteredTaskMetricGroup());
-        answers.put("getMemoryManager", memory);
-        answers.put("getUserCodeClassLoader", SimpleUserCodeClassLoader.create(Main.loader()));
+        Map<String, Object> answers = new HashMap<>(Map.of(
+            "getExecutionConfig", execution, "getTaskConfiguration", configuration, "getMemoryManager", memory,
+            "getJobID", job, "getJobInfo", new JobInfoImpl(job, "probe"),
+            "getTaskInfo", new TaskInfoImpl("probe", MAX_PARALLELISM, 0, 1, 0),
+            "getTaskManagerInfo", Reflected.answering(Map.of(), TaskManagerRuntimeInfo.class),
+            "getMetricGroup", UnregisteredMetricGroups.createUnregisteredTaskMetricGroup(),
+            "getUserCodeClassLoader", SimpleUserCodeClassLoader.create(Main.loader())));
         answers.put("getAccumulatorRegistry", new AccumulatorRegistry(job, ExecutionAttemptID.randomId()));
         LocalRecoveryConfig local = Reflected.made(LocalRecoveryConfig.class, (Object) null);
         answers.put("getTaskStateManager", Reflected.answering(

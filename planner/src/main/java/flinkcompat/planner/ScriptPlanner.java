@@ -5,9 +5,10 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.commons.lang3.ArrayUtils;
 import org.apache.commons.lang3.function.Failable;
-import org.apache.commons.lang3.reflect.FieldUtils;
+import org.apache.commons.lang3.reflect.*;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.runtime.util.EnvironmentInformation;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
@@ -135,15 +136,24 @@ final class ScriptPlanner {
                 visitInputs(node);
             }
         };
-        InternalPlan plan;
+        ExecNodeGraphInternalPlan plan;
         try {
-            plan = session.getPlanner().compilePlan(operations);
-            ((ExecNodeGraphInternalPlan) plan).getExecNodeGraph().getRootNodes().forEach(submitted::visit);
-            job.put("plan", Main.JSON.readTree(plan.asJsonString()));
+            plan = (ExecNodeGraphInternalPlan) session.getPlanner().compilePlan(operations);
+            plan.getExecNodeGraph().getRootNodes().forEach(submitted::visit);
+            job.put("plan", Main.JSON.readTree(written(plan)));
         } catch (Throwable e) {
             return session.getPlanner().translate(operations); // it says as well what is wrong with the script
         }
         return session.getPlanner().translatePlan(plan);
+    }
+
+    /** A compiled plan as JSON; 1.x wrote the plan's own text before its tables had a catalog. */
+    private String written(ExecNodeGraphInternalPlan plan) throws ReflectiveOperationException {
+        if (!EnvironmentInformation.getVersion().startsWith("1.")) return plan.asJsonString();
+        Class<?> serde = Class.forName(ExecNode.class.getPackageName() + ".serde.JsonSerdeUtil");
+        Object context = MethodUtils.invokeMethod(session.getPlanner(), "createSerdeContext");
+        Object writer = MethodUtils.invokeStaticMethod(serde, "createObjectWriter", context);
+        return (String) MethodUtils.invokeMethod(writer, "writeValueAsString", plan.getExecNodeGraph());
     }
 
     /** Gives the script's tables in a node a catalog: a compiled plan has no schema of a temporary one, without it. */

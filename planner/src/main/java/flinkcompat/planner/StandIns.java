@@ -3,8 +3,7 @@ package flinkcompat.planner;
 import java.util.*;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.regex.*;
 import java.util.stream.Collectors;
 import org.apache.flink.api.connector.source.*;
 import org.apache.flink.configuration.ConfigOption;
@@ -12,7 +11,6 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.catalog.Column;
-import org.apache.flink.table.catalog.Column.MetadataColumn;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.*;
 import org.apache.flink.table.connector.sink.abilities.*;
@@ -55,8 +53,7 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
     @Override public Set<ConfigOption<?>> optionalOptions() { return Set.of(); }
 
     @Override public DynamicTableSource createDynamicTableSource(Context context) {
-        return realOr(
-            DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), this::source);
+        return realOr(DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), this::source);
     }
 
     @Override public DynamicTableSink createDynamicTableSink(Context context) {
@@ -161,7 +158,7 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
 
     private static Map<String, DataType> metadata(Context context) {
         return context.getCatalogTable().getResolvedSchema().getColumns().stream()
-            .filter(MetadataColumn.class::isInstance).map(MetadataColumn.class::cast)
+            .filter(Column.MetadataColumn.class::isInstance).map(Column.MetadataColumn.class::cast)
             .collect(Collectors.toMap(each -> each.getMetadataKey().orElse(each.getName()), Column::getDataType));
     }
 
