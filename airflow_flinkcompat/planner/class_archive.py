@@ -14,6 +14,7 @@ from airflow_flinkcompat.local_flink import LocalFlinkError
 from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation
 
 _SECONDS = 300.0
+_ATTEMPTED = ".attempted"
 _TABLES = (
     "CREATE TABLE a (k STRING, v BIGINT, t TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR t AS t) WITH ("
     "'connector' = 'filesystem', 'path' = '/none', 'format' = 'json', 'source.monitor-interval' = '1 s')",
@@ -66,7 +67,7 @@ def make_archive(installation: Installation) -> Path:
             process.communicate(timeout=_SECONDS)  # it writes the archive when its input ends
         family, _, _ = target.name.rpartition("-")
         for old in target.parent.glob(f"{family}-*"):
-            if old.stem != target.stem:
+            if old.stem != target.stem or old.suffix == _ATTEMPTED:
                 old.unlink(missing_ok=True)
         part.replace(target)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
@@ -84,7 +85,7 @@ def make_in_background(installation: Installation) -> None:
         return
     make = f"from airflow_flinkcompat.planner import find, make_archive; make_archive(find({installation.line.name!r}))"
     with contextlib.suppress(OSError):  # attempted before, or the cache is read-only
-        archive.with_suffix(".attempted").touch(exist_ok=False)
+        archive.with_suffix(_ATTEMPTED).touch(exist_ok=False)
         made = subprocess.Popen(
             [sys.executable, "-c", make],
             stdin=subprocess.DEVNULL,
