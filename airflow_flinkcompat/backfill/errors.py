@@ -25,7 +25,7 @@ class BackfillError(ValueError):
 
 
 class Untranslatable(BackfillError):
-    """The script uses something the backfill has no exact translation for."""
+    """A construct in the script without an exact translation for the backfill."""
 
 
 def combined(errors: Sequence[BackfillError]) -> BackfillError:

@@ -119,7 +119,7 @@ class ChunkJournal:
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
 
     def discard(self) -> None:
-        """Everything is published: nothing is left to take up, not even where this is broken off half-way."""
+        """Remove the journal once all is published; an interruption leaves nothing to take up either."""
         self._files.delete(self._history)
         self._files.delete(self.place)
 

@@ -105,7 +105,7 @@ def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:
-    """A version is one of a named engine: which one it belongs to is never guessed."""
+    """Require an engine for a version, whose engine is never guessed."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if engine is None and given:
         raise InputError(

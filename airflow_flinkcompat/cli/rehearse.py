@@ -89,7 +89,7 @@ def rehearse_command(
 
 @contextmanager
 def _term_as_interrupt() -> Iterator[None]:
-    """TERM is heard as Ctrl-C is: what was started is ended first."""
+    """Treat TERM like Ctrl-C: end what was started first."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -42,7 +42,7 @@ Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 
 
 class UnknownPlan(InputError):
-    """A compiled plan is written in a way that no measured version of Flink writes."""
+    """A compiled plan in a form that no measured version of Flink writes."""
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def _in_memory(table: Table) -> bool:
 
 
 def _without_offset(window: Window) -> Window:
-    """Offsets have a rule of their own."""
+    """A window without its offset, which has a rule of its own."""
     return replace(window, offset=0) if window.offset else window
 
 

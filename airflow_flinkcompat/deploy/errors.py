@@ -41,7 +41,7 @@ class TargetError(DeployError):
 
 
 class SubmissionUnknown(TargetError):
-    """The target did not finish answering a statement or a start: whether it took effect is unknown."""
+    """A statement or a start without a complete answer: it may have taken effect or not."""
 
     @property
     def unanswered(self) -> bool:
@@ -60,7 +60,7 @@ class StateFault(StrEnum):
 
 
 class StateRefused(TargetError):
-    """The target does not start the job from this state, for the reason in ``fault``."""
+    """A state from which the target does not start the job, for the reason in ``fault``."""
 
     def __init__(self, message: str, fault: StateFault) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class StateRefused(TargetError):
 
 
 class SnapshotGone(TargetError):
-    """A savepoint is no longer at its path."""
+    """A savepoint that is no longer at its path."""
 
 
 class StopFailed(TargetError):
@@ -84,7 +84,7 @@ class CannotRehearse(DeployError):
 
 
 class PlansUnavailable(DeployError):
-    """Compiled plans are unavailable; the message names the reason and the remedy."""
+    """A lack of compiled plans; the message names the reason and the remedy."""
 
 
 def redact(text: str) -> str:

@@ -166,7 +166,7 @@ def _by_serializers(
     old: StateLayout | Unknown | None,
     new: StateLayout | Unknown | None,
 ) -> list[tuple[RestoreEffect, str]]:
-    """Decide by known layouts whether the restore fails or reads the state with another meaning."""
+    """Judge by known layouts if the restore fails or reads the state with another meaning."""
     if not (isinstance(old, StateLayout) and isinstance(new, StateLayout)):
         return differing
     if _readable(old, new):

@@ -113,7 +113,7 @@ class Trait(Flag):
     WAITS = auto()
     """An operator with rows that wait for an answer, in lists rather than by key."""
     HIDES_TTL = auto()
-    """Its node does not show the time to live of the job's state."""
+    """An operator whose node does not show the time to live of the job's state."""
     OF_WINDOWS = auto()
     """An operator with the rows of each window until the window ends."""
 

@@ -204,7 +204,7 @@ class Unknown:
 
 
 class CannotLower(Exception):
-    """Raised to end a derivation early; ``unknown`` is its answer."""
+    """The end of a derivation; ``unknown`` is its result."""
 
     def __init__(self, reason: str, place: str = "") -> None:
         super().__init__(reason)

@@ -47,7 +47,7 @@ class Accept(StrEnum):
     """Consequences of a migration that a user has to accept."""
 
     DROPPED = "dropped"
-    """State is dropped."""
+    """A loss of state."""
     FILTER = "filter"
     """Stored state is kept although the operator reads other rows from now on."""
     SOURCE_MOVED = "source-moved"

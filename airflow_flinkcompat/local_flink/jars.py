@@ -21,7 +21,7 @@ _ATTEMPTS = 3
 
 
 class JarError(DeployError):
-    """A jar is not pinned, cannot be fetched, or is not the pinned file."""
+    """A jar that is not pinned, cannot be fetched, or differs from the pinned file."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _BLOCK = 8 << 20
 
 
 class FolderTaken(NotMigratable):
-    """The folder to write to holds something, or another run writes there."""
+    """A folder with content, or with another run that writes there."""
 
 
 class TargetFolder:

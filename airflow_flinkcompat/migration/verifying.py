@@ -132,7 +132,7 @@ def _lists(path: str, operator: OperatorState) -> object:
 
 
 def _elements(path: str, operator: OperatorState) -> object:
-    """The same whichever subtask keeps an element."""
+    """Elements of all lists, equal whichever subtask keeps an element."""
     found: Counter[object] = Counter()
     for each in operator.lists:
         content = read_handle(each.handle, path)

@@ -97,11 +97,11 @@ class Spill:
         self._opened = ExitStack()
 
     def __enter__(self) -> Self:
-        """Files are opened when content comes."""
+        """Enter; files are opened when content comes."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """The files are gone."""
+        """Close the files, which vanish."""
         self._opened.close()
 
     def add(self, group: int, content: bytes) -> None:

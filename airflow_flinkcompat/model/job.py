@@ -27,7 +27,7 @@ class ScriptError(ValueError):
 
 
 class OutOfReachError(Exception):
-    """A ledger cannot be read, or a server does not answer; the text is one masked, readable message."""
+    """A ledger or server without an answer; the text is one masked, readable message."""
 
 
 @dataclass(frozen=True)

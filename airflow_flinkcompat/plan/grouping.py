@@ -143,7 +143,7 @@ class Grouping:
 
 
 def _clock(call: AggregateCall, columns: tuple[Column, ...]) -> TimeAttribute | None:
-    """A processing time stays one through MIN and MAX: Flink 2.3.0 plans a lookup join by it."""
+    """PROCTIME for MIN and MAX over a processing time, by which Flink 2.3.0 plans a lookup join."""
     of_time = any(time_attribute_of(each, columns) is TimeAttribute.PROCTIME for each in call.args)
     return TimeAttribute.PROCTIME if of_time and call.function in ("MIN", "MAX") else None
 
@@ -247,7 +247,7 @@ def _limited(sets: int) -> None:
 
 
 def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
-    """``(a, b)`` is two keys, and so is ``ROW(a, b)`` (EXPLAIN); ``(a)`` is one, ``()`` none."""
+    """Keys of an expression: ``(a, b)`` and ``ROW(a, b)`` are two (EXPLAIN), ``(a)`` one, ``()`` none."""
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW":
         return tuple(part for inner in tree.expressions for part in _flat(inner))
     if isinstance(tree, exp.Tuple):

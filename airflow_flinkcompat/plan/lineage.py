@@ -361,7 +361,7 @@ class _Resolver:
         return tuple((normalize(self._resolve(key, below)), ascending, nulls) for key, ascending, nulls in keys)
 
     def _side_by_side(self, sides: tuple[_Stream, ...]) -> _Stream:
-        """Each input's columns stay apart from the same columns of another input."""
+        """Columns of all inputs, each apart from the same columns of another input."""
         columns = tuple(
             OperatorColumn(i, normalize(column), type=column.type, span=column.span)
             for i, stream in enumerate(sides)
@@ -473,7 +473,7 @@ def _into_join(segment: StatelessSegment, part: Expression) -> StatelessSegment 
 
 
 def _below_aggregation(segment: StatelessSegment, part: Expression) -> StatelessSegment | None:
-    """Conjuncts over aggregates stay above; the fields of a legacy group window exist only above it."""
+    """The segment with a conjunct over keys moved below its aggregation; None for any other conjunct."""
     origin = segment.origin
     if not isinstance(origin, AggregateOperator) or origin.grouping_sets is not None:
         return None

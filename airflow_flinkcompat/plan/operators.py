@@ -537,7 +537,7 @@ class RankOperator(Operator):
 
     @property
     def kind(self) -> RankKind:
-        """Deduplication keeps one row by time of rows that are never taken back; anything else is a Top-N."""
+        """Deduplication for one row by time of rows that are never retracted; else Top-N."""
         once = self.first == self.last == 1 and self.order_clock is not None and appends(self.segment)
         if self.window is not None:
             return RankKind.WINDOW_DEDUPLICATION if once else RankKind.WINDOW_TOP_N

@@ -494,7 +494,7 @@ class QueryBinder(OrderBinder):
     def _qualified(
         self, tree: exp.Expression, binder: ScalarBinder, aliases: Mapping[str, exp.Expression | InputRef]
     ) -> Expression:
-        """QUALIFY may name the SELECT's aliases."""
+        """The query under QUALIFY, which may name the SELECT's aliases."""
         base = binder.special
 
         def special(part: exp.Expression) -> Expression | None:
@@ -627,7 +627,7 @@ def _either(left: DataType, right: DataType) -> DataType:
 
 
 def _distinct(node: Node, span: Span) -> Node:
-    """SELECT DISTINCT is an aggregation without metrics."""
+    """SELECT DISTINCT as an aggregation without metrics."""
     keys = tuple(InputRef(i, column.type) for i, column in enumerate(node.schema))
     window = aggregation_window(node, keys, None)
     if window is not None:

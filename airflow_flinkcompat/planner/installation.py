@@ -43,7 +43,7 @@ HOME_VARIABLE = "FLINK_HOME"
 _LOADER = "flink-table-planner-loader"
 _INSIDE_LOADER = "flink-table-planner.jar"
 _NEEDED = ("flink-dist", "flink-table-api-java-uber", "flink-table-runtime", _LOADER)
-"""A folder without one of these is not a Flink."""
+"""Parts without which a folder is not a Flink."""
 
 
 class PlannerMissing(LocalFlinkError):

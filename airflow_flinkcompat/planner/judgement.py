@@ -29,7 +29,7 @@ _WITHOUT = f"{READ}, without Flink's planner"
 
 
 class PlannerUnavailable(InputError):
-    """Flink's planner is required, and does not answer.
+    """A required planner that does not answer.
 
     Attributes:
         ground: The ground of a report without its answer.

@@ -269,7 +269,7 @@ def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are laid over one another key by key; anything else is replaced."""
+    """Merge tables key by key; replace anything else."""
     merged = dict(below)
     for key, value in above.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)

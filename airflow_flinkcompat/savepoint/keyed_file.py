@@ -94,7 +94,7 @@ class KeyedFileWriter:
         return self
 
     def __exit__(self, *error: tuple[type[BaseException] | None, BaseException | None, TracebackType | None]) -> None:
-        """The file is closed."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 

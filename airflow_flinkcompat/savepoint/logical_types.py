@@ -24,7 +24,7 @@ logging.getLogger("javaobj").setLevel(logging.CRITICAL)
 
 
 class _CheckedStream(io.BytesIO):
-    """Reports its end, where the library would accept a shortened text."""
+    """A stream that reports its end, where the library would accept a shortened text."""
 
     def read(self, size: int | None = -1) -> bytes:
         found = super().read(size)

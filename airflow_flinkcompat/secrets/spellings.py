@@ -23,7 +23,7 @@ _BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:
 _EDGES = re.compile(r"^[\s+]+|[\s+]+$")
 _SHORTEST = 4
 _LINE = 8
-"""A line of this length or more is looked for by itself: some messages hold one line of a value only."""
+"""Length from which a line is searched by itself: some messages hold one line of a value only."""
 
 
 def variants(value: str) -> tuple[str, ...]:

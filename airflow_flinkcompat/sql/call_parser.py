@@ -312,7 +312,7 @@ class CallParser(PatternParser):
 
 
 def _as_unit(operand: exp.Expr) -> exp.Expr:
-    """``DAY`` was read as a column; a time unit is a word."""
+    """A time unit, as a word, that was read as a column."""
     if isinstance(operand, exp.Column) and not operand.table and not operand.this.args.get("quoted"):
         unit = exp.var(operand.name.upper())
         unit.meta.update(operand.this.meta)

@@ -240,7 +240,7 @@ class QueryParser(CallParser):
         return None
 
     def _parse_argument_clauses(self, argument: nodes.TableArgument) -> nodes.TableArgument:
-        """Several keys need parentheses: a bare comma ends the argument."""
+        """Read clauses of an argument; several keys need parentheses, as a bare comma ends it."""
         if self._match(TokenType.PARTITION_BY):
             wrapped = self._match(TokenType.L_PAREN, advance=False)
             keys = self.wrapped_list(self.require_expression) if wrapped else [self.require_expression()]

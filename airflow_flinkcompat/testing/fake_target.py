@@ -37,7 +37,7 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class AnswerLost(DeployError):
-    """The server did what it was asked for, and its answer was lost."""
+    """A lost answer to a request that the server carried out."""
 
     @property
     def unanswered(self) -> bool:

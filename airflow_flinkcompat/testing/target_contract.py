@@ -191,7 +191,7 @@ class TargetContract:
         assert target.running(name) == ()
 
     def test_a_job_that_nobody_started_is_unknown(self, target: Target) -> None:
-        """Asking is no error."""
+        """A question about an unknown job is no error."""
         assert target.status(JobRef(new_id())) is None
         assert target.running(f"nothing-{uuid.uuid4().hex[:8]}") == ()
 
@@ -444,7 +444,7 @@ class TargetContract:
 
 
 class _Died(BaseException):
-    """The process is gone."""
+    """The end of a process."""
 
 
 class _Mortal(Ledger):

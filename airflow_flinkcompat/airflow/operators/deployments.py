@@ -120,7 +120,7 @@ def _of(name: str) -> GetPydanticSchema:
 
 
 def _switched(value: Any) -> Any:
-    """``rehearse = true`` is a table without arguments."""
+    """A table without arguments for ``rehearse = true``."""
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 

@@ -215,5 +215,5 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
 
     def on_kill(self) -> None:
-        """The rehearsal ends what it has started, and its watcher does when it cannot."""
+        """Let the rehearsal, or else its watcher, end what it has started."""
         self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

@@ -226,7 +226,7 @@ class ScriptOperator(DeploymentOperator):
         self.prepare_template()
 
     def _before_rendering(self, jinja_env: Any) -> None:
-        """Paths become the text of their files, still with its Jinja."""
+        """Replace paths by the text of their files, still with its Jinja."""
         from airflow_flinkcompat.sql import NO_PROGRAM
 
         several = [] if isinstance(self.catalog, str) else list(self.catalog or ())
@@ -350,7 +350,7 @@ def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str
 
 
 def run_name(context: Context) -> str:
-    """Names this task of this run in the ledger: a retry may take up what its former try began."""
+    """Name of this task of this run in the ledger, by which a retry may take up a former try."""
     ti = context["ti"]
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
 

@@ -153,7 +153,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
 
 
 class _NeedsContext(Exception):
-    """A text is a template."""
+    """A text that is a template."""
 
 
 class _WatchedScript(ScriptOperator):

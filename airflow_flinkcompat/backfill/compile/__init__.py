@@ -1,1 +1,1 @@
-"""A plan becomes a tree of steps that hold Spark SQL; nothing here needs Spark."""
+"""Compilation of a plan into a tree of steps that hold Spark SQL; nothing here needs Spark."""

@@ -190,7 +190,7 @@ def _clash(node: Over, window: _OverWindow) -> str:
 
 
 def _timed(below: Step, time: InputRef, node: Over) -> Step:
-    """Flink in batch mode keeps rows without a time, at one end of the order."""
+    """Rows with a time; others are an error, as Flink in batch mode keeps them at one end of the order."""
     name = node.input.schema[time.index].name
     refused = f"raise_error('{ERROR}a row without {name} has no place along an event time; filter such rows')"
     return Where(below, f"IF(c{time.index} IS NULL, CAST({refused} AS BOOLEAN), TRUE)")

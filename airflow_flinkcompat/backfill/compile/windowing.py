@@ -175,7 +175,7 @@ def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
 
 
 def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
-    """The legacy group window is the same window, with its start as one more key."""
+    """The legacy group window as the same window, with its start as one more key."""
     if node.mismatched:
         raise Untranslatable(
             f"Flink refuses {node.mismatched[0]}: it belongs to another window than the GROUP BY", node.span

@@ -16,7 +16,7 @@ _PINS: WeakKeyDictionary[SparkSession, dict[Hashable, Any]] = WeakKeyDictionary(
 
 @contextmanager
 def pinned_snapshots(session: SparkSession) -> Iterator[None]:
-    """The block is one run: what :func:`pin` has found in a session stays so until its end."""
+    """Context of one run, in which :func:`pin` keeps the values that it found in a session."""
     _PINS[session] = {}
     try:
         yield

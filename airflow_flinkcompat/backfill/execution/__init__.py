@@ -1,1 +1,1 @@
-"""Steps are run on Spark, and what they met is counted."""
+"""Execution of steps on Spark, with counts of what they met."""

@@ -51,7 +51,7 @@ class Fates:
         return frozenset(distinct or self._partly())
 
     def _partly(self) -> set[str]:
-        """Something survives and DISTINCT is not touched."""
+        """True if an aggregate survives and DISTINCT is not touched."""
         if not self.added:
             return {"aggregate-deleted" if self.dropped else "aggregate-reordered"}
         if not self.dropped:

@@ -22,7 +22,7 @@ from airflow_flinkcompat.plan.types import DataType
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TEXT = frozenset({"CHAR", "VARCHAR", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
-"""Dates and times are their ISO text."""
+"""Types whose values are compared by their ISO text."""
 TIME_ATTRIBUTES = frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"})
 _APPROXIMATE = frozenset({"FLOAT", "DOUBLE"})
 _CASTS = ("CAST", "TRY_CAST")
@@ -52,7 +52,7 @@ _STRICT: Mapping[str, Callable[..., Any]] = {
 
 
 class _NotEvaluable(Exception):
-    """A part has no value here: its type or function is not known, or Flink fails on the row."""
+    """A part without a value here: its type or function is not known, or Flink fails on the row."""
 
 
 @dataclass(frozen=True)

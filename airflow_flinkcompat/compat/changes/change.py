@@ -419,5 +419,5 @@ def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair],
 
 
 def _job(pair: OperatorPair, statement_set: int | None) -> int | str:
-    """A statement set is one job; an INSERT outside of any is one by itself."""
+    """The job of an INSERT: its statement set, or itself outside of any."""
     return pair.pipeline.place if statement_set is None else statement_set

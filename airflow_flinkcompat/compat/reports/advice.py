@@ -309,7 +309,7 @@ def _is_program(report: Report) -> bool:
 
 
 def _by_client(report: Report, options: str) -> tuple[str, ...]:
-    """A program is started by Flink's own client; what is written in FLIP-11's notation by none."""
+    """Commands that start a program by Flink's own client; none for FLIP-11's notation."""
     runs = language_of(report.new_source) == "python"
     return (_STOP, f"flink run {options} -py {report.new_source}") if runs else ()
 

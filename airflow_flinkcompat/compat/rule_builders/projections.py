@@ -47,7 +47,7 @@ def joins(pair: PipelinePair) -> list[JoinOperator]:
 
 
 def moved_by_outer_join(pair: PipelinePair) -> bool:
-    """A condition above an outer join may ask for partners, which makes the planner join in another way."""
+    """True if a condition above an outer join may require partners, which changes the join's plan."""
     kept = (JoinForm.TEMPORAL, JoinForm.LOOKUP)
     outer = [top for top in joins(pair) if top.join != "INNER" and top.form not in kept]
     return "filters" in pair.parts and bool(outer)

@@ -409,7 +409,7 @@ PARTS = ("filters", "filters above the session window")
 
 
 def _shown(segment: StatelessSegment) -> str:
-    """A condition above a session window no longer ends sessions, so its place is part of it."""
+    """Conditions of a segment; those above a session window, which end no sessions, are marked."""
     above = segment.filters_above_session
     return format_conditions(segment.filters) + (
         f" ({format_conditions(above)} above the session window)" if above else ""

@@ -162,7 +162,7 @@ def _shape(output: Output) -> tuple[object, ...]:
 
 
 def order_on_flink(change: Change) -> Mapping[str, Verdict]:
-    """Operators of the same shape take each other's state and positions without a word; others do not fit."""
+    """Verdict on reordered queries: equal operators take each other's state silently, others do not fit."""
     sets = {pair.new_pipeline.statement_set for pair in change.pipelines}
     if None in sets or len(sets) > 1:
         return APART

@@ -82,7 +82,7 @@ def frame(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def keeps_no_rows(pair: OperatorPair) -> bool:
-    """An unbounded frame by processing time keeps its accumulators alone."""
+    """True for an unbounded frame by processing time, which keeps its accumulators alone."""
     return all(
         side.clock is TimeAttribute.PROCTIME
         and side.frame == Frame(side.frame.unit)

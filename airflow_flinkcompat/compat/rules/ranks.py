@@ -322,7 +322,7 @@ def _format_row(rank: RankOperator, row: bool) -> str:
 
 
 def _row_on_vvr(ranking: Ranking) -> Verdict:
-    """Deduplication has rows of its own: by processing time, first row kept, nothing of the row is stored."""
+    """Verdict on a row: deduplication by processing time that keeps the first row stores none of it."""
     if ranking.kinds == {"deduplication"}:
         if stores_no_row(ranking.old) and stores_no_row(ranking.new):
             return ranking.on_page(Outcome.COMPATIBLE, "selected fields, first row by processing time")

@@ -426,7 +426,7 @@ def _measured_window(pair: PipelinePair, kinds: Container[WindowKind]) -> bool:
 
 
 def _takes_updates(pair: PipelinePair) -> bool:
-    """A primary key would put an operator in front of the sink that sorts updates out."""
+    """True if the sink takes updates as they are; a primary key would add an operator to sort them."""
 
     def keyed(program: Program) -> bool:
         return any(table.primary_key for table in program.tables if table.name == pair.new.sink)

@@ -29,7 +29,7 @@ _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not
 
 
 class SubmittedBefore(TargetError):
-    """The cluster has taken a job of this id already."""
+    """A repeated submission: the cluster has a job of this id already."""
 
 
 class MaskingClient(Protocol):

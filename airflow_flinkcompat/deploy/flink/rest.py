@@ -41,7 +41,7 @@ class ApiError(DeployError):
 
 
 class AddressError(ApiError):
-    """An address is not one of a REST API, so no call was made."""
+    """An address that is not one of a REST API, so that no call was made."""
 
     @property
     def unanswered(self) -> bool:

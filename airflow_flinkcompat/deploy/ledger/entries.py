@@ -378,7 +378,7 @@ class StopEntry(AttemptEntry):
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
 class DeployingEntry(AttemptEntry):
-    """A run claims the deployment; ``start_mode`` is how the job was asked to start.
+    """A claim of a run on the deployment; ``start_mode`` is the requested start of the job.
 
     ``prepared`` is the folder that holds what a migration computed of history by then.
     """
@@ -391,14 +391,14 @@ class DeployingEntry(AttemptEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingEntry(StopEntry):
-    """The former job is about to be stopped."""
+    """The intention to stop the former job."""
 
     KIND = "stopping"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoppedEntry(StopEntry):
-    """The former job has been stopped, and its state is kept."""
+    """The stop of the former job, whose state is kept."""
 
     KIND = "stopped"
 
@@ -413,7 +413,7 @@ class MigrationEntry(AttemptEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class MigratingEntry(MigrationEntry):
-    """The savepoint of the former job is about to be rewritten."""
+    """The intention to rewrite the savepoint of the former job."""
 
     KIND = "migrating"
 
@@ -430,14 +430,14 @@ class MigratedEntry(MigrationEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class StartingEntry(AttemptEntry, StartEntry):
-    """The job is about to be started."""
+    """The intention to start the job."""
 
     KIND = "starting"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartedEntry(AttemptEntry, StartEntry):
-    """The job was accepted, and has not proved itself yet."""
+    """An accepted job that has not proved itself yet."""
 
     KIND = "started"
 
@@ -480,7 +480,7 @@ class RollingBackEntry(RunEntry, StartEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class RolledBackEntry(HeadEntry):
-    """The former script runs again."""
+    """A return to the former script, which runs again."""
 
     KIND = "rolled-back"
 
@@ -526,7 +526,7 @@ class DecisionEntry(VersionEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovedEntry(DecisionEntry):
-    """A person let the version run."""
+    """The approval of the version by a person."""
 
     KIND = "approved"
 
@@ -547,7 +547,7 @@ class UnchangedEntry(DecisionEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class FailedVersionEntry(VersionEntry):
-    """The version is at fault by itself: that was found before anything was touched."""
+    """A version with a fault of its own, found before anything was touched."""
 
     KIND = FailedEntry.KIND
 
@@ -575,7 +575,7 @@ class CheckedEntry(FindingEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class RehearsedEntry(FindingEntry):
-    """A restore of the version was rehearsed; ``rehearsal`` is the result as ``flinkcompat-rehearsal/1``."""
+    """A rehearsed restore; ``rehearsal`` is the result as ``flinkcompat-rehearsal/1``."""
 
     KIND = "rehearsed"
 
@@ -584,7 +584,7 @@ class RehearsedEntry(FindingEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class BackfilledEntry(FindingEntry):
-    """History was recomputed with the version.
+    """A recomputation of history with the version.
 
     ``range_from`` and ``range_to`` are the requested bounds, None for the beginning and the end of history. ``sinks``
     are the named places by sink, ``counts`` the rows and windows of the run if its driver reported them, and

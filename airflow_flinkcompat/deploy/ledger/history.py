@@ -45,7 +45,7 @@ E = TypeVar("E", bound=LedgerEntry)
 
 
 class DeploymentNameError(LedgerError):
-    """No deployment can have this name."""
+    """A name that no deployment can have."""
 
 
 class LedgerConflict(LedgerError):

@@ -48,7 +48,7 @@ _LONGEST_REASON = 300
 
 
 class LedgerError(DeployError):
-    """The ledger cannot be read or written, or a name is not allowed."""
+    """A ledger that cannot be read or written, or a name that is not allowed."""
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ class Store:
 
 
 class _Claimed(Exception):
-    """Another writer's claim is there."""
+    """A claim by another writer."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -404,7 +404,7 @@ def _code(error: BaseException) -> str:
 
 
 def _is_conflict(error: BaseException) -> bool:
-    """Another write to the name was under way; S3 asks for a repetition then."""
+    """True if another write to the name was under way; S3 asks for a repetition then."""
     return _code(error) in ("ConditionalRequestConflict", "OperationAborted", "409")
 
 

@@ -12,7 +12,7 @@ from airflow_flinkcompat.model import StartMode
 
 
 def check_languages(run: Run, head: HeadEntry | None) -> None:
-    """Targets run SQL: neither a program, nor the way back to one. Raises ScriptRefused, DeployRefused."""
+    """Refuse programs, and the way back to one: targets run SQL. Raises ScriptRefused, DeployRefused."""
     name = run.ledger.deployment
     if run.side.language != "sql":
         raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
@@ -24,7 +24,7 @@ def check_languages(run: Run, head: HeadEntry | None) -> None:
 
 
 def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
-    """The start mode is one that can be made of what is in force. Raises DeployRefused."""
+    """Check that the start mode is possible for the job in force. Raises DeployRefused."""
     if (run.mode is StartMode.MIGRATED) != (run.migration is not None):
         raise DeployRefused(f"start mode {StartMode.MIGRATED} needs a migration, and no other start mode accepts one")
     if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT, StartMode.MIGRATED):
@@ -72,7 +72,7 @@ def check_claim(run: Run, progress: Progress) -> None:
 
 
 def check_engine(run: Run, engine: EngineInfo) -> None:
-    """The target runs what the change was checked for. Raises DeployRefused."""
+    """Check that the target runs the engine of the checked change. Raises DeployRefused."""
     wanted = (run.side.engine_version or "").split(".")[:2]
     if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
         raise DeployRefused(

@@ -200,7 +200,7 @@ def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFail
 
 
 def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> StartFailed:
-    """Record the failure and go back where there is something to go back to."""
+    """Record the failure, and go back if there is a former state."""
     reason = reason.rstrip(".")
     failed = FailedEntry(**run.attempt, start=begun, message=reason)
     if run.options.roll_back and head is not None and begun.savepoint:

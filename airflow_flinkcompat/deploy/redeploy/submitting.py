@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class StartRefused(DeployError):
-    """The job certainly does not run from the requested state; ``fault`` is the fault in that state."""
+    """A job that certainly does not run from the requested state; ``fault`` is the fault in that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class StartRefused(DeployError):
 
 
 class NotYet(StartRefused):
-    """The time is over, and the job neither proved itself nor failed."""
+    """A job that has neither proved itself nor failed when the time is over."""
 
 
 def _given(start: JobStart) -> Start:

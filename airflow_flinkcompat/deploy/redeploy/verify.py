@@ -35,7 +35,7 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTART
 
 
 class VerificationFailed(DeployError):
-    """The job does not run from the requested state; ``fault`` is the fault in that state."""
+    """A job that does not run from the requested state; ``fault`` is the fault in that state."""
 
     def __init__(self, message: str, fault: StateFault | None = None) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class VerificationFailed(DeployError):
 
 
 class Unproven(VerificationFailed):
-    """The time is over and nothing is proved. ``proven_since``: only the settle time was not over yet."""
+    """A job without proof in time. ``proven_since``: only the settle time was not over yet."""
 
     def __init__(self, message: str, missing: str, proven_since: float | None) -> None:
         super().__init__(message)

@@ -30,11 +30,11 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPEND
 
 
 class Inconclusive(DeployError):
-    """The behaviour of the new script is unknown; the message names the reason."""
+    """Unknown behaviour of the new script; the message names the reason."""
 
 
 class Unanswered(Inconclusive):
-    """The target did not answer a submission to its end: the job may still come up."""
+    """A submission without a complete answer: the job may still come up."""
 
 
 class RestoreRefused(DeployError):

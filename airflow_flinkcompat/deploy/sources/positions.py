@@ -21,7 +21,7 @@ _PARTITION = struct.Struct(">iqq")
 
 
 class PositionsUnknown(Exception):
-    """The savepoint does not hold the job's positions, or cannot be read from here; names the reason."""
+    """Positions that a savepoint lacks, or that cannot be read here; the message names the reason."""
 
 
 def read_positions(savepoint: str) -> dict[str, dict[int, int]]:

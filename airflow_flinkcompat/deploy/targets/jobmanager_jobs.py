@@ -42,11 +42,11 @@ class SavepointPaths:
     """Savepoints that are named by where they lie, as Flink does."""
 
     def location(self, snapshot: Snapshot) -> str:
-        """A savepoint's name is its path."""
+        """Path of a savepoint, which is its name."""
         return snapshot
 
     def savepoint_at(self, location: str) -> Snapshot:
-        """A savepoint's path is its name."""
+        """Name of a savepoint, which is its path."""
         return Snapshot(location)
 
 
@@ -68,7 +68,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         self._jobmanager.close()
 
     def job_of_request(self, request_id: str) -> JobRef:
-        """A cluster takes one job id once, so the request's id is the job's."""
+        """The job id of a request, which is its own id: a cluster takes one id once."""
         return JobRef(request_id)
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:

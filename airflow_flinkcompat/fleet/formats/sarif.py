@@ -103,7 +103,7 @@ def _ground(each: Annotation) -> dict[str, str]:
 
 
 def _suppressions(each: Annotation) -> dict[str, Any]:
-    """Waived findings are also notes, for services that do not read suppressions."""
+    """Waived findings as notes, too, for services that do not read suppressions."""
     if each.waiver is None:
         return {}
     waiver, holds = each.waiver.waiver, each.severity is Severity.NOTE

@@ -79,7 +79,7 @@ STARS: Mapping[str, tuple[str, ...]] = {module: tuple(names.split()) for module,
 
 
 class ProgramEnded(Exception):
-    """The program ends here."""
+    """The end of the program."""
 
 
 @dataclass(eq=False)

@@ -64,7 +64,7 @@ class Returned(Exception):
 
 
 class Jumped(Exception):
-    """A loop ends here, or starts its next round."""
+    """The end of a loop, or of one of its rounds."""
 
     def __init__(self, ends: bool) -> None:
         self.ends = ends

@@ -151,7 +151,7 @@ def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext)
 
 
 def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """A lookup keeps the rows it found where Flink is to resolve updates that would not be determined."""
+    """Lower an outcome if Flink resolves updates: a lookup then keeps the rows it found."""
     if finding.outcome not in SAFE:
         return finding
     asked = any(
@@ -173,7 +173,7 @@ def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Fin
 
 
 def exec_graph_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """The diff of the exec graphs decides over what they show."""
+    """Let the diff of the exec graphs decide about what they show."""
     return finding if case.graph_voice is None else case.graph_voice(finding, rule)
 
 

@@ -107,7 +107,7 @@ def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Ver
 
 
 def kept_ranks(ranking: Ranking) -> Verdict:
-    """Other ranks are kept."""
+    """Verdict on other ranks."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind:
         return wrong("dd-rd-n-1-to-2", "wd-n-1-to-2", note="one operator ignores the other's state")
@@ -144,7 +144,7 @@ def order(ranking: Ranking) -> Verdict:
 
 
 def row(ranking: Ranking) -> Verdict:
-    """Another row goes in: what is stored is read as if it were the new one."""
+    """Verdict on another input row: the stored one is read as if it were the new one."""
     old, new = ranking.old, ranking.new
     if stores_no_row(old) and stores_no_row(new):
         plain = _both(ranking, _plain)

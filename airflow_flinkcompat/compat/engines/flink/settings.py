@@ -161,7 +161,7 @@ READ_IN_PARALLEL = (SourceState.PARTITIONS, SourceState.FILES)
 
 
 def _free_to_rescale(changed: Changed) -> bool:
-    """Every table is declared, sinks keep no state, and nothing has a parallelism of its own."""
+    """True if every table is declared, sinks keep no state, and nothing has a parallelism of its own."""
     small = all(v is None or (v.isdecimal() and 1 <= int(v) <= KEY_GROUPS_BY_DEFAULT) for v in changed.values)
     known = {table.name for _, table in declared(changed.change)}
     own = any("parallelism" in key for _, table in declared(changed.change) for key, _ in table.options)
@@ -292,7 +292,7 @@ def _aggregated(changed: Changed) -> bool:
 
 
 def _one_phase_already(changed: Changed) -> bool:
-    """A plain group aggregation is planned in two phases only where mini-batch is on."""
+    """True if plain group aggregations have one phase, because mini-batch is off."""
     return _only_plain_aggregations(changed) and _switched(MINI_BATCH, "false")(changed)
 
 

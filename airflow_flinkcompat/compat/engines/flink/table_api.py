@@ -267,7 +267,7 @@ def _selects_otherwise(old: SingleOperatorQuery, new: SingleOperatorQuery) -> bo
 
 
 def chains_differ(old: SingleOperatorQuery, new: SingleOperatorQuery) -> Verdict:
-    """Something computed stays below a window on one side only."""
+    """True if a computed column stays below a window on one side only."""
     if not (old.prunes and new.prunes):
         return unmeasured(NOT_PRUNED)
     return wrong(*COMPUTED_BELOW, consequence=Consequence.REFUSED_AT_SUBMIT)

@@ -43,7 +43,7 @@ _REMEDIES = {
 
 
 class ServiceUnanswered(SubmissionUnknown):
-    """The service did not answer, or not now: what was asked for may have taken effect."""
+    """A call without an answer of the service; it may have taken effect."""
 
 
 class ServiceError(TargetError):

@@ -30,7 +30,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class Conflict(ApiError):
-    """The resource is not as it was read any more, or is there already."""
+    """A resource that has changed since it was read, or exists already."""
 
 
 def connect(access: Access) -> client.ApiClient:

@@ -229,7 +229,7 @@ def _partitions(table: Table) -> Iterator[Fault]:
 
 
 def _guarantee(table: Table) -> Iterator[Fault]:
-    """Transactions of Kafka's sinks are named by a prefix, without which none is made."""
+    """Fault of an exactly-once Kafka sink without the prefix for the names of its transactions."""
     if table.option("connector") not in ("kafka", "upsert-kafka") or table.option(_TRANSACTIONS) is not None:
         return
     for key in ("sink.delivery-guarantee", "sink.semantic"):
