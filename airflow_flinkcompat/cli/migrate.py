@@ -7,14 +7,16 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import (
+    Decorated,
     bare_install,
     format_option,
     job_options,
@@ -43,7 +45,7 @@ from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
-from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, SAMPLED_KEYS, Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -66,171 +68,256 @@ _NOT_COMPARED = (
 )
 
 
-@click.command("migrate")
-@click.argument("old")
-@click.argument("new")
-@click.option("--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read.")
-@click.option(
-    "--job-id", metavar="ID", help="The stopped job of OLD, in place of --savepoint: the one by which it ended."
-)
-@click.option(
-    "--template",
-    metavar="URI",
-    help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
-)
-@click.option("--to", "to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist.")
-@click.option(
-    "--history",
-    "history",
-    multiple=True,
-    metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
-    help="Compute on Spark what would begin empty, from the rows of this table that the job had read (default: where "
-    "they lie as it is declared).",
-)
-@click.option(
-    "--prepare",
-    metavar="URI",
-    help="While the job of OLD still runs: compute the state from --history up to --savepoint, any one of it, into "
-    "this folder, and write no savepoint.",
-)
-@click.option(
-    "--prepared",
-    metavar="URI",
-    help="Continue from the output of --prepare: only rows after its savepoint are read.",
-)
-@sample_option
-@click.option(
-    "--audit-history",
-    is_flag=True,
-    help="Compare the state of OLD in the savepoint with --history, and write nothing.",
-)
-@click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    type=click.Choice([each.value for each in Accept]),
-    help="Write although " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
-)
-@click.option(
-    "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Begin this source anew; the rest is kept."
-)
-@click.option(
-    "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source only got another name."
-)
-@job_options(
-    "engine_version",
-    "old_engine_version",
-    "settings",
-    "old_settings",
-    "functions",
-    "catalog",
-    "planner",
-    "jars",
-    "config",
-    "deployment",
-    where="on both sides",
-    old_engine_version="Version that took the savepoint (default: the same).",
-)
-@planner_options
-@click.option(
-    "--spark/--no-spark", "spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
-)
-@master_option
-@format_option("text", "json")
-def migrate_command(
-    old: str,
-    new: str,
-    savepoint: str | None,
-    job_id: str | None,
-    template: str | None,
-    to: str | None,
-    history: tuple[str, ...],
-    prepare: str | None,
-    prepared: str | None,
-    sample: int,
-    audit_history: bool,
-    dry_run: bool,
-    accepted: tuple[str, ...],
-    restarted: tuple[str, ...],
-    renamed: tuple[str, ...],
-    given: Given,
-    planner: Planner,
-    spark: bool | None,
-    master: str | None,
-    style: str,
-) -> None:
+@dataclass(frozen=True)
+class _Asked:
+    """Options of a migration as the command line names them; ``_OPTIONS`` says what each means."""
+
+    savepoint: str | None = None
+    job_id: str | None = None
+    template: str | None = None
+    to: str | None = None
+    history: tuple[str, ...] = ()
+    prepare: str | None = None
+    prepared: str | None = None
+    sample: int = SAMPLED_KEYS
+    audit_history: bool = False
+    dry_run: bool = False
+    accepted: tuple[str, ...] = ()
+    restarted: tuple[str, ...] = ()
+    renamed: tuple[str, ...] = ()
+    spark: bool | None = None
+    master: str | None = None
+
+
+_OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
+    "savepoint": click.option(
+        "--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read."
+    ),
+    "job_id": click.option(
+        "--job-id", metavar="ID", help="The stopped job of OLD: its last savepoint, in place of --savepoint."
+    ),
+    "template": click.option(
+        "--template", metavar="URI",
+        help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
+    ),
+    "to": click.option(
+        "--to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist."
+    ),
+    "history": click.option(
+        "--history", multiple=True, metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
+        help="Compute on Spark what would begin empty, from the rows of this table that the job had read (default: "
+        "where they lie as it is declared).",
+    ),
+    "prepare": click.option(
+        "--prepare", metavar="URI",
+        help="While the job of OLD still runs: compute the state from --history up to --savepoint, any one of it, "
+        "into this folder, and write no savepoint.",
+    ),
+    "prepared": click.option(
+        "--prepared", metavar="URI", help="Folder that migrate prepare wrote: only rows after its savepoint are read."
+    ),
+    "sample": sample_option,
+    "audit_history": click.option(
+        "--audit-history", is_flag=True,
+        help="Compare the state of OLD in the savepoint with --history, and write nothing.",
+    ),
+    "dry_run": click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing."),
+    "accepted": click.option(
+        "--accept", "accepted", multiple=True, type=click.Choice([each.value for each in Accept]),
+        help="Write although " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
+    ),
+    "restarted": click.option(
+        "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Begin this source anew; keep the rest."
+    ),
+    "renamed": click.option(
+        "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source only got another name."
+    ),
+    "spark": click.option(
+        "--spark/--no-spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
+    ),
+    "master": master_option,
+}  # fmt: skip
+_OF_BOTH = (
+    "engine_version", "old_engine_version", "settings", "old_settings", "functions", "catalog", "planner", "jars",
+    "config", "deployment",
+)  # fmt: skip
+_PLANNED = ("savepoint", "job_id", "history", "accepted", "restarted", "renamed")
+
+
+def _migration(*names: str) -> Callable[[Decorated], Decorated]:
+    """Scripts and options of a command about a migration, with these fields of ``_Asked``."""
+
+    def decorate(command: Decorated) -> Decorated:
+        @wraps(command)
+        def called(*, given: Given, planner: Planner, old: str, new: str, style: str, **others: Any) -> Any:
+            return command(_Migrating(old, new, _Asked(**others), given, planner, style))
+
+        made: Decorated = planner_options(called)
+        for decorator in (
+            format_option("text", "json"),
+            job_options(
+                *_OF_BOTH,
+                where="on both sides",
+                old_engine_version="Version that took the savepoint (default: the same).",
+            ),
+            *(_OPTIONS[name] for name in reversed(names)),
+            click.argument("new"),
+            click.argument("old"),
+        ):
+            made = decorator(made)
+        return made
+
+    return decorate
+
+
+class _Migrations(click.Group):
+    """The steps of a migration, and the former spelling: ``migrate OLD NEW`` with all of their options."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, args) if args[0] in self.commands else ("", _former_command, args)
+
+
+@click.group("migrate", cls=_Migrations, context_settings={"ignore_unknown_options": True})
+def migrate_command() -> None:
     """Rewrite a savepoint of script OLD into one from which script NEW resumes, on open-source Flink.
 
-    Flink's planner compiles both scripts, and every state of the old job is carried, moved, rewritten field by field,
-    dropped or impossible to keep. With --dry-run that is all, and no savepoint is needed. The planner on this machine
-    compiles them, or the SQL Gateway that --gateway or --target names; with --planner always the one on this machine in
-    any case.
+    First plan, which writes nothing; then apply. Where state is computed from a long history, prepare computes most of
+    it before the job stops.
 
-    Identities and serializers come from a template, a savepoint that NEW took before it had read anything. Without
-    --template NEW is started on empty input, its sinks muted, and stopped at once: on the cluster of --gateway and
-    --jobmanager, else on a Flink started here; the template is kept for the next time.
+    The former spelling, migrate OLD NEW with --dry-run, --prepare or --to, does the same.
+    """
 
-    The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
-    savepoint or none, whenever the command is killed.
+
+@migrate_command.command("plan", short_help="Show which state of OLD is kept for NEW.")
+@_migration(*_PLANNED, "template", "prepared", "audit_history", "master")
+def plan_command(run: _Migrating) -> None:
+    """Show which state of OLD a rewritten savepoint keeps for NEW, and write nothing.
+
+    Flink's planner compiles both scripts. Every state of the old job is carried, moved, rewritten field by field,
+    dropped or impossible to keep. The planner on this machine compiles them, or the SQL Gateway that --gateway or
+    --target names; with --planner always the one on this machine in any case. No savepoint is needed; with --savepoint
+    its state is compared with the plan.
+
+    With --history the answer includes state that is computed from rows. With --audit-history the state of OLD in the
+    savepoint is compared with these rows, and that is all.
 
     Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
+    Exit code 0: migratable, with --audit-history equal; 1: not; 2: bad input.
+    """
+    replace(run, asked=replace(run.asked, dry_run=not run.asked.audit_history)).migrate()
+
+
+@migrate_command.command("prepare", short_help="Compute state from history while OLD runs.")
+@click.option("--to", "prepare", required=True, metavar="URI", help="Folder to write the computed state into.")
+@_migration(*_PLANNED, "master")
+def prepare_command(run: _Migrating) -> None:
+    """Compute state from --history into the folder --to, while the job of OLD still runs.
+
+    Rows up to --savepoint count, which may be any savepoint of the job. No savepoint is written. When the job has
+    stopped, apply with --prepared reads only the rows that came since.
+
+    Exit code 0: prepared; 1: not migratable; 2: bad input.
+    """
+    run.migrate()
+
+
+@migrate_command.command("apply", short_help="Write the savepoint for NEW.")
+@_migration(*_PLANNED, "template", "to", "prepared", "sample", "spark", "master")
+def apply_command(run: _Migrating) -> None:
+    """Write the savepoint from which NEW resumes into the folder --to.
+
+    Identities and serializers come from a template, a savepoint that NEW took before it had read anything. Without
+    --template NEW is started on empty input, its sinks muted, and stopped at once: on the cluster of --gateway and
+    --jobmanager, else on a Flink started here. The template is kept for the next time.
+
+    The written savepoint is read back and compared before the command ends. --savepoint is only read, and --to is a
+    savepoint or none, whenever the command is killed.
+
     With --spark ranges of key groups are tasks of Spark, each of which writes its own state file.
 
-    With --history, state that would begin empty is computed from the rows below the positions of SAVEPOINT and written
-    next to the kept state, which is compared with the result of those rows: if they differ nothing is written. With
-    --audit-history that comparison is all.
+    With --history state that would begin empty is computed from the rows below the positions of the savepoint. Kept
+    state is compared with these rows: if they differ nothing is written. All rows of history are read while nothing
+    runs, unless migrate prepare has computed most of it before.
 
-    All rows of history are read while nothing runs, unless --prepare has computed most of it before the job was
-    stopped: the run with --prepared reads the rows that came since.
+    Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
-    Exit code 0: done, with --dry-run migratable, with --audit-history equal; 1: not; 2: bad input.
+    Exit code 0: done; 1: not migratable; 2: bad input.
     """
-    if master and not (spark or history):
-        raise InputError("--master belongs to --spark or --history: add one")
-    tables = history_of(history)
-    _require_named(tables, accepted)
-    requested = tuple(map(Accept, accepted))
-    known = _known(tables, master, requested, prepared, sample, dry_run, planner.extra) if tables else None
-    if job_id:
-        savepoint = _by_which_it_ended(job_id, savepoint, planner)
-    if prepare or prepared:
-        _require_history(tables, savepoint, prepare, prepared, to, audit_history or dry_run)
-    if audit_history:
-        _require_audited(tables, savepoint)
-    elif not (dry_run or prepare):
-        _require_places(savepoint, to)
-    require_sql("migrate", old, new)
-    require_one_stdin(old, new)
-    by = judging_flink("migrate", path_of(new) or path_of(old), given)
-    before, after = required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
-    planner = planner.compiling(by)
-    plans = compiled_plans("migrate", before, after, planner, savepoint, *(("spark",) if known else ()))
-    require_one_job("migrate rewrites", plans)
-    asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
-    (made,) = migrations(before, after, plans, asked, requested)
-    require_predicted(made, savepoint=savepoint)
-    if audit_history and savepoint and known:
-        _audit(before, savepoint, made, known)
-        return
-    if known:
-        made = _from_history(made, before, after, known)
-    _show(made, before, after, style, savepoint)
-    report = replace(check(before, after, plans=plans), migration=MigrationReport.of(made))
-    unseen = _unseen(report, {before.version, after.version}, accepted)
-    _offer_filter(made, lambda kind: migrations(before, after, plans, asked, (*requested, kind))[0])
-    if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
-        sys.exit(1)
-    require_predicted(made, template=template)
-    _preview(before, after, made, known if dry_run else None, savepoint)
-    if prepare and known and savepoint:
-        _prepare(before, after, savepoint, made, known, prepare)
-    elif savepoint and to and not dry_run:
-        place = None if template else place_of(planner)
-        with _workers(before, after, savepoint, made, known, spark, master) as (workers, computer):
-            made_of = template or template_of(after, savepoint, place, planner.jars)
-            write_savepoint(savepoint, made_of, to, made, workers, computer)
+    run.migrate()
+
+
+@click.command(None)
+@_migration(*_OPTIONS)
+def _former_command(run: _Migrating) -> None:
+    """Plan with --dry-run or --audit-history, prepare with --prepare, else apply; see migrate --help."""
+    run.migrate()
+
+
+@dataclass(frozen=True)
+class _Migrating:
+    """One migration, as the command line asks for it."""
+
+    old: str
+    new: str
+    asked: _Asked
+    given: Given
+    planner: Planner
+    style: str
+
+    def migrate(self) -> None:
+        """Plan the migration, show it, and write what is asked for."""
+        asked, savepoint = self.asked, self.asked.savepoint
+        if asked.master and not (asked.spark or asked.history):
+            raise InputError("--master belongs to --spark or --history: add one")
+        tables = history_of(asked.history)
+        _require_named(tables, asked.accepted)
+        requested = tuple(map(Accept, asked.accepted))
+        known = _known(tables, asked, requested, self.planner.extra) if tables else None
+        if asked.job_id:
+            savepoint = _by_which_it_ended(asked.job_id, savepoint, self.planner)
+        if asked.prepare or asked.prepared:
+            _require_history(tables, savepoint, asked)
+        if asked.audit_history:
+            _require_audited(tables, savepoint)
+        elif not (asked.dry_run or asked.prepare):
+            _require_places(savepoint, asked.to)
+        require_sql("migrate", self.old, self.new)
+        require_one_stdin(self.old, self.new)
+        by = judging_flink("migrate", path_of(self.new) or path_of(self.old), self.given)
+        before = required_side(read_named(self.old), self.given.old_side(by))
+        after = required_side(read_named(self.new), by)
+        planner = self.planner.compiling(by)
+        plans = compiled_plans("migrate", before, after, planner, savepoint, *(("spark",) if known else ()))
+        require_one_job("migrate rewrites", plans)
+        overrides = SourceOverrides(asked.restarted, dict(map(_renamed, asked.renamed)))
+        (made,) = migrations(before, after, plans, overrides, requested)
+        require_predicted(made, savepoint=savepoint)
+        if asked.audit_history and savepoint and known:
+            _audit(before, savepoint, made, known)
+            return
+        if known:
+            made = _from_history(made, before, after, known)
+        _show(made, before, after, self.style, savepoint)
+        report = replace(check(before, after, plans=plans), migration=MigrationReport.of(made))
+        unseen = _unseen(report, {before.version, after.version}, asked.accepted)
+        _offer_filter(made, lambda kind: migrations(before, after, plans, overrides, (*requested, kind))[0])
+        if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, asked.accepted):
+            sys.exit(1)
+        require_predicted(made, template=asked.template)
+        _preview(before, after, made, known if asked.dry_run else None, savepoint)
+        if asked.prepare and known and savepoint:
+            _prepare(before, after, savepoint, made, known, asked.prepare)
+        elif savepoint and asked.to and not asked.dry_run:
+            place = None if asked.template else place_of(planner)
+            with _workers(before, after, savepoint, made, known, asked.spark, asked.master) as (workers, computer):
+                made_of = asked.template or template_of(after, savepoint, place, planner.jars)
+                write_savepoint(savepoint, made_of, asked.to, made, workers, computer)
 
 
 def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, savepoint: str | None) -> None:
@@ -254,27 +341,20 @@ def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
         raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
 
 
-def _require_history(
-    tables: Mapping[str, str],
-    savepoint: str | None,
-    prepare: str | None,
-    prepared: str | None,
-    to: str | None,
-    writes_nothing: bool,
-) -> None:
+def _require_history(tables: Mapping[str, str], savepoint: str | None, asked: _Asked) -> None:
     """Raise InputError if nothing can be prepared, or no prepared state can be resumed."""
-    option = "--prepare" if prepare else "--prepared"
+    option = "migrate prepare" if asked.prepare else "--prepared"
     if not (tables and savepoint):
         raise InputError(f"{option} needs --history TABLE for each table, and --savepoint or --job-id")
-    if prepare and (prepared or to or writes_nothing):
+    if asked.prepare and (asked.prepared or asked.to or asked.dry_run or asked.audit_history):
         raise InputError(
-            "--prepare writes what a later run goes on from: leave --prepared, --to, --dry-run and --audit-history out"
+            "--prepare writes what a later run reads: leave --prepared, --to, --dry-run and --audit-history out"
         )
 
 
 def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: KnownHistory, folder: str) -> None:
     if not any(line.from_history for line in made.operators):
-        raise InputError("nothing of this change is computed from history: leave --prepare out")
+        raise InputError("nothing of this change is computed from history, so there is nothing to prepare")
     with state_errors():
         known.prepare(old, new, savepoint, made, folder, tell)
     click.echo(f"prepared in {folder}: name it with --prepared once the job has stopped", err=True)
@@ -328,7 +408,7 @@ def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> 
 def _require_places(savepoint: str | None, to: str | None) -> None:
     """Raise InputError if a place is not named, or one is inside the other."""
     if not (savepoint and to):
-        raise InputError("name --savepoint, or --job-id, and --to; or ask with --dry-run what would be kept")
+        raise InputError("name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept")
     if (into := _parts(savepoint)) == _parts(to)[: len(into)]:
         raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder next to it")
 
@@ -358,22 +438,14 @@ def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str
     click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} holds the state that the plan predicts.'}")
 
 
-def _known(
-    tables: Mapping[str, str],
-    master: str | None,
-    accepted: Collection[Accept],
-    prepared: str | None,
-    sample: int,
-    dry_run: bool,
-    extra: Extra,
-) -> KnownHistory:
-    if not dry_run:
+def _known(tables: Mapping[str, str], asked: _Asked, accepted: Collection[Accept], extra: Extra) -> KnownHistory:
+    if not asked.dry_run:
         require_spark("migrate --history", extra)
     try:
         from airflow_flinkcompat.history import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, extra, "spark") from None
-    return KnownHistory(tables, master, accepted, prepared, sample)
+    return KnownHistory(tables, asked.master, accepted, asked.prepared, asked.sample)
 
 
 def _from_history(made: Migration, old: Side, new: Side, known: KnownHistory) -> Migration:

@@ -77,11 +77,11 @@ class PreparedHistory:
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
-            raise BackfillError(f"{folder} holds no complete prepared history: write one with migrate --prepare")
+            raise BackfillError(f"{folder} holds no complete prepared history: write one with migrate prepare")
         try:
             return cls(place, {digest: PreparedPart(**each) for digest, each in json.loads(found).items()})
         except (AttributeError, TypeError, ValueError):
-            raise BackfillError(f"{folder}/{_MANIFEST} was not written by migrate --prepare: prepare again") from None
+            raise BackfillError(f"{folder}/{_MANIFEST} was not written by migrate prepare: prepare again") from None
 
     def covers(self, step: Step, watermark: int | None) -> bool:
         """True if all rows of a step resume from the prepared ones."""
@@ -155,7 +155,7 @@ class PreparedFolder:
 
     def __init__(self, session: SparkSession, folder: str) -> None:
         self.session = session
-        self._place = normalised(folder, "--prepare")
+        self._place = normalised(folder, "migrate prepare")
         self._files = FileSystem(session, self._place)
         if self._files.exists(self._place):
             raise BackfillError(f"{folder} exists already: pass a folder that does not exist")
@@ -189,7 +189,7 @@ class PreparedFolder:
 
 def delete_prepared(session: SparkSession, folder: str) -> None:
     """Delete the folder."""
-    place = normalised(folder, "--prepare")
+    place = normalised(folder, "migrate prepare")
     files = FileSystem(session, place)
     # First what says that it is whole: no run goes on from what is half deleted.
     files.delete(f"{place}/{_MANIFEST}")

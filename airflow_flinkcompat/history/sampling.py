@@ -316,7 +316,7 @@ def sample_of(
     try:
         sample = from_json(content)
     except (KeyError, TypeError, ValueError):
-        raise BackfillError(f"{prepared.folder}/{digest} was not written by migrate --prepare: prepare again") from None
+        raise BackfillError(f"{prepared.folder}/{digest} was not written by migrate prepare: prepare again") from None
     return replace(rows, steps=with_sources(rows.steps, behind(found.reads))), sample
 
 

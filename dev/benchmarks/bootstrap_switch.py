@@ -1,9 +1,9 @@
 """Downtime of a job while its state is computed from history.
 
-A job adds up a topic of three partitions, and gets a metric more. While it runs ``flinkcompat migrate --prepare`` reads
+A job adds up a topic of three partitions, and gets a metric more. While it runs ``flinkcompat migrate prepare`` reads
 what the topic holds up to a savepoint; then some more rows come, always as many. From there on time is taken: the job
-is stopped with a savepoint, ``flinkcompat migrate --prepared`` reads what came since, and the new job starts from what
-was written and completes a checkpoint. Beside it the same command without ``--prepared``, which reads all of the
+is stopped with a savepoint, ``flinkcompat migrate apply --prepared`` reads what came since, and the new job starts from
+what was written and completes a checkpoint. Beside it the same command without ``--prepared``, which reads all of the
 history while nothing runs. A switch that does not depend on the length of the history takes as long over the last line
 as over the first one.
 """
@@ -73,8 +73,8 @@ def switched(flink: LocalFlink, servers: str, folder: Path, rows: int) -> Switch
             every=_LOOK,
         )
 
-    def migrate(savepoint: str, *more: str) -> Cost:
-        command = [sys.executable, "-m", "airflow_flinkcompat.cli", "migrate", *map(str, scripts)]
+    def migrate(step: str, savepoint: str, *more: str) -> Cost:
+        command = [sys.executable, "-m", "airflow_flinkcompat.cli", "migrate", step, *map(str, scripts)]
         command += ["--history", "orders"]
         command += ["--engine-version", "2.3", "--savepoint", savepoint, "--master", "local[2]", *more]
         command += ["--gateway", flink.gateway_url, "--jobmanager", flink.jobmanager_url]
@@ -85,21 +85,21 @@ def switched(flink: LocalFlink, servers: str, folder: Path, rows: int) -> Switch
     jobs.trigger_savepoint(job_id, None, trigger)
     earlier = poll(lambda: jobs.savepoint_result(job_id, trigger), lambda path: path is None, timeout=600, every=_LOOK)
     place = (folder / f"prepared-{rows}").as_uri()
-    prepared = migrate(str(earlier), "--prepare", place)
+    prepared = migrate("prepare", str(earlier), "--to", place)
     send(servers, old.topic, SINCE, KEYS, first=rows)
     wait_read(rows + SINCE)
     moments = [time.monotonic()]
     savepoint = jobs.stop_with_savepoint(job_id)
     moments.append(time.monotonic())
     target = (folder / f"switched-{rows}").as_uri()
-    migrate(savepoint, "--prepared", place, "--to", target)
+    migrate("apply", savepoint, "--prepared", place, "--to", target)
     moments.append(time.monotonic())
     begun = cluster.submit(new.statements(servers), SETTINGS, target)
     wait_running(jobs, begun)
     checkpoint(jobs, begun)
     moments.append(time.monotonic())
     jobs.cancel(begun)
-    whole = migrate(savepoint, "--to", (folder / f"whole-{rows}").as_uri())
+    whole = migrate("apply", savepoint, "--to", (folder / f"whole-{rows}").as_uri())
     stopped, migrated, started = (after - before for before, after in pairwise(moments))
     return Switched(prepared.wall, stopped, migrated, started, whole.wall)
 

@@ -70,6 +70,35 @@ def test_a_dry_run_compares_the_prediction_with_the_savepoint(run: Callable[...,
     assert "the template differs from the prediction of the new plan" in template.stderr
 
 
+def test_each_step_does_what_its_former_spelling_does(run: Callable[..., Result]) -> None:
+    former = run(ADDED, "--dry-run", *SAVEPOINT)
+    assert CliRunner().invoke(cli, ["migrate", "--dry-run", "old.sql", "new.sql", *SAVEPOINT]).stdout == former.stdout
+    plan = CliRunner().invoke(cli, ["migrate", "plan", "old.sql", "new.sql", *SAVEPOINT])
+    assert (plan.exit_code, plan.output) == (0, former.output)
+    run(ADDED, *FILES, "--to", "former")
+    apply = CliRunner().invoke(cli, ["migrate", "apply", "old.sql", "new.sql", *FILES, "--to", "migrated"])
+    assert apply.exit_code == 0
+    assert "read back and equal: migrated" in apply.stderr
+    assert [path.name for path in Path("migrated").iterdir()] == [path.name for path in Path("former").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (("plan", "--to", "t"), "No such option '--to'"),
+        (("prepare",), "Missing option '--to'"),
+        (("prepare", "--to", "t"), "migrate prepare needs --history TABLE for each table"),
+        (("apply",), "name --savepoint, or --job-id, and --to"),
+        (("apply", "--dry-run"), "No such option '--dry-run'"),
+    ],
+)
+def test_each_step_takes_its_own_options(step: tuple[str, ...], says: str, run: Callable[..., Result]) -> None:
+    run(ADDED, "--dry-run")
+    result = CliRunner().invoke(cli, ["migrate", step[0], "old.sql", "new.sql", *step[1:]])
+    assert result.exit_code != 0
+    assert says in f"{result.output}{result.exception}"
+
+
 def test_json(run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
     result = run(SWAPPED, "--dry-run", "--format", "json")
     assert json.loads(result.stdout) == snapshot
@@ -215,7 +244,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name --savepoint, or --job-id, and --to; or ask with --dry-run what would be kept"),
+        ((), "name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept"),
         (("--savepoint", "s"), "name --savepoint, or --job-id, and --to"),
         (("--savepoint", "s", "--job-id", "j"), "--job-id stands in place of --savepoint"),
         (("--job-id", "j"), "name --jobmanager too, which knows by what savepoint the job ended"),

@@ -137,7 +137,7 @@ def test_a_check_says_what_would_be_kept_and_how() -> None:
         "    keeps      SUM(amount)\n"
         "    begins now MAX((amount + 1))"
     )
-    assert "flinkcompat migrate old.sql new.sql" in render_text(report)
+    assert "flinkcompat migrate apply old.sql new.sql" in render_text(report)
 
 
 HOPPING = "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE)"

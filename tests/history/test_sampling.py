@@ -313,4 +313,4 @@ def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path,
     (prepared / "prepared.json").write_text("{", "utf-8")
     damaged = test_kills.written(folder, folder / "damaged", "never", "migrate")
     assert damaged.returncode == 2
-    assert "prepared.json was not written by migrate --prepare: prepare again" in damaged.stderr
+    assert "prepared.json was not written by migrate prepare: prepare again" in damaged.stderr

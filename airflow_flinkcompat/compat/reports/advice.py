@@ -493,7 +493,7 @@ def _migrate(report: Report) -> Step:
         "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite that with the same --set and "
         f"--catalog as this check, and start {report.new_source} from the result.",
         (
-            f"flinkcompat migrate {report.old_source} {report.new_source}{_begun_anew(report)} \\",
+            f"flinkcompat migrate apply {report.old_source} {report.new_source}{_begun_anew(report)} \\",
             "  --savepoint '<its folder>' --to '<folder to write>'",
         ),
         "sh",
@@ -530,7 +530,7 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
     more = "; --restart-source begins a moved source anew and keeps the rest" if anew else ""
     return Step(
         f"{words}{more}.",
-        (f"flinkcompat migrate {report.old_source} {report.new_source} --dry-run{anew}",),
+        (f"flinkcompat migrate plan {report.old_source} {report.new_source}{anew}",),
         "sh",
     )
 
