@@ -1,4 +1,4 @@
-"""Jars from Maven Central, and Flink from PyPI: pinned in ``jars.toml``, fetched, checked by SHA-256, cached."""
+"""Jars from Maven Central, and Flink from PyPI: pinned in ``jars.toml``, checked by SHA-256, cached."""
 
 from __future__ import annotations
 

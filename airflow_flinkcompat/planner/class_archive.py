@@ -79,7 +79,7 @@ def make_archive(installation: Installation) -> Path:
 
 
 def make_in_background(installation: Installation) -> None:
-    """Make an absent archive in a process that outlives this one; one attempt for each Java and set of jars."""
+    """Make an absent archive in a process that outlives this one; once for each Java and set of jars."""
     archive = installation.class_archive
     if archive.is_file():
         return

@@ -704,7 +704,7 @@ export interface components {
         };
         /**
          * RunChanges
-         * @description The changes that a DAG run is about; none where it writes no ledger that is shown.
+         * @description The changes that a DAG run is about; none if it writes no ledger that is shown.
          */
         RunChanges: {
             /** Changes */
