@@ -39,13 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BackfillError as error:
         return _failed(2, f"{path}: {error}")
     try:
-        result = run_backfill(request, progress=_say)
+        result = run_backfill(request, progress=_print_line)
     except BackfillError as error:
         if given.result is not None:
             Path(given.result).write_text(json.dumps({"error": str(error)}), encoding="utf-8")
         return _failed(1, str(error))
     for line in result.lines():
-        _say(line)
+        _print_line(line)
     text = json.dumps(result.to_dict())
     if given.result is not None:
         Path(given.result).write_text(text, encoding="utf-8")
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(f"backfill: {mask_secrets(line)}", flush=True)
 
 

@@ -49,7 +49,7 @@ class Counts:
         )
 
     @classmethod
-    def together(cls, parts: Iterable[Counts]) -> Counts:
+    def total(cls, parts: Iterable[Counts]) -> Counts:
         """Counts of several chunks together.
 
         Rows read count each time they are read. Every chunk reads the same rows without a time, so the highest of those
@@ -124,23 +124,23 @@ def stage_in_chunks(
 ) -> Counts:
     """Compute the chunks that no earlier run has finished, then stage every sink's rows of all of them."""
     chunks: list[FinishedChunk] = []
-    begun, computed = time.monotonic(), 0
+    started, computed = time.monotonic(), 0
     for number, (bounds, work) in enumerate(plan.chunks, start=1):
-        name = f"chunk {number} of {len(plan.chunks)} {_shown(plan, number, bounds)}"
+        name = f"chunk {number} of {len(plan.chunks)} {_range_text(plan, number, bounds)}"
         chunk = journal.finished(number)
         if chunk is not None:
             progress(f"{name}: done by an earlier run ({_written(Counts.from_dict(chunk.counts))})")
         else:
             chunk = _compute(session, work, journal, number, progress, accelerator)
             computed += 1
-            left = (time.monotonic() - begun) / computed * (len(plan.chunks) - number)
+            left = (time.monotonic() - started) / computed * (len(plan.chunks) - number)
             done = f"{100 * number // len(plan.chunks)}% of the range done, about {timedelta(seconds=round(left))} left"
             progress(f"{name}: {_written(Counts.from_dict(chunk.counts))}; {done}")
         chunks.append(chunk)
     for position, (write, publication) in enumerate(zip(plan.work.writes, publications, strict=True)):
         progress(f"staging {write.rows.name}")
         publication.stage(journal.rows(chunks, position, len(write.rows.columns)))
-    return Counts.together(Counts.from_dict(chunk.counts) for chunk in chunks)
+    return Counts.total(Counts.from_dict(chunk.counts) for chunk in chunks)
 
 
 def _compute(
@@ -162,7 +162,7 @@ def _compute(
     return chunk
 
 
-def _shown(plan: BackfillPlan, number: int, bounds: Range) -> str:
+def _range_text(plan: BackfillPlan, number: int, bounds: Range) -> str:
     first = plan.bounds.from_ if number == 1 else bounds.after
     return f"({first} to {bounds.to})"
 

@@ -165,9 +165,9 @@ class _Aggregation:
         flat = [call for of_field in calls for call in of_field]
         rows = [] if self.keys else [AggregateCall("COUNT", (), BIGINT)]
         steps: Step = self.rows.grouped(self.node, self.keys, [*flat, *rows])
-        behind = len(self.keys) + len(flat)
+        after_rows = len(self.keys) + len(flat)
         if rows:  # of no rows Flink keeps nothing, and Spark makes one of them
-            steps = Where(steps, f"c{behind} > 0")
+            steps = Where(steps, f"c{after_rows} > 0")
         if rows or any(len(of_field) > 1 for of_field in calls):
             numbers, columns = count(len(self.keys)), [f"c{i}" for i in range(len(self.keys))]
             for of_field in calls:
@@ -176,7 +176,7 @@ class _Aggregation:
                     values = map(exact_value, (str(call.type) for call in of_field), places)
                     places = [f"struct({', '.join(values)})"]
                 columns += places
-            columns += [f"c{behind + len(rows)}" for _ in of_life(state)]
+            columns += [f"c{after_rows + len(rows)}" for _ in of_life(state)]
             steps = Select(steps, tuple(enumerate(columns)))
         types = ["ROW" if is_retractable_extreme(field.type) else field.type for field in computed]
         return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))

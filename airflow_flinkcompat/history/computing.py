@@ -20,7 +20,7 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import as_it_is
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.entries import EntryWriter, LocalClock
-from airflow_flinkcompat.history.prepared import NOTHING, PreparedExecution, PreparedFolder, PreparedHistory, goes_on
+from airflow_flinkcompat.history.prepared import NOTHING, PreparedExecution, PreparedFolder, PreparedHistory, can_resume
 from airflow_flinkcompat.history.queries import state_query
 from airflow_flinkcompat.history.sampling import WrittenKeys, check_sample, sample_of, write_sample
 from airflow_flinkcompat.history.sources import SourceEnd, check_source
@@ -97,11 +97,11 @@ class HistoryComputer:
             entries = self.entries(query, replace(wanted, watermark=watermark))
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
-    def behind(self, source: OperatorState, template: str) -> OperatorState:
+    def advance_source(self, source: OperatorState, template: str) -> OperatorState:
         """State of a source that the old savepoint lacks, positioned after the rows of computed state."""
         if source.id not in self.new_sources:
             raise NotMigratable(f"the end position in the table of {source.name or source.id} is unknown")
-        return self.new_sources[source.id].behind(source, template)
+        return self.new_sources[source.id].advance_source(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
         """Report differences between history and the savepoint."""
@@ -117,23 +117,23 @@ class HistoryComputer:
         if not self.sample:
             return
         watermark = self.reached.get(spec.id, wanted.watermark)
-        told = f"{spec.name}: no key is recomputed in plain Python:"
+        prefix = f"{spec.name}: no key is recomputed in plain Python:"
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations, watermark)
             if not query.states:
-                self.say(f"{told} {_NOTHING_STORED}")
+                self.say(f"{prefix} {_NOTHING_STORED}")
                 return
             if wanted.made.stored_windows_are_open:
-                self.say(f"{told} only the savepoint shows which windows were emitted")
+                self.say(f"{prefix} only the savepoint shows which windows were emitted")
                 return
             if not query.plain:
-                self.say(f"{told} this is only done for GROUP BY, windows and joins without state TTL")
+                self.say(f"{prefix} this is only done for GROUP BY, windows and joins without state TTL")
                 return
             before = [sample_of(self.session, self.prepared, each, watermark) for each in query.plain]
             prepared = any(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
             if prepared and None in before:
                 self.say(
-                    f"{told} it was not done when the history was prepared, and the prepared rows are not read again"
+                    f"{prefix} it was not done when the history was prepared, and the prepared rows are not read again"
                 )
                 return
             state = WrittenKeys(spec.name, folder, written, query.key, wanted.max_parallelism)
@@ -144,7 +144,7 @@ class HistoryComputer:
         if keys:
             self.say(f"{spec.name}: {keys} keys recomputed in plain Python are equal")
         else:
-            self.say(f"{told} no key was found, or the sampled keys have too many rows")
+            self.say(f"{prefix} no key was found, or the sampled keys have too many rows")
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
@@ -160,8 +160,8 @@ class HistoryComputer:
         except BackfillError as error:
             raise NotMigratable(f"the history of {what} cannot be read: {redactor(str(error))}") from None
         except (PySparkException, Py4JError) as error:
-            told = redactor(str(error)).splitlines()[0]
-            raise NotMigratable(f"the history of {what} cannot be read: {told}") from None
+            reason = redactor(str(error)).splitlines()[0]
+            raise NotMigratable(f"the history of {what} cannot be read: {reason}") from None
 
     def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
         """The query for an operator's state, once history certainly supplies it."""
@@ -184,18 +184,18 @@ class HistoryComputer:
                 raise NotComputable(doubt.reason)
         return query
 
-    def told(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
+    def describe_reads(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
         """Rows from which an operator's state is computed, without secrets."""
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations)
         if not query.states:
             return [f"{spec.name} is empty: {_NOTHING_STORED}"]
         prepared = all(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
-        behind = ", after the prepared rows" if prepared else ""
+        remark = ", after the prepared rows" if prepared else ""
         if query.time_to_live:
-            behind += "; the arrival time of a row counts as the last write of its value"
+            remark += "; the arrival time of a row counts as the last write of its value"
         return [
-            f"{spec.name} is computed from {read.source.place}, up to where the job had read it{behind}"
+            f"{spec.name} is computed from {read.source.place}, up to where the job had read it{remark}"
             for read in query.reads
         ]
 
@@ -275,7 +275,7 @@ def prepare(
             for read in query.reads:
                 check_source(computer.session, read.source, say)
             found = [push_down_ranges(each.steps) for each in query.states]
-            if unmerged := sum(not goes_on(each) for each in found):
+            if unmerged := sum(not can_resume(each) for each in found):
                 say(
                     f"{spec.name}: {unmerged} of {len(found)} states are computed from all rows after the job has "
                     "stopped"
@@ -284,8 +284,8 @@ def prepare(
             reached = watermark if query.windows is not None else None
             for each in found:
                 prepared.write_groups(each, reached, say)
-            goes_on_later = any(prepared.written.covers(each, reached) for each in found)
-            if computer.sample and not query.spans and goes_on_later:
+            resumed = any(prepared.written.covers(each, reached) for each in found)
+            if computer.sample and not query.spans and resumed:
                 for plain in query.plain:
                     write_sample(prepared, plain, query.states, reached, computer.sample)
     with first.reading("the prepared history"):

@@ -48,11 +48,11 @@ def _groups(context: CompileContext, node: Aggregate, needed: frozenset[int], ab
     return Group(below, tuple(map(grouped, node.keys)), calls)
 
 
-_TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+_RECOMPUTABLE_CALLS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 """Calls whose result does not depend on the order of rows, nor on rows that were taken back."""
 
 
-def is_made(segment: StatelessSegment) -> bool:
+def is_recomputable(segment: StatelessSegment) -> bool:
     """True if the rows that leave a segment follow from those of the tables below."""
     if segment.functions:
         return False
@@ -60,21 +60,21 @@ def is_made(segment: StatelessSegment) -> bool:
         case Source():
             return True
         case JoinOperator() as join:
-            told = join.form is JoinForm.REGULAR and join.join in ("INNER", "LEFT", "RIGHT", "FULL") and bool(join.keys)
+            ok = join.form is JoinForm.REGULAR and join.join in ("INNER", "LEFT", "RIGHT", "FULL") and bool(join.keys)
         case OtherOperator() as other:
-            told = other.kind == OtherKind.UNION_ALL
+            ok = other.kind == OtherKind.UNION_ALL
         case AggregateOperator() as below:
-            told = below.kind is AggregateKind.GROUP and bool(below.keys) and below.grouping_sets is None
-            told = told and {call.function for call in below.aggregates} <= _TOLD_BY_ROWS
+            ok = below.kind is AggregateKind.GROUP and bool(below.keys) and below.grouping_sets is None
+            ok = ok and {call.function for call in below.aggregates} <= _RECOMPUTABLE_CALLS
         case RankOperator() as ranking:
             first_by_time = ranking.order_clock is TimeAttribute.ROWTIME and ranking.order[0][1]
             by_arrival = ranking.order_clock is TimeAttribute.PROCTIME and ranking.kind is not RankKind.DEDUPLICATION
-            told = ranking.window is None and ranking.first == 1 and not (ranking.number_read or by_arrival)
-            told = told and not first_by_time
-            told = told and isinstance(ranking.segment.origin, Source)
+            ok = ranking.window is None and ranking.first == 1 and not (ranking.number_read or by_arrival)
+            ok = ok and not first_by_time
+            ok = ok and isinstance(ranking.segment.origin, Source)
         case _:
             return False
-    return told and all(map(is_made, segment.origin.segments))
+    return ok and all(map(is_recomputable, segment.origin.segments))
 
 
 def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:

@@ -181,9 +181,9 @@ class EntryWriter:
         timer_number = numbers[timers] | COMPUTED_BIT if bounds else 0
         prefix, width = prefix_length(self.max_parallelism), len(self.key)
         of_key, of_value, of_map_key = row_writer(self.key), value_content(self.state), _NO_CONTENT
-        first = behind = width + bounds
+        first = value_begin = width + bounds
         if self.state.map_key is not None:
-            of_map_key, behind = map_key_content(self.state), first + _columns(self.state.map_key)
+            of_map_key, value_begin = map_key_content(self.state), first + _columns(self.state.map_key)
         clock = LocalClock(self.zone)
         reached = 0 if self.watermark is None else clock.reached(self.watermark)
         for row in rows:
@@ -206,8 +206,8 @@ class EntryWriter:
                 namespace = _VOID
             group = key_group(key, self.max_parallelism)
             head = group.to_bytes(prefix, "big")
-            stored = head + StoredKey(b"", key, namespace + of_map_key(row[first:behind])).to_bytes()
-            value = row[behind:]
+            stored = head + StoredKey(b"", key, namespace + of_map_key(row[first:value_begin])).to_bytes()
+            value = row[value_begin:]
             if self.state.time_to_live:
                 value = (*value[:-1], value[-1] if value[-1] > self.expired else EXPIRED)
             yield group, pack_entry(Entry(value_number, stored, of_value(value)))
@@ -324,8 +324,8 @@ def _value(state: NamedState) -> Content:
 
 def _rows(state: NamedState) -> Content:
     """A list whose one column holds its rows in order; its further flags are all false so far."""
-    of_row, beside = row_writer(state.value.fields), bytes(ROWS[state.value.form])
-    return lambda columns: write_rows([StoredRow(of_row(row), beside) for row in columns[0]], state)
+    of_row, trailing = row_writer(state.value.fields), bytes(ROWS[state.value.form])
+    return lambda columns: write_rows([StoredRow(of_row(row), trailing) for row in columns[0]], state)
 
 
 def _sorted_map(state: NamedState) -> Content:

@@ -127,8 +127,8 @@ class JoinSide:
         # A row is the only one of its key, which is that of the join, or is the key of a map.
         row = [*range(len(self.layout.key), width)]
         of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
-        behind = [width + 1] if state.counts_matches else []
-        columns = [*range(len(self.layout.key)), *of_map, *row, *behind]
+        match_count = [width + 1] if state.counts_matches else []
+        columns = [*range(len(self.layout.key)), *of_map, *row, *match_count]
         return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
 
     def counted(self) -> Step:
@@ -265,8 +265,8 @@ class _TimedSide:
         width, place = len(self._keys), self._time
         types = [field.type for field in self.state.value.fields]
         values = ", ".join(exact_value(type, f"c{width + i}") for i, type in enumerate(types))
-        came = "arrival, " if self.side.rows.ordered else ""
-        listed = f"sort_array(collect_list(struct({came}struct({values}) AS row)))"
+        arrival = "arrival, " if self.side.rows.ordered else ""
+        listed = f"sort_array(collect_list(struct({arrival}struct({values}) AS row)))"
         by = (*(f"c{i}" for i in range(width)), f"c{place}")
         grouped = Group(self._still_joined(), by, ((width + 1, f"transform({listed}, each -> each.row)"),))
         columns = [*(f"c{i}" for i in range(width)), f"c{width} DIV 1000", f"c{width + 1}"]

@@ -33,20 +33,20 @@ from airflow_flinkcompat.history.queries import preview, state_query
 from airflow_flinkcompat.history.sources import (
     ALL,
     AssumedHistory,
-    behind_their_rows,
     end_of,
     left_out,
     new_sources,
-    not_told,
     read_positions,
+    reason_without_watermark,
     require_looks,
     resumable,
+    resume_after_rows,
 )
 from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
-from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_tell, watermarks
+from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_show_pending, watermarks
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.store import read_metadata
@@ -128,10 +128,10 @@ class KnownHistory:
         specs = [line.new for line in found.operators if line.new is not None]
         sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
 
-        begins_anew = new_sources(found)
+        new_tables = new_sources(found)
         # Of these the savepoint holds no watermark.
-        untold = {line.new.id for line in found.operators if line.old is None and line.new is not None}
-        beside = {
+        without_watermark = {line.new.id for line in found.operators if line.old is None and line.new is not None}
+        completes_windows = {
             line.new.id
             for line in found.operators
             if line.new is not None
@@ -147,11 +147,11 @@ class KnownHistory:
             try:
                 query = state_query(new, spec, AssumedHistory(self.places))
                 if not begins:
-                    _require_told(query, spec, spec.id in beside, waiting.get(spec.id), old)
+                    _require_known_output(query, spec, spec.id in completes_windows, waiting.get(spec.id), old)
                     for table in query.tables:
                         require_looks(table)
                         require_looks(before.get(table.path, table))
-                if query.in_windows and query.states and spec.id in untold and not begins:
+                if query.in_windows and query.states and spec.id in without_watermark and not begins:
                     raise NotComputable("the savepoint does not store the watermark of a new operator")
             except (BackfillError, NotComputable) as error:
                 reasons[spec.name] = str(error)
@@ -163,7 +163,9 @@ class KnownHistory:
             if several := [name for name in names if sources[name] > 1]:
                 reasons[spec.name] = f"table {several[0]} is read by several sources, each with its own positions"
                 return False
-            why = not_told(query, begins_anew) or next((refused[name] for name in names if name in refused), "")
+            why = reason_without_watermark(query, new_tables) or next(
+                (refused[name] for name in names if name in refused), ""
+            )
             if why:
                 reasons[spec.name] = why
                 return False
@@ -173,12 +175,12 @@ class KnownHistory:
         while True:
             queries.clear()
             made = with_history(found, computable)
-            read = {table for query in queries.values() for table in query.tables if table.path[2] in begins_anew}
-            told = {table.path[2]: left_out(new, table, self.places, [*queries.values()]) for table in read}
-            if not any(told.values()):
+            read = {table for query in queries.values() for table in query.tables if table.path[2] in new_tables}
+            excluded = {table.path[2]: left_out(new, table, self.places, [*queries.values()]) for table in read}
+            if not any(excluded.values()):
                 lines = (_in_words_of_the_script(line, queries) for line in made.operators)
-                return behind_their_rows(replace(made, operators=tuple(lines)), told), reasons
-            refused |= {name: why for name, why in told.items() if why}
+                return resume_after_rows(replace(made, operators=tuple(lines)), excluded), reasons
+            refused |= {name: why for name, why in excluded.items() if why}
 
     def applied(self, found: Migration, old: Side, new: Side) -> Migration:
         """Apply :meth:`extend`, with the reason for each state that is not computed.
@@ -207,8 +209,8 @@ class KnownHistory:
             # Reasons are told by name, which operators of one kind share.
             if each.from_history or wanting.count(name) != 1 or name not in reasons:
                 return each
-            told = (each.reason, f"not computed from history, because {reasons[name]}")
-            return replace(each, reason="; ".join(filter(None, told)))
+            texts = (each.reason, f"not computed from history, because {reasons[name]}")
+            return replace(each, reason="; ".join(filter(None, texts)))
 
         return replace(made, operators=tuple(map(line, made.operators)))
 
@@ -245,14 +247,14 @@ class KnownHistory:
                 assert line.new is not None
                 of_old = held.get(line.old.id) if line.old is not None else None
                 reached = () if of_old is None else watermarks(of_old, savepoint)
-                for sentence in computer.told(line.new, min(reached, default=None)):
+                for sentence in computer.describe_reads(line.new, min(reached, default=None)):
                     say(sentence)
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:
                     say(f"{line.new.name}: stored windows are completed, and all others count as emitted")
             for sentence in self.windows_sent(new, savepoint, migration):
                 say(sentence)
-            _say_compared(former, _replaced(lines), savepoint)
+            _report_compared(former, _replaced(lines), savepoint)
             yield computer
 
     def prepare(
@@ -315,11 +317,11 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be read.
         """
         sent = self._sent(new, savepoint, migration)
-        apart = len(set(sent.values())) > 1
-        for spec, reached in sent.items() if apart else [*sent.items()][:1]:
+        several = len(set(sent.values())) > 1
+        for spec, reached in sent.items() if several else [*sent.items()][:1]:
             if (moment := _moment(reached)) is not None:
                 until = moment.isoformat(timespec="milliseconds")
-                whose = f"{spec.name}: " if apart else ""
+                whose = f"{spec.name}: " if several else ""
                 yield f"{whose}windows that end by {until} count as emitted: a backfill completes them"
 
     def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
@@ -362,10 +364,10 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be read.
         """
         specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
-        places, otherwise = AssumedHistory(self.places), "up to where the job has read it when it stops"
+        places, extent = AssumedHistory(self.places), "up to where the job has read it when it stops"
         try:
             if savepoint is None:
-                yield from preview(new, specs, places, otherwise)
+                yield from preview(new, specs, places, extent)
                 return
             job, _ = self._jobs(old, new, migration)
             read = replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
@@ -434,7 +436,7 @@ class KnownHistory:
         ]
         specs = [*_replaced(lines), *kept]
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
-            _say_compared(computer, specs, savepoint)
+            _report_compared(computer, specs, savepoint)
 
     def going_on(self, folder: str) -> KnownHistory:
         """The same history, resumed from the output of :meth:`preparing` if it exists.
@@ -574,22 +576,22 @@ def _moment(reached: int) -> datetime | None:
 
 def _by_timers(line: OperatorMigration) -> bool:
     """True if timers of the old operator show which of its rows were not emitted."""
-    return line.old is not None and timers_tell(line.old)
+    return line.old is not None and timers_show_pending(line.old)
 
 
-def _require_told(
-    query: StateQuery, spec: StateSpec, beside: bool, waits: OperatorMigration | None, old: Side | None
+def _require_known_output(
+    query: StateQuery, spec: StateSpec, completes_windows: bool, waits: OperatorMigration | None, old: Side | None
 ) -> None:
     """Check that a savepoint shows which rows or windows an operator had emitted.
 
-    ``beside``: stored windows are completed. ``waits``: its line, if timers of the old operator show which rows were
-    not emitted.
+    ``completes_windows``: stored windows are completed. ``waits``: its line, if timers of the old operator show which
+    rows were not emitted.
     """
-    if spec.name == OVER and waits is not None and not query.timers_tell:
+    if spec.name == OVER and waits is not None and not query.timers_show_pending:
         raise NotComputable(_NEVER_SENT)
-    if query.timers_tell and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
+    if query.timers_show_pending and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
         raise NotComputable(_WAITING)
-    if not (query.stores_watermark or query.timers_tell or (query.spans and beside)):
+    if not (query.stores_watermark or query.timers_show_pending or (query.spans and completes_windows)):
         raise NotComputable(_NOT_STORED)
 
 
@@ -685,7 +687,7 @@ def _positions(migration: Migration) -> Mapping[str, str]:
     return {spec.name: spec.id for spec in lines if spec.kind is StateKind.POSITIONS}
 
 
-def _say_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str) -> None:
+def _report_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str) -> None:
     """Print the result of a comparison; raises HistoryDiffers."""
     for spec, found in _audited(computer, specs, savepoint):
         if isinstance(found, NotComputable):

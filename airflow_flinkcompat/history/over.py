@@ -53,15 +53,15 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
     query = aggregation_query(framed, grouped, replace(layout, states=accumulators))
     types = [each.type for each in layout.key]
     kept = (state for state in layout.states if state.name in BESIDE_ACCUMULATORS)
-    beside = (made for state in kept for made in framed.beside(state, types))
+    others = (made for state in kept for made in framed.other_states(state, types))
     of_time = frame.unit == "RANGE" and frame.preceding is not None
     return replace(
         query,
-        states=(*query.states, *beside),
+        states=(*query.states, *others),
         doubts=(framed.late,),
         incomparable="the time at which it removed rows from its frame depends on arrival order" if of_time else "",
         stores_watermark=False,
-        timers_tell=True,
+        timers_show_pending=True,
     )
 
 
@@ -156,7 +156,7 @@ class FramedRows(TableRows):
             "a row may have been late for an OVER, and history does not show whether it was",
         )
 
-    def beside(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:
+    def other_states(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:
         """States other than the accumulators."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         time = f"c{len(keys)}"
@@ -183,11 +183,11 @@ class FramedRows(TableRows):
         time = f"c{len(keys) + len(row)}"
         values = ", ".join(exact_value(type, f"c{len(keys) + i}") for i, type in enumerate(stored))
 
-        def listed(rows: Step, behind_keys: Sequence[str]) -> Select:
+        def listed(rows: Step, after_keys: Sequence[str]) -> Select:
             of_rows = f"sort_array(collect_list(struct(arrival, struct({values}) AS row)))"
             by_time = Group(rows, (*keys, time), ((len(keys) + 1, f"transform({of_rows}, each -> each.row)"),))
-            columns = [*keys, *behind_keys, f"c{len(keys) + 1}"]
-            return exact(Select(by_time, (*enumerate(columns),)), [*types, *["BIGINT"] * len(behind_keys), "ARRAY"])
+            columns = [*keys, *after_keys, f"c{len(keys) + 1}"]
+            return exact(Select(by_time, (*enumerate(columns),)), [*types, *["BIGINT"] * len(after_keys), "ARRAY"])
 
         moment, by_time = f"c{len(keys)}", f"c{len(keys)} DIV 1000"
         waiting = self._waiting(timed)

@@ -85,7 +85,7 @@ class PreparedHistory:
 
     def covers(self, step: Step, watermark: int | None) -> bool:
         """True if all rows of a step resume from the prepared ones."""
-        return goes_on(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
+        return can_resume(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
 
     def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
         """The prepared part of an aggregation."""
@@ -119,7 +119,7 @@ class PreparedExecution(Execution):
         if isinstance(step, Read):
             yield step.source
         elif (found := self._prepared.of(step, self._watermark)) is not None:
-            yield from map(behind(found.reads), reads_of(step))
+            yield from map(after_prepared(found.reads), reads_of(step))
         else:
             for inner in inputs_of(step):
                 yield from self.sources(inner)
@@ -134,7 +134,7 @@ class PreparedExecution(Execution):
         found = self._prepared.of(step, self._watermark)
         if found is None or step.merge is None:
             return super()._group(step)
-        rest = super()._group(replace(step, input=with_sources(step.input, behind(found.reads))))
+        rest = super()._group(replace(step, input=with_sources(step.input, after_prepared(found.reads))))
         before = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns)
         if before.dtypes != rest.dtypes:
             raise BackfillError(
@@ -183,8 +183,8 @@ class PreparedFolder:
 
     def finish(self) -> None:
         """Write the manifest of the folder."""
-        told = {digest: asdict(part) for digest, part in self._parts.items()}
-        self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(told).encode())
+        ends = {digest: asdict(part) for digest, part in self._parts.items()}
+        self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(ends).encode())
 
 
 def delete_prepared(session: SparkSession, folder: str) -> None:
@@ -196,7 +196,7 @@ def delete_prepared(session: SparkSession, folder: str) -> None:
     files.delete(place)
 
 
-def goes_on(step: Step) -> bool:
+def can_resume(step: Step) -> bool:
     """True if everything that a step reads can be prepared."""
     groups = [group for group in _groups_of(step) if positions(group) is not None]
     return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
@@ -209,8 +209,8 @@ def digest_of(step: Step) -> str:
 
 def _told(step: Step) -> Iterator[str]:
     own = [each.name for each in fields(step) if each.compare and each.name not in _VARYING]
-    told = [(name, by_value(getattr(step, name), _HOW_FAR if name == "source" else ())) for name in own]
-    yield f"{type(step).__name__} {told}"
+    ends = [(name, by_value(getattr(step, name), _HOW_FAR if name == "source" else ())) for name in own]
+    yield f"{type(step).__name__} {ends}"
     for inner in inputs_of(step):
         yield "("
         yield from _told(inner)
@@ -263,37 +263,37 @@ def settled(read: Read) -> BackfillSource:
 
 
 def _done(read: FilesRead) -> frozenset[str]:
-    open_yet = {normal(split.path) for split in (*read.waiting, *read.begun)}
+    open_yet = {normal(split.path) for split in (*read.waiting, *read.in_progress)}
     return frozenset(path for path in read.seen if normal(path) not in open_yet)
 
 
 def _has_read(read: Read, reads: Reads) -> bool:
     """True if a savepoint has read everything that was prepared from a table."""
-    told, topic = reads.get(read.table, {}), topic_of(read.source)
-    if topic is not None and "offsets" in told:
+    ends, topic = reads.get(read.table, {}), topic_of(read.source)
+    if topic is not None and "offsets" in ends:
         by_now = dict(topic.end.offsets)
-        return all(by_now.get(int(partition), -1) >= offset for partition, offset in told["offsets"].items())
-    if isinstance(read.source, FileSource) and read.source.read is not None and "files" in told:
-        return set(told["files"]) <= set(map(normal, _done(read.source.read)))
+        return all(by_now.get(int(partition), -1) >= offset for partition, offset in ends["offsets"].items())
+    if isinstance(read.source, FileSource) and read.source.read is not None and "files" in ends:
+        return set(ends["files"]) <= set(map(normal, _done(read.source.read)))
     return False
 
 
-def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
+def after_prepared(reads: Reads) -> Callable[[Read], BackfillSource]:
     """The rows after the prepared ones."""
 
     def source_of(read: Read) -> BackfillSource:
-        source, told = read.source, reads[read.table]
+        source, ends = read.source, reads[read.table]
         if isinstance(source, TopicWithArchive):
-            return replace(source, topic=_topic_behind(source.topic, told["offsets"]))
+            return replace(source, topic=_topic_after(source.topic, ends["offsets"]))
         if isinstance(source, KafkaSource):
-            return _topic_behind(source, told["offsets"])
+            return _topic_after(source, ends["offsets"])
         assert isinstance(source, FileSource)
         assert source.read is not None
-        seen = frozenset(path for path in source.read.seen if normal(path) not in told["files"])
+        seen = frozenset(path for path in source.read.seen if normal(path) not in ends["files"])
         return replace(source, read=replace(source.read, seen=seen))
 
     return source_of
 
 
-def _topic_behind(topic: KafkaSource, told: Mapping[str, int]) -> KafkaSource:
-    return replace(topic, start=Position("behind", offsets=tuple((int(each), told[each]) for each in sorted(told))))
+def _topic_after(topic: KafkaSource, ends: Mapping[str, int]) -> KafkaSource:
+    return replace(topic, start=Position("after", offsets=tuple((int(each), ends[each]) for each in sorted(ends))))

@@ -24,7 +24,7 @@ from airflow_flinkcompat.exec_graph.unify import unify
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.aggregations import aggregation_query
 from airflow_flinkcompat.history.archived_topic.spec import topic_of
-from airflow_flinkcompat.history.derived_rows import NotComputable, is_made
+from airflow_flinkcompat.history.derived_rows import NotComputable, is_recomputable
 from airflow_flinkcompat.history.entries import LocalClock, check_writable
 from airflow_flinkcompat.history.joins import interval_join_query, join_query
 from airflow_flinkcompat.history.over import over_query
@@ -256,7 +256,7 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
             return in_stored_order(operator, compiled, columns)
         case RankOperator() if _ranks_what_is_read(operator):
             return in_stored_order(operator, compiled, columns)
-        case JoinOperator(form=JoinForm.REGULAR) if all(map(is_made, operator.segments)):
+        case JoinOperator(form=JoinForm.REGULAR) if all(map(is_recomputable, operator.segments)):
             return in_stored_order(operator, compiled, columns)
     found = operator_layout(operator, Symbols(), any(state.time_to_live for state in compiled.states))
     if isinstance(found, Unknown):
@@ -269,16 +269,16 @@ def _ranks_what_is_read(operator: RankOperator) -> bool:
     """True if it ranks rows of a table, or of a Top-N over such rows, by their content."""
     if isinstance(operator.segment.origin, Source):
         return not operator.segment.functions
-    return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_made(operator.segment)
+    return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_recomputable(operator.segment)
 
 
 def _is_read(operator: AggregateOperator) -> bool:
     """True if it aggregates rows of tables, or rows derived from them; in windows, from several."""
     origin = operator.segment.origin
     if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):
-        return is_made(operator.segment)
+        return is_recomputable(operator.segment)
     sliced = operator.window is not None and operator.window.window.kind is not WindowKind.SESSION
-    of_union = isinstance(origin, OtherOperator) and is_made(operator.segment) and appends(operator.segment)
+    of_union = isinstance(origin, OtherOperator) and is_recomputable(operator.segment) and appends(operator.segment)
     return operator.kind is AggregateKind.WINDOW and sliced and of_union
 
 
@@ -287,17 +287,17 @@ def _words(layout: StateLayout) -> list[str]:
     return [field.words for state in layout.states for field in state.row]
 
 
-def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwise: str) -> Iterator[str]:
+def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, extent: str) -> Iterator[str]:
     """Sentences about the rows that a run reads, and inexact parts."""
     queries = [(spec, state_query(new, spec, locations)) for spec in specs]
     for read in {read.table: read for _, query in queries for read in query.reads}.values():
-        yield f"{read.table} is read from {read.source.place}, {_how_far(read.source, otherwise)}"
+        yield f"{read.table} is read from {read.source.place}, {_extent_read(read.source, extent)}"
     for spec, query in queries:
         doubts = "; ".join(_inexact(query))
         yield f"{spec.name}: {doubts or 'all computed state is exact'}"
 
 
-def _how_far(source: BackfillSource, otherwise: str) -> str:
+def _extent_read(source: BackfillSource, extent: str) -> str:
     topic = topic_of(source)
     if isinstance(topic, KafkaSource) and topic.end.offsets:
         # Of a partition without records a reader says how it begins, by a number below 0.
@@ -307,10 +307,10 @@ def _how_far(source: BackfillSource, otherwise: str) -> str:
         records = sum(max(offset - begins.get(partition, 0), 0) for partition, offset in ends.items())
         return f"at most {records:,} records, below the offsets {below}"
     if isinstance(source, FileSource) and source.read is not None and source.read.seen:
-        files, begun = len(source.read.seen), len({split.path for split in source.read.begun})
-        in_part = f", {begun} of them in part" if begun else ""
+        files, unfinished = len(source.read.seen), len({split.path for split in source.read.in_progress})
+        in_part = f", {unfinished} of them in part" if unfinished else ""
         return f"{files:,} {'file' if files == 1 else 'files'} that the job has found{in_part}"
-    return otherwise
+    return extent
 
 
 def _inexact(query: StateQuery) -> Iterator[str]:

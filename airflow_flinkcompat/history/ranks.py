@@ -35,7 +35,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
             (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
         )
     if not isinstance(operator.segment.origin, Source):
-        return _of_made_rows(rows, operator, layout)
+        return _derived_rows(rows, operator, layout)
     if not rows.ordered:
         place = rows.locations.source(rows.table).place
         raise NotComputable(f"{place} does not show the arrival order of rows that are equal in rank")
@@ -61,7 +61,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     )
 
 
-def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+def _derived_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
     """A Top-N over rows of operators below in their present state: the arrival of each row is unknown."""
     require_exact(operator)
     kept = {state.name for state in layout.states}
@@ -175,11 +175,11 @@ class _Ranking:
         columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
         if self.rows.time_to_live:
             # It is written when the first row comes, and not any more until it has expired.
-            read = self.rows.selected(self.node, [*self.keys, self.rows.came], in_order=False)
-            came = self.rows.told(f"unix_millis(c{len(columns)})")
-            anew = f"at - since >= {self.rows.time_to_live}"
-            moments = f"sort_array(collect_list({came}))"
-            written = f"aggregate({moments}, {moments}[0], (since, at) -> IF({anew}, at, since))"
+            read = self.rows.selected(self.node, [*self.keys, self.rows.arrival_column], in_order=False)
+            arrival = self.rows.checked_arrival(f"unix_millis(c{len(columns)})")
+            expired = f"at - since >= {self.rows.time_to_live}"
+            moments = f"sort_array(collect_list({arrival}))"
+            written = f"aggregate({moments}, {moments}[0], (since, at) -> IF({expired}, at, since))"
             living = Group(read, tuple(columns), ((len(columns), written),))
             there = Select(living, tuple(enumerate([*columns, "TRUE", f"c{len(columns)}"])))
             return exact(there, [*types, "BIGINT"])
@@ -189,21 +189,23 @@ class _Ranking:
     def living(self) -> Step:
         """The last row of each key with its write time; an expired row yields to any later one."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
-        read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.came])
+        read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.arrival_column])
         by_key, by_order, of_row = self._width
-        keys, came = [f"c{i}" for i in by_key], f"c{of_row.stop}"
+        keys, arrival = [f"c{i}" for i in by_key], f"c{of_row.stop}"
         # Files are read one after the other; how a job mixes partitions nothing tells.
         of_files = isinstance(self.rows.locations.source(self.rows.table), FileSource)
-        alike = f"OVER (PARTITION BY {', '.join([*keys, *([came] if of_files else [])])})"
+        alike = f"OVER (PARTITION BY {', '.join([*keys, *([arrival] if of_files else [])])})"
         mixed = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
-        told = Select(read, (*enumerate([*(f"c{i}" for i in range(of_row.stop)), f"unix_millis({came})", mixed]),))
+        numbered = Select(
+            read, (*enumerate([*(f"c{i}" for i in range(of_row.stop)), f"unix_millis({arrival})", mixed]),)
+        )
         row = ", ".join(f"c{i}" for i in of_row)
         time = f"c{by_order.start}" if order else "0"
-        moment = f"IF(c{of_row.stop + 1}, {refused_as('BIGINT')}, {self.rows.told(came)})"
+        moment = f"IF(c{of_row.stop + 1}, {refused_as('BIGINT')}, {self.rows.checked_arrival(arrival)})"
         rows = f"sort_array(collect_list(struct({moment} AS came, arrival, {time} AS time, struct({row}) AS row)))"
         newer = f"next.came - held.came >= {self.rows.time_to_live} OR next.time >= held.time"
         held = f"aggregate({rows}, {rows}[0], (held, next) -> IF({newer}, next, held))"
-        found, place = Group(told, tuple(keys), ((len(keys), held),)), f"c{len(keys)}"
+        found, place = Group(numbered, tuple(keys), ((len(keys), held),)), f"c{len(keys)}"
         columns = [*keys, *(f"{place}.row.c{i}" for i in of_row), f"{place}.came"]
         types = [*self._key_types, *(field.type for field in self.state.value.fields), "BIGINT"]
         return exact(Select(found, tuple(enumerate(columns))), types)

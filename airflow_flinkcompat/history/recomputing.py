@@ -90,16 +90,16 @@ class PlainCall:
                 return value, abs(value)
         return value
 
-    def together(self, one: Partial, other: Partial) -> Partial:
+    def merge(self, one: Partial, other: Partial) -> Partial:
         """Partial result of two sets of rows."""
         if one is None or other is None:
             return other if one is None else one
         if self.distinct:
             one.update(other)
             return one
-        return self._together(one, other)
+        return self._merge(one, other)
 
-    def _together(self, one: Partial, other: Partial) -> Partial:
+    def _merge(self, one: Partial, other: Partial) -> Partial:
         match self.function:
             case "COUNT":
                 return one + other
@@ -112,7 +112,7 @@ class PlainCall:
     def result(self, partial: Partial) -> tuple[Any, Any]:
         """Result of the call."""
         if self.distinct and partial is not None:
-            partial = reduce(self._together, map(self._of_value, partial.values()))
+            partial = reduce(self._merge, map(self._of_value, partial.values()))
         if self.function == "COUNT":
             return partial or 0, 0
         if self.function != "SUM" or partial is None:
@@ -235,9 +235,7 @@ class PlainKey:
     def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
         """Add the partial results of more rows of one entry."""
         calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
-        self.found[place] = [
-            call.together(one, other) for call, one, other in zip(calls, former, partials, strict=True)
-        ]
+        self.found[place] = [call.merge(one, other) for call, one, other in zip(calls, former, partials, strict=True)]
 
     def results(self, made: PlainAggregation) -> Mapping[Place, Sequence[tuple[Any, Any]]]:
         """Content of its entries."""
@@ -313,7 +311,7 @@ class KeySampling:
                         break
         yield sample
 
-    def together(self, samples: Sequence[KeySample]) -> KeySample:
+    def merge(self, samples: Sequence[KeySample]) -> KeySample:
         """The keys of all rows."""
         whole = KeySample()
         with localcontext(prec=_DIGITS):

@@ -24,7 +24,7 @@ from airflow_flinkcompat.history.prepared import (
     PreparedFolder,
     PreparedHistory,
     PreparedPart,
-    behind,
+    after_prepared,
     by_value,
     digest_of,
     positions,
@@ -191,16 +191,18 @@ def check_sample(
     of_row = row_writer(written.key)
     stored = {place: of_row(key.key) for place, key in sample.held.items()}
     found = written.of_keys(rows.made.states, list(stored.values()), workers)
-    told = []
+    differences = []
     for place, key in sorted(sample.held.items(), key=lambda each: each[0][0]):
         row = stored[place]
         if identity(_fields(written.key, row)) != place[1]:
-            told.append(f"{key.key} is written as {_fields(written.key, row)}")
-        told += list(differing(rows.made, key, key_words(written.key, row), found[row]))
-    if exact and sample.below is None and keys != len(sample.held) and not told:
-        told.append(f"{keys} keys were written, but the rows have {len(sample.held)}")
-    if told:
-        shown = "; ".join([*told[:_SHOWN], *([f"and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else [])])
+            differences.append(f"{key.key} was written as {_fields(written.key, row)}")
+        differences += list(differing(rows.made, key, key_words(written.key, row), found[row]))
+    if exact and sample.below is None and keys != len(sample.held) and not differences:
+        differences.append(f"{keys} keys were written, but the rows have {len(sample.held)}")
+    if differences:
+        shown = "; ".join(
+            [*differences[:_SHOWN], *([f"and {len(differences) - _SHOWN} more"] if len(differences) > _SHOWN else [])]
+        )
         raise SampleDiffers(
             f"{written.name}: the computed state differs from what Python computes from the same rows. Of "
             f"{len(sample.held)} keys: {shown}. Nothing was published. Rows may have changed during the run; "
@@ -236,7 +238,7 @@ def drawn(
         frame = frame.where(hashed < min(limits))
     sampling = KeySampling(rows.made, count, reached)
     hashes = frame.select(hashed, *frame.columns)
-    return sampling.together([*samples, *hashes.rdd.mapPartitions(sampling.of_partition).collect()])
+    return sampling.merge([*samples, *hashes.rdd.mapPartitions(sampling.of_partition).collect()])
 
 
 def differing(
@@ -252,7 +254,7 @@ def differing(
         elif place not in expected:
             yield f"{of} was written, but is not in the rows"
         else:
-            yield from (f"{of} {told}" for told in _unequal(state, expected[place], written[place]))
+            yield from (f"{of} {text}" for text in _unequal(state, expected[place], written[place]))
 
 
 def _unequal(state: PlainState, expected: Sequence[tuple[Any, Any]], written: Sequence[PlainValue]) -> Iterator[str]:
@@ -317,7 +319,7 @@ def sample_of(
         sample = from_json(content)
     except (KeyError, TypeError, ValueError):
         raise BackfillError(f"{prepared.folder}/{digest} was not written by migrate prepare: prepare again") from None
-    return replace(rows, steps=with_sources(rows.steps, behind(found.reads))), sample
+    return replace(rows, steps=with_sources(rows.steps, after_prepared(found.reads))), sample
 
 
 def _digest(rows: PlainRows) -> str:
@@ -335,9 +337,9 @@ def to_json(sample: KeySample) -> bytes:
 
 def from_json(content: bytes) -> KeySample:
     """The sample that was kept."""
-    told = json.loads(content)
-    sample = KeySample(told["below"])
-    for hashed, of_key, rows, entries in told["keys"]:
+    stored = json.loads(content)
+    sample = KeySample(stored["below"])
+    for hashed, of_key, rows, entries in stored["keys"]:
         key = _value(of_key)
         found = {_value(place): list(_value(calls)) for place, calls in entries}
         sample.held[hashed, identity(key)] = PlainKey(key, rows, found)
@@ -358,8 +360,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _value(told: Any) -> Any:
-    match told:
+def _value(value: Any) -> Any:
+    match value:
         case {"decimal": digits}:
             return Decimal(digits)
         case {"bytes": digits}:
@@ -367,5 +369,5 @@ def _value(told: Any) -> Any:
         case {"items": items}:
             return {_value(key): _value(each) for key, each in items}
         case list():
-            return tuple(_value(each) for each in told)
-    return told
+            return tuple(_value(each) for each in value)
+    return value

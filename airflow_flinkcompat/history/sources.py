@@ -155,7 +155,7 @@ class SourceEnd(Protocol):
     def source(self) -> BackfillSource:
         """The rows that are read."""
 
-    def behind(self, operator: OperatorState, path: str) -> OperatorState:
+    def advance_source(self, operator: OperatorState, path: str) -> OperatorState:
         """A source of the job, positioned after these rows."""
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ class TopicEnd:
     source: KafkaSource | TopicWithArchive
     partitions: tuple[PartitionRead, ...]
 
-    def behind(self, operator: OperatorState, path: str) -> OperatorState:
+    def advance_source(self, operator: OperatorState, path: str) -> OperatorState:
         return with_partitions(operator, path, self.partitions)
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ class FolderEnd:
     source: FileSource
     files: frozenset[str]
 
-    def behind(self, operator: OperatorState, path: str) -> OperatorState:
+    def advance_source(self, operator: OperatorState, path: str) -> OperatorState:
         return with_files(operator, path, self.files)
 
     def __str__(self) -> str:
@@ -337,7 +337,7 @@ class RowsRead(HistoryLocations):
         if isinstance(found, FileSource) and connector == "filesystem":
             require_looks(table)
             read = file_positions(operator, self.savepoint)
-            if not read.seen and (read.waiting or read.begun):
+            if not read.seen and (read.waiting or read.in_progress):
                 raise Untranslatable(
                     f"table {table.name}: the savepoint is of a bounded source, which does not store the files "
                     "that it has found",
@@ -361,7 +361,7 @@ def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> K
     return replace(source, end=Position("read", offsets=offsets))
 
 
-GOES_ON_BEHIND = "it resumes after the rows that are read"
+RESUMES_AFTER_ROWS = "it resumes after the rows that are read"
 
 
 def new_sources(found: Migration) -> Mapping[str, StateSpec]:
@@ -371,18 +371,18 @@ def new_sources(found: Migration) -> Mapping[str, StateSpec]:
     return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
 
 
-def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
+def resume_after_rows(found: Migration, names: Collection[str]) -> Migration:
     """The migration with some sources resumed after the rows used for computed state."""
     wanted = {spec.id for name, spec in new_sources(found).items() if name in names}
 
     def line(each: OperatorMigration) -> OperatorMigration:
         computed = each.new is not None and each.new.id in wanted
-        return replace(each, effect=RestoreEffect.COMPUTED, reason=GOES_ON_BEHIND) if computed else each
+        return replace(each, effect=RestoreEffect.COMPUTED, reason=RESUMES_AFTER_ROWS) if computed else each
 
     return Migration(tuple(map(line, found.operators)))
 
 
-def not_told(query: StateQuery, names: Collection[str]) -> str:
+def reason_without_watermark(query: StateQuery, names: Collection[str]) -> str:
     """Reason why an operator's state is not computed from rows of new tables."""
     new = [table.name for table in query.tables if table.path[2] in names]
     if new and (query.in_windows or query.doubts or query.clocks):

@@ -96,7 +96,7 @@ class StateQuery:
     doubts: tuple[Doubt, ...] = ()
     incomparable: str = ""
     stores_watermark: bool = True
-    timers_tell: bool = False
+    timers_show_pending: bool = False
     clocks: tuple[TableRows, ...] = ()
     time_to_live: int = 0
     plain: tuple[PlainRows, ...] = ()

@@ -80,7 +80,7 @@ LONG_AGO = -(1 << 50)
 """A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
-_CAME = ("timestamp", "file.modification-time")
+_ARRIVAL_KEYS = ("timestamp", "file.modification-time")
 """Metadata with the time of a record or a file."""
 
 
@@ -245,11 +245,11 @@ class TableRows:
     def _arriving(self) -> Table:
         """The table with an arrival column at the end."""
         table, source = self.table, self.locations.source(self.table)
-        for key in _CAME:
+        for key in _ARRIVAL_KEYS:
             if isinstance(source, Metadata) and source.metadata(key) is not None:
-                came = Column(f"came by {key}", timestamp_ltz(3))
+                arrival = Column(f"came by {key}", timestamp_ltz(3))
                 return replace(
-                    table, columns=(*table.columns, came), metadata=(*table.metadata, (came.name, key, True))
+                    table, columns=(*table.columns, arrival), metadata=(*table.metadata, (arrival.name, key, True))
                 )
         raise NotComputable(f"{source.place} does not record when its rows arrived, which a state TTL needs")
 
@@ -346,20 +346,20 @@ class TableRows:
 
         Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
         """
-        apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
-        if not apart:
+        distinct_args = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
+        if not distinct_args:
             return self._grouped(node, keys, calls)
         if self.time_to_live:
             raise NotComputable("distinct values with a TTL of their own are not computed from history yet")
         counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
-        values = self._grouped(node, (*keys, *apart), counted)
+        values = self._grouped(node, (*keys, *distinct_args), counted)
         columns = []
         for number, call in enumerate(calls):
-            made = InputRef(len(keys) + len(apart) + number, counted[number].type)
+            made = InputRef(len(keys) + len(distinct_args) + number, counted[number].type)
             if not call.distinct:
                 columns.append(_merged(call, made))
                 continue
-            args = tuple(InputRef(len(keys) + apart.index(arg), arg.type) for arg in call.args)
+            args = tuple(InputRef(len(keys) + distinct_args.index(arg), arg.type) for arg in call.args)
             there = FunctionCall(">", (made, Literal(0, BIGINT)), BOOLEAN)
             columns.append(AggregateCall(call.function, args, call.type, distinct=True, filter=there))
         by = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys))
@@ -376,7 +376,7 @@ class TableRows:
         columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
         by = tuple(map(grouped, made.keys))
         if self.time_to_live:
-            columns += ((first + len(columns), self.told(f"max(unix_millis(c{len(self.table.columns)}))")),)
+            columns += ((first + len(columns), self.checked_arrival(f"max(unix_millis(c{len(self.table.columns)}))")),)
             return Group(self._since_they_expired(context, made.input, read, by), by, columns)
         below = context.compile(made.input, read)
         merged = tuple(
@@ -386,13 +386,13 @@ class TableRows:
         of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
         return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
 
-    def told(self, came: str) -> str:
+    def checked_arrival(self, arrival: str) -> str:
         """Arrival time of a row, or of several."""
         refused = quoted(f"{ERROR}table {self.table.name}: a record has no arrival time")
-        return f"IF({came} >= 0, {came}, raise_error({refused}))"
+        return f"IF({arrival} >= 0, {arrival}, raise_error({refused}))"
 
     @property
-    def came(self) -> InputRef:
+    def arrival_column(self) -> InputRef:
         """Column of each row's arrival, for rows with a time to live."""
         return InputRef(len(self.table.columns), timestamp_ltz(3))
 
@@ -407,14 +407,14 @@ class TableRows:
         self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
     ) -> Step:
         """Rows except those of an expired value: after a gap of the time to live a value begins again."""
-        came = len(self.table.columns)
+        arrival = len(self.table.columns)
         of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
-        columns = tuple((i, f"c{i}") for i in sorted(read | {came}))
-        since = f"unix_millis(c{came}) - lag(unix_millis(c{came})) OVER ({of_key}ORDER BY c{came})"
-        anew = (came + 1, f"IF({since} >= {self.time_to_live}, c{came}, NULL)")
-        steps = Select(context.compile(node, read | {came}), (*columns, anew))
-        last = (came + 2, f"max(c{came + 1}) OVER ({of_key.strip()})")
-        return Where(Select(steps, (*columns, last)), f"c{came + 2} IS NULL OR c{came} >= c{came + 2}")
+        columns = tuple((i, f"c{i}") for i in sorted(read | {arrival}))
+        since = f"unix_millis(c{arrival}) - lag(unix_millis(c{arrival})) OVER ({of_key}ORDER BY c{arrival})"
+        anew = (arrival + 1, f"IF({since} >= {self.time_to_live}, c{arrival}, NULL)")
+        steps = Select(context.compile(node, read | {arrival}), (*columns, anew))
+        last = (arrival + 2, f"max(c{arrival + 1}) OVER ({of_key.strip()})")
+        return Where(Select(steps, (*columns, last)), f"c{arrival + 2} IS NULL OR c{arrival} >= c{arrival + 2}")
 
     def bound(self, field: WindowField) -> InputRef:
         """A bound of a row's window, of rows in windows."""

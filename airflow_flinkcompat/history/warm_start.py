@@ -28,7 +28,7 @@ from airflow_flinkcompat.history.queries import preview, state_query
 from airflow_flinkcompat.history.sources import (
     ALL,
     EPOCH,
-    GOES_ON_BEHIND,
+    RESUMES_AFTER_ROWS,
     AssumedHistory,
     HistoryLocations,
     SourceEnd,
@@ -98,7 +98,7 @@ class WarmStart:
         started = cls(side, plan, history, until, state)
         return replace(started, reasons=dict(started._missing(reasons)))
 
-    def _missing(self, told: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def _missing(self, found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         read = {last_name(spec.name) for spec in self._sources}
         if unknown := sorted(self.until.keys() - read):
             raise InputError(
@@ -119,7 +119,7 @@ class WarmStart:
             kept = line.new
             if kept is not None and kept.kind is StateKind.OPERATOR and line.effect is not RestoreEffect.COMPUTED:
                 reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "its state is unknown"
-                yield kept.name, told.get(kept.name, reason)
+                yield kept.name, found.get(kept.name, reason)
             elif kept is not None and kept.kind is StateKind.OPERATOR:
                 query = state_query(self.side, kept, AssumedHistory(self.history.places))
                 untimed = [table.name for table in query.tables if table.watermark is None]
@@ -134,7 +134,7 @@ class WarmStart:
             if line.new is None or line.new.kind is not StateKind.POSITIONS
             else replace(line, effect=RestoreEffect.EMPTY)
             if last_name(line.new.name) in self.reasons
-            else replace(line, effect=RestoreEffect.COMPUTED, reason=GOES_ON_BEHIND)
+            else replace(line, effect=RestoreEffect.COMPUTED, reason=RESUMES_AFTER_ROWS)
             for line in self.state.operators
         )
         kept = MigrationExtent.NONE if self.reasons else MigrationExtent.WHOLE
@@ -195,7 +195,7 @@ class WarmStart:
         with history_spark(self.history.master, [(self.side, self._locations)]) as session:
             for name, end in self._ends(session).items():
                 source = SourceEnds(ends=((name, end),)).source(self._tables[name])
-                check_source(session, source, lambda line: None)  # what is not told is said when it is read
+                check_source(session, source, lambda line: None)  # unknown facts are reported when it is read
             yield
 
     @property
@@ -250,12 +250,12 @@ class WarmStart:
         by_name = dict(ends.ends)
         of_tables: dict[str, int] = {}
         reached: dict[str, int] = {}
-        said: list[str] = []
+        shown: list[str] = []
 
         def filled(operator: OperatorState) -> OperatorState:
             spec = specs.get(operator.id)
             if spec is not None and spec.kind is StateKind.POSITIONS:
-                return by_name[last_name(spec.name)].behind(operator, template)
+                return by_name[last_name(spec.name)].advance_source(operator, template)
             if spec is None or spec.kind is StateKind.SINK:
                 return _empty(operator)
             query = state_query(self.side, spec, computer.locations)
@@ -266,9 +266,9 @@ class WarmStart:
                     of_tables[table.name] = self._watermark(computer, table, ends)
             # Of several inputs Flink goes by the one that lies furthest behind.
             slowest = min(query.tables, key=lambda table: of_tables[table.name])
-            if (told := _told(slowest, of_tables[slowest.name], not query.stores_watermark)) not in said:
-                said.append(told)
-                say(told)
+            if (text := _watermark_text(slowest, of_tables[slowest.name], not query.stores_watermark)) not in shown:
+                shown.append(text)
+                say(text)
             reached[spec.id] = of_tables[slowest.name]
             return with_watermark(operator, template, reached[spec.id])
 
@@ -312,7 +312,7 @@ def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) 
     return replace(filled, subtasks=subtasks)
 
 
-def _told(table: Table, reached: int, of_rows: bool) -> str:
+def _watermark_text(table: Table, reached: int, of_rows: bool) -> str:
     if reached == NEVER:
         begins = "none of its rows counts as emitted" if of_rows else "all windows over it are open"
         return f"table {table.name} has no watermark yet: {begins}"

@@ -64,14 +64,14 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
     time, watermark, unordered = f"c{width}", f"c{width + 1}", f"c{width + 2}"
     columns += [time, watermark, unordered]
     by_time = f"OVER (PARTITION BY {of_key} ORDER BY {time})"
-    beside = Select(met, (*enumerate([*columns, f"lag({time}) {by_time}", f"lag({watermark}) {by_time}"]),))
+    with_previous = Select(met, (*enumerate([*columns, f"lag({time}) {by_time}", f"lag({watermark}) {by_time}"]),))
     former, former_met = f"c{width + 3}", f"c{width + 4}"
     begins = f"({former} IS NULL OR {time} - {former} > {gap})"
     late = f"coalesce({watermark} >= {time} + {gap} - 1000, FALSE)"
     closed = f"coalesce(greatest({watermark}, {former_met}) >= {former} + {gap} - 1000, FALSE)"
     doubtful = f"{unordered} OR {late} OR (NOT {begins} AND {closed})"
     number = f"sum(IF({begins}, 1, 0)) OVER (PARTITION BY {of_key} ORDER BY {time} ROWS UNBOUNDED PRECEDING)"
-    numbered = Select(beside, (*enumerate([*columns, f"{number}", doubtful]),))
+    numbered = Select(with_previous, (*enumerate([*columns, f"{number}", doubtful]),))
     end = f"max({time}) OVER (PARTITION BY {of_key}, c{width + 3}) + {gap}"
     ended = Select(numbered, ((0, end), (1, f"c{width + 4}")))
     return Doubt(

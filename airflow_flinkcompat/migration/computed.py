@@ -79,7 +79,7 @@ class StateComputer(Protocol):
             NotMigratable: The state cannot be computed.
         """
 
-    def behind(self, source: OperatorState, template: str) -> OperatorState:
+    def advance_source(self, source: OperatorState, template: str) -> OperatorState:
         """State of a source that the old savepoint lacks, after the rows from which state is computed.
 
         Args:
@@ -174,8 +174,8 @@ class Differences:
             (self.added, "missing in the savepoint"),
             (self.other, "with another value in history"),
         )
-        told = ", ".join(f"{count} {words}" for count, words in counted if count)
-        return f"{told} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
+        difference = ", ".join(f"{count} {words}" for count, words in counted if count)
+        return f"{difference} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
 
     def to_error(self, operator: str) -> HistoryDiffers:
         """The differences as an error."""
@@ -248,10 +248,10 @@ class EntryJoin:
                 self._differs("unknown", state, key, "is not in history")
                 yield entry
             else:
-                value, told = join(value, other)
+                value, difference = join(value, other)
                 self.differences.compared += 1
-                if told:
-                    self._differs("other", state, key, told)
+                if difference:
+                    self._differs("other", state, key, difference)
                 yield Entry(state, key, value)
         computed = {of: value for of, value in computed.items() if not self._expired(of[0], value)}
         added: set[bytes] = set()
@@ -287,12 +287,12 @@ class EntryJoin:
         length = NAMESPACE_LENGTHS[of.new.namespace] if of is not None else 0
         return replace(parts, rest=parts.rest[:length]).to_bytes() in added
 
-    def _differs(self, kind: str, state: int, key: bytes, told: str) -> None:
+    def _differs(self, kind: str, state: int, key: bytes, difference: str) -> None:
         setattr(self.differences, kind, getattr(self.differences, kind) + 1)
         if len(self.differences.shown) < _SHOWN:
-            self.differences.shown.append(f"{self._named(state, key)} {told}")
+            self.differences.shown.append(f"{self._key_text(state, key)} {difference}")
 
-    def _named(self, number: int, key: bytes) -> str:
+    def _key_text(self, number: int, key: bytes) -> str:
         """A key for a reader, with the end of its window."""
         state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
@@ -333,7 +333,7 @@ class _RowJoin:
         self._kept = [place is not None for place in places]
         # What has parts of its own is compared as it is stored.
         self._readers = [
-            field_reader(each.type) if kept and form is not FieldForm.BEHIND else None
+            field_reader(each.type) if kept and form is not FieldForm.VARIABLE else None
             for each, form, kept in zip(self._fields, self._forms, self._kept, strict=True)
         ]
         self._begin = content_begin(state)
@@ -342,8 +342,8 @@ class _RowJoin:
         """The value to write, and what of it differs, in words."""
         begin = self._begin
         one, other = (read_row(value[begin + 4 :], self._forms) for value in (stored, computed))
-        told = [
-            self._shown(place, one[place], other[place])
+        difference = [
+            self._difference(place, one[place], other[place])
             for place, kept in enumerate(self._kept)
             if kept and one[place] != other[place] and not self._rounded(place, one[place], other[place])
         ]
@@ -351,9 +351,9 @@ class _RowJoin:
             [left if kept else right for kept, left, right in zip(self._kept, one, other, strict=True)],
             stored[begin + 4],
         )
-        return stored[:begin] + len(row).to_bytes(4, "big") + row, ", ".join(told)
+        return stored[:begin] + len(row).to_bytes(4, "big") + row, ", ".join(difference)
 
-    def _shown(self, place: int, one: Field, other: Field) -> str:
+    def _difference(self, place: int, one: Field, other: Field) -> str:
         read = self._readers[place]
         words = self._fields[place].words
         return f"{words} is {read(one)!r}, but {read(other)!r} in history" if read else f"{words} differs in history"

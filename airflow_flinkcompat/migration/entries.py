@@ -27,12 +27,12 @@ class StoredRow(NamedTuple):
     """A row of a stored value, and the bytes after it with facts about it."""
 
     row: bytes
-    beside: bytes = b""
+    trailing: bytes = b""
 
 
 def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
     """The rows of a stored value."""
-    form, beside = state.value.form, ROWS[state.value.form]
+    form, trailing = state.value.form, ROWS[state.value.form]
     between = len(_BETWEEN) if state.kind is KeyedStateKind.LIST else 0
     counted = form.startswith("List") and not between
     at = _LENGTH if counted else 0
@@ -44,8 +44,8 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
                 break
             at += between
         end = at + _LENGTH + int.from_bytes(value[at : at + _LENGTH], "big")
-        rows.append(StoredRow(value[at + _LENGTH : end], value[end : end + beside]))
-        at = end + beside
+        rows.append(StoredRow(value[at + _LENGTH : end], value[end : end + trailing]))
+        at = end + trailing
     if at != len(value) or (wanted is not None and len(rows) != wanted):
         raise SavepointUnreadable(f"a value of the form {form} has bytes after its rows")
     return rows
@@ -53,7 +53,7 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
 
 def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
     """The value that holds these rows."""
-    parts = [write_int(len(row)) + row + beside for row, beside in rows]
+    parts = [write_int(len(row)) + row + trailing for row, trailing in rows]
     if state.kind is KeyedStateKind.LIST:
         return _BETWEEN.join(parts)
     return b"".join([write_int(len(parts)), *parts] if state.value.form.startswith("List") else parts)
@@ -112,7 +112,9 @@ GroupChange = Callable[[list[Entry]], list[Entry]]
 def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
     """Function that merges entries with equal new keys; None if no entries merge."""
     if made.merges:
-        mergers = {state.new.name: value_merger(_begun_alike(state)) for state in made.states if state.old is not None}
+        mergers = {
+            state.new.name: value_merger(_without_new_fields(state)) for state in made.states if state.old is not None
+        }
     else:
         mergers = {state.new.name: partial(add_counts, state.new) for state in made.states if state.adds_counts}
     if not mergers and not made.merges:
@@ -129,7 +131,7 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
     return change
 
 
-def _begun_alike(state: StateRewrite) -> NamedState:
+def _without_new_fields(state: StateRewrite) -> NamedState:
     """A new state with nothing to merge of the fields that begin, which are alike for every key."""
     fields = (
         field if place is not None else replace(field, merges=None)

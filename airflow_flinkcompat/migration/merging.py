@@ -96,7 +96,7 @@ def _reader(field: StateField) -> Callable[[Field], Any]:
         case FieldForm.DECIMAL:
             return _unscaled
         case FieldForm.TIMESTAMP:
-            return lambda value: (*struct.unpack("<q", value.behind or b""), _low(value))
+            return lambda value: (*struct.unpack("<q", value.variable_part or b""), _low(value))
         case FieldForm.TEXT:
             return _text
         case FieldForm.WORD if form := {**_INTEGERS, **_FLOATS}.get(_root(field.type)):
@@ -109,13 +109,13 @@ def _low(field: Field) -> int:
 
 
 def _text(field: Field) -> bytes:
-    if field.behind is not None:
-        return field.behind[: _low(field)]
+    if field.variable_part is not None:
+        return field.variable_part[: _low(field)]
     return field.word[: field.word[-1] & 0x7F]
 
 
 def _unscaled(field: Field) -> int:
-    return int.from_bytes((field.behind or b"")[: _low(field)], "big", signed=True)
+    return int.from_bytes((field.variable_part or b"")[: _low(field)], "big", signed=True)
 
 
 def _decimal(number: int, field: StateField) -> Field:

@@ -102,7 +102,7 @@ class OperatorRewriting:
                     for number, group in file.groups(groups):
                         with named(file.content.name):
                             writer.group(number, rewritten_group(group, change, file.header, counts))
-            return WrittenPart(writer.finish(), self._named(counts))
+            return WrittenPart(writer.finish(), self._counts_by_name(counts))
 
     def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
         """The entries of a range of old key groups, to be gathered by new ones."""
@@ -141,7 +141,9 @@ class OperatorRewriting:
                 for entry in group:
                     counts[entry.state] += 1
                 writer.group(number, [write_entries(group)])
-            return WrittenPart(writer.finish(), self._named(counts), join.differences if join is not None else None)
+            return WrittenPart(
+                writer.finish(), self._counts_by_name(counts), join.differences if join is not None else None
+            )
 
     def compared(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
         """Compare a range of key groups with its computed entries; nothing is written."""
@@ -188,7 +190,7 @@ class OperatorRewriting:
                 else:
                     yield number, Entry(way.number, stored, value if way.value is None else way.value(value))
 
-    def _named(self, counts: Sequence[int]) -> Mapping[str, int]:
+    def _counts_by_name(self, counts: Sequence[int]) -> Mapping[str, int]:
         named = zip(self.header.states, counts, strict=True)
         return {state.name: count for state, count in named if count}
 

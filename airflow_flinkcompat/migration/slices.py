@@ -112,7 +112,7 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
 
 def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers: Workers) -> int | None:
     """Watermark of an operator, from its state in a savepoint; None if it stores none."""
-    if spec is None or not timers_tell(spec):
+    if spec is None or not timers_show_pending(spec):
         return sole_watermark(operator, path)
     keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
     looked_at = partial(_first_timer_and_last_sent, path, prefix_length(operator.max_parallelism))
@@ -126,7 +126,7 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
     return EVER if first == EVER else first - 1
 
 
-def timers_tell(spec: StateSpec) -> bool:
+def timers_show_pending(spec: StateSpec) -> bool:
     """Check if an operator's timers show its rows not yet emitted, as those of an OVER by event time do."""
     kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
     return spec.name == OVER and any(state.name == OVER_ROWS for state in kept)

@@ -205,10 +205,10 @@ def _mergers(side: _Side) -> Mapping[str, Merge]:
     """Functions that merge values of the old states, by the names of the new ones."""
     if side.line is None or side.new or not side.line.merges:
         return {}
-    return {state.new.name: value_merger(_as_kept(state)) for state in side.line.states if state.old is not None}
+    return {state.new.name: value_merger(_kept_state(state)) for state in side.line.states if state.old is not None}
 
 
-def _as_kept(state: StateRewrite) -> NamedState:
+def _kept_state(state: StateRewrite) -> NamedState:
     """A new state with its kept parts alone."""
     fields = tuple(state.new.value.fields[number] for _, number in _pairs(state))
     lives = state.new.time_to_live and state.old is not None and state.old.time_to_live
@@ -235,7 +235,7 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
         counted = [
             [
                 (totals.setdefault(name, _Total()), kept, mergers.get(name, _either) if merges else None, rows)
-                for name, kept, rows in _kept_of(side, state)
+                for name, kept, rows in _compared_states(side, state)
             ]
             for state in file.header.states
         ]
@@ -262,33 +262,33 @@ def _count(
             raise SavepointUnreadable(f"an entry belongs to state {state}, which its header lacks")
         if not counted[state]:
             continue
-        told = key[prefix:]
+        stored_key = key[prefix:]
         if side.in_groups:
-            begin_of_row, end_of_row = row_place(told, timers[state])
-            if key[:prefix] != head or key_group(told[begin_of_row:end_of_row], side.groups) != number:
+            begin_of_row, end_of_row = row_place(stored_key, timers[state])
+            if key[:prefix] != head or key_group(stored_key[begin_of_row:end_of_row], side.groups) != number:
                 found = "a key is in another key group than the one where Flink looks for it"
                 raise MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
             if key_of is not None:
-                parts = StoredKey.read(told, timers[state])
-                told = replace(parts, row=key_of(parts.row)).to_bytes()
+                parts = StoredKey.read(stored_key, timers[state])
+                stored_key = replace(parts, row=key_of(parts.row)).to_bytes()
             if side.slices is not None:
-                found_slice = None if timers[state] else side.slices.slice_of(StoredKey.read(told, False))
+                found_slice = None if timers[state] else side.slices.slice_of(StoredKey.read(stored_key, False))
                 if found_slice is None:
                     continue
-                told, timer = (each.to_bytes() for each in found_slice)
+                stored_key, timer = (each.to_bytes() for each in found_slice)
                 totals.setdefault(TIMERS, _Total()).add(write_int(len(timer)) + timer, b"", _either)
-        named_key = write_int(len(told)) + told
+        hashed_key = write_int(len(stored_key)) + stored_key
         for total, kept, merge, rows in counted[state]:
             if merge is not None:
-                total.add(named_key, kept(value), merge)
+                total.add(hashed_key, kept(value), merge)
             elif rows is not None:  # rows that became equal are one entry, which stands for all of them
-                parts = StoredKey.read(told, False)
+                parts = StoredKey.read(stored_key, False)
                 times, row = rows(parts.rest, value)
                 total.entries += times
                 total.sum += times * hashed(parts.row + row)
             else:
                 total.entries += 1
-                total.sum += hashed(named_key + kept(value))
+                total.sum += hashed(hashed_key + kept(value))
 
 
 def _key(side: _Side) -> RowChange | None:
@@ -296,7 +296,7 @@ def _key(side: _Side) -> RowChange | None:
     return None if side.line is None or side.new else key_change(side.line)
 
 
-def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart, Counted | None]]:
+def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart, Counted | None]]:
     """The new states that an old or new one counts for, and what of its values is compared."""
     if side.line is None or state.kind is KeyedStateKind.TIMERS:
         yield state.name, _whole, None
@@ -307,7 +307,7 @@ def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart
         if stored is not None and stored.name == state.name:
             yield (
                 each.new.name,
-                _kept(each, side.new, side.line.from_history),
+                _compared_value(each, side.new, side.line.from_history),
                 _counted(each, side.new) if each.adds_counts else None,
             )
     if side.new and state.name not in {each.new.name for each in made}:
@@ -318,7 +318,7 @@ def _whole(value: bytes) -> bytes:
     return value
 
 
-def _kept(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
+def _compared_value(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
     """Function that extracts the kept part of a value; new fields must have their initial values.
 
     ``from_history``: the other fields were computed.
@@ -329,11 +329,11 @@ def _kept(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
     begin_of_rows = content_begin(stored)
     # When a value was last written is compared where both jobs store that.
     end_of_head = content_begin(replace(stored, time_to_live=stored.time_to_live and other.time_to_live))
-    rows = _kept_rows(state, stored, new, from_history)
+    rows = _compared_rows(state, stored, new, from_history)
     return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 
 
-def _kept_rows(state: StateRewrite, stored: NamedState, new: bool, from_history: bool) -> ComparedPart:
+def _compared_rows(state: StateRewrite, stored: NamedState, new: bool, from_history: bool) -> ComparedPart:
     """The kept fields of rows, as the new operator has them, in the order of the old ones."""
     assert state.old is not None
     if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
@@ -341,14 +341,14 @@ def _kept_rows(state: StateRewrite, stored: NamedState, new: bool, from_history:
     taken, again = _kept_fields(state, stored, new)
     if new and from_history:
         return each_row(taken, stored)
-    return _nothing_beside(stored, each_row(taken, stored), each_row(again, stored), new)
+    return _only_known(stored, each_row(taken, stored), each_row(again, stored), new)
 
 
 def _counted(state: StateRewrite, new: bool) -> Counted:
     """Function that returns the count of a row, and its compared part."""
     stored = state.new if new else state.old
     assert stored is not None
-    kept = _nothing_beside(stored, *_kept_fields(state, stored, new), new)
+    kept = _only_known(stored, *_kept_fields(state, stored, new), new)
 
     def counted(rest: bytes, value: bytes) -> tuple[int, bytes]:
         times, row, matched = counted_row(stored, rest, value)
@@ -373,7 +373,7 @@ def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[Ro
     )
 
 
-def _nothing_beside(stored: NamedState, taken: ComparedPart, again: ComparedPart, new: bool) -> ComparedPart:
+def _only_known(stored: NamedState, taken: ComparedPart, again: ComparedPart, new: bool) -> ComparedPart:
     """Function that extracts the kept fields, and refuses a value with anything but these and new fields."""
 
     def kept(value: bytes) -> bytes:

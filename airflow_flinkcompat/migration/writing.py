@@ -160,9 +160,9 @@ def require_rewritable(migration: Migration) -> None:
 
 def _predicted_header(layout: StateLayout) -> KeyedHeader:
     """The names and kinds of states, by which a rewriting is built."""
-    untold = Serializer("", (), (), b"")
-    states = tuple(KeyedState(state.name, state.kind, None, untold) for state in layout.states)
-    return KeyedHeader(False, untold, states, b"")
+    no_serializer = Serializer("", (), (), b"")
+    states = tuple(KeyedState(state.name, state.kind, None, no_serializer) for state in layout.states)
+    return KeyedHeader(False, no_serializer, states, b"")
 
 
 def require_predicted_template(migration: Migration, template: str) -> None:
@@ -226,7 +226,7 @@ class _Writing:
         self.target.begin()
         written: list[WrittenState] = []
         operators = []
-        for operator in (*self._new.operators, *self._beside(taken)):
+        for operator in (*self._new.operators, *self._missing_sinks(taken)):
             made = taken.get(operator.id)
             if made is None:
                 operators.append(_empty(operator))
@@ -234,7 +234,7 @@ class _Writing:
             if made.old is None and made.new is not None and made.new.kind is StateKind.POSITIONS:
                 if self._history is None:
                     raise NotMigratable(f"history is needed for {_name(made)}")
-                operators.append(self._history.behind(operator, self._template))
+                operators.append(self._history.advance_source(operator, self._template))
                 continue
             state, counts = self._operator(operator, self._old[made.old.id] if made.old else _empty(operator), made)
             operators.append(state)
@@ -283,7 +283,7 @@ class _Writing:
         assert line.old is not None
         return line.old.kind is StateKind.SINK and not any(each.keyed for each in self._old[line.old.id].subtasks or ())
 
-    def _beside(self, taken: Mapping[str, OperatorMigration]) -> Iterator[OperatorState]:
+    def _missing_sinks(self, taken: Mapping[str, OperatorMigration]) -> Iterator[OperatorState]:
         """Sinks that the template, which may have stand-ins for them, does not hold."""
         held = {operator.id: operator for operator in self._new.operators}
         # Flink refuses a job of which an operator is stored with another maximum parallelism than it has.
@@ -384,13 +384,13 @@ class _Writing:
         if any(each.index < 0 for each in subtasks):
             raise NotMigratable(f"a subtask of {old.name or old.id} has finished")
         alike = ([each for each in subtasks if each.index % parallelism == index] for index in range(parallelism))
-        return tuple(self._together(index, each) for index, each in enumerate(alike))
+        return tuple(self._merge(index, each) for index, each in enumerate(alike))
 
     def _copied_lists(self, subtask: SubtaskState) -> SubtaskState:
         lists = subtask.managed
         return replace(subtask, managed=lists and replace(lists, handle=self._carried(lists.handle)))
 
-    def _together(self, index: int, subtasks: Sequence[SubtaskState]) -> SubtaskState:
+    def _merge(self, index: int, subtasks: Sequence[SubtaskState]) -> SubtaskState:
         managed = [each.managed for each in subtasks if each.managed is not None]
         stored = [(each, read_handle(each.handle, self._source)) for each in managed]
         if not stored:

@@ -33,20 +33,20 @@ class FieldForm(Enum):
     """A value after all words, always with room for sixteen bytes."""
     TIMESTAMP = auto()
     """Its milliseconds in the variable part, the rest in its word."""
-    BEHIND = auto()
+    VARIABLE = auto()
     """A value after all words."""
 
 
 class Field(NamedTuple):
     """One field of a row.
 
-    ``null``: it has no value. ``word`` holds its eight bytes without the offset of its variable part, and ``behind`` is
-    that part with its padded size; None without one.
+    ``null``: it has no value. ``word`` holds its eight bytes without the offset of its variable part. ``variable_part``
+    has its padded size; None without one.
     """
 
     null: bool
     word: bytes
-    behind: bytes | None = None
+    variable_part: bytes | None = None
 
 
 NULL = Field(True, bytes(_WORD))
@@ -67,7 +67,7 @@ def field_form(type: str) -> FieldForm:
         return FieldForm.WORD if int(precision or 10) <= _COMPACT_DECIMAL else FieldForm.DECIMAL
     if root.startswith("TIMESTAMP"):
         return FieldForm.WORD if int(precision or 6) <= _COMPACT_TIMESTAMP else FieldForm.TIMESTAMP
-    return FieldForm.BEHIND
+    return FieldForm.VARIABLE
 
 
 def zero(type: str) -> Field:
@@ -109,30 +109,30 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
             return NULL
         room = low + -low % _WORD
     # A decimal or timestamp that is NULL takes its room all the same, if the row was written with it.
-    behind = row[place : place + room] if place else None
-    if behind is not None and (
-        len(behind) < room or (form in (FieldForm.TEXT, FieldForm.BEHIND) and place + low > len(row))
+    variable_part = row[place : place + room] if place else None
+    if variable_part is not None and (
+        len(variable_part) < room or (form in (FieldForm.TEXT, FieldForm.VARIABLE) and place + low > len(row))
     ):
         raise SavepointUnreadable("a field of a row begins or ends after the row")
-    return Field(null, struct.pack("<II", low, 0), behind)
+    return Field(null, struct.pack("<II", low, 0), variable_part)
 
 
 def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
     """Build a row, without its length, from fields; ``head`` is its first byte, the kind of its change."""
     nulls = bytearray(null_bytes(len(fields)))
     nulls[0] = head
-    words, behind = [], b""
+    words, variable_part = [], b""
     begin = len(nulls) + _WORD * len(fields)
     for place, field in enumerate(fields):
         if field.null:
             bit = place + 8
             nulls[bit >> 3] |= 1 << (bit & 7)
-        if field.behind is None:
+        if field.variable_part is None:
             words.append(field.word)
         else:
-            words.append(field.word[:4] + struct.pack("<I", begin + len(behind)))
-            behind += field.behind
-    return b"".join([bytes(nulls), *words, behind])
+            words.append(field.word[:4] + struct.pack("<I", begin + len(variable_part)))
+            variable_part += field.variable_part
+    return b"".join([bytes(nulls), *words, variable_part])
 
 
 def null_bytes(arity: int) -> int:

@@ -68,20 +68,24 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
         if field.null:
             return None
         if form is FieldForm.TEXT:
-            content = field.word[: field.word[-1] & ~_INLINE] if field.behind is None else field.behind[: _low(field)]
+            content = (
+                field.word[: field.word[-1] & ~_INLINE]
+                if field.variable_part is None
+                else field.variable_part[: _low(field)]
+            )
             return content if root in _BYTES else content.decode("utf-8")
         if root == "DECIMAL":
-            behind = field.behind or b""
+            variable_part = field.variable_part or b""
             unscaled = (
                 struct.unpack("<q", field.word)[0]
                 if form is FieldForm.WORD
-                else int.from_bytes(behind[: _low(field)], "big", signed=True)
+                else int.from_bytes(variable_part[: _low(field)], "big", signed=True)
             )
             return _scaled(unscaled, scale)
         if root.startswith("TIMESTAMP"):
             if form is FieldForm.WORD:
                 return int(struct.unpack("<q", field.word)[0]) * 1000
-            return int(struct.unpack("<q", field.behind or b"")[0]) * 1000 + _low(field) // 1000
+            return int(struct.unpack("<q", field.variable_part or b"")[0]) * 1000 + _low(field) // 1000
         number: bool | int | float = struct.unpack_from(_NUMBERS[root], field.word)[0]
         return number
 
@@ -139,15 +143,15 @@ def _sized(content: bytes) -> bytes:
 def decimal_field(unscaled: int) -> Field:
     """A decimal of more than eighteen digits, from its digits as a whole number."""
     length = _length(unscaled)
-    behind = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
-    return Field(False, struct.pack("<II", length, 0), behind)
+    variable_part = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
+    return Field(False, struct.pack("<II", length, 0), variable_part)
 
 
 def _parts(type: str) -> tuple[str, FieldForm, int]:
     """The root of a type, the place of its values, and the scale of a decimal."""
     match, form = _TYPE.match(type), field_form(type)
     root = match["root"].upper() if match else ""
-    if match is None or form is FieldForm.BEHIND or (form is FieldForm.WORD and root not in _STORED):
+    if match is None or form is FieldForm.VARIABLE or (form is FieldForm.WORD and root not in _STORED):
         raise SavepointUnreadable(f"the stored form of {type} is unknown")
     return root, form, int(match["scale"] or 0)
 

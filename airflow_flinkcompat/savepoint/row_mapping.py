@@ -32,18 +32,18 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Ro
     ``fields``: for each field of a new row the place of the old one, or the field itself. The result raises
     SavepointUnreadable if a row is shorter than its fields require.
     """
-    behind = [
+    variable = [
         place
         for place, field in enumerate(fields)
-        if (forms[field] is not FieldForm.WORD if isinstance(field, int) else field.behind is not None)
+        if (forms[field] is not FieldForm.WORD if isinstance(field, int) else field.variable_part is not None)
     ]
-    if behind:
-        whole = [fields[place] for place in behind] == _behind(forms)
-        return (_with_whole_tail if whole else _with_tail)(forms, fields, behind)
+    if variable:
+        whole = [fields[place] for place in variable] == _variable_fields(forms)
+        return (_with_whole_tail if whole else _with_tail)(forms, fields, variable)
     return WordMapping(forms, fields)
 
 
-def _behind(forms: Sequence[FieldForm]) -> list[int]:
+def _variable_fields(forms: Sequence[FieldForm]) -> list[int]:
     """Positions of old fields that may have a variable part."""
     return [place for place, form in enumerate(forms) if form is not FieldForm.WORD]
 
@@ -86,7 +86,7 @@ class WordMapping:
         self._end = self.head + _WORD * len(forms)
         self._arity = len(forms)
         size = null_bytes(len(fields)) + _WORD * len(fields)
-        self.sizes = (self._end, size) if not _behind(forms) else None
+        self.sizes = (self._end, size) if not _variable_fields(forms) else None
         self.added = b"".join(field.word for field in fields if not isinstance(field, int))
         number = iter(range(len(forms), len(forms) + len(fields)))
         sources = [field if isinstance(field, int) else next(number) for field in fields]
@@ -104,11 +104,11 @@ class WordMapping:
         return self.heads[row[: self.head]] + b"".join(picked)
 
 
-def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
+def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], variable: Sequence[int]) -> RowChange:
     """Rows whose variable parts keep their order: only their offset changes."""
     heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
     moved = (first - end) << 32
-    parts = [(place, _part(forms, fields[place])[0]) for place in behind]
+    parts = [(place, _part(forms, fields[place])[0]) for place in variable]
 
     def change(row: bytes) -> bytes:
         size = len(row)
@@ -127,10 +127,10 @@ def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], 
     return change
 
 
-def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
+def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], variable: Sequence[int]) -> RowChange:
     """Rows whose variable parts are reassembled."""
     heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
-    parts = [(place, *_part(forms, fields[place])) for place in behind]
+    parts = [(place, *_part(forms, fields[place])) for place in variable]
 
     def change(row: bytes) -> bytes:
         if len(row) < end:
@@ -138,9 +138,9 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind
         words = list(pick(unpack(row, begin) + added))
         words.pop()
         at, tail = first, []
-        for place, room, given in parts:
+        for place, room, own_part in parts:
             word = words[place]
-            if given is None:
+            if own_part is None:
                 start = word >> 32
                 # In its word, or null without room behind.
                 if not start or (word & _INLINE and not room):
@@ -151,8 +151,8 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind
                 if len(stored) != size:
                     raise SavepointUnreadable("a field of a row begins or ends after the row")
             else:
-                stored = given
-                size = len(given)
+                stored = own_part
+                size = len(own_part)
             words[place] = word & _LOW | at << 32
             at += size
             tail.append(stored)
@@ -179,4 +179,4 @@ def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
 
 def _part(forms: Sequence[FieldForm], field: int | Field) -> tuple[int, bytes | None]:
     """Size of an old field's variable part, 0 if it states that itself; content of a new one."""
-    return (_ROOM.get(forms[field], 0), None) if isinstance(field, int) else (0, field.behind)
+    return (_ROOM.get(forms[field], 0), None) if isinstance(field, int) else (0, field.variable_part)

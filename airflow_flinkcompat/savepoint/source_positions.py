@@ -69,12 +69,12 @@ class FilesRead:
     Attributes:
         seen: The files that a source which looks for new ones has found; none of one that looks once.
         waiting: The parts that no reader has begun to read.
-        begun: The parts that readers are reading.
+        in_progress: The parts that readers are reading.
     """
 
     seen: frozenset[str]
     waiting: tuple[FileSplit, ...]
-    begun: tuple[FileSplit, ...]
+    in_progress: tuple[FileSplit, ...]
 
 
 def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
@@ -99,8 +99,8 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
     form.
     """
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
-    begun = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
-    return FilesRead(seen, waiting, begun)
+    in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
+    return FilesRead(seen, waiting, in_progress)
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
@@ -118,10 +118,10 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
     ]
     count, assigned = write_int(len(splits)), write_int(_ASSIGNED)
     if coordinator.own == _PARTITIONS:
-        told = [count, *(name + assigned for name in names)]
+        parts = [count, *(name + assigned for name in names)]
     else:
-        told = [count, write_int(_SPLIT_VERSION), *(write_int(len(split)) + split + assigned for split in splits)]
-    known = coordinator.of(operator, b"".join((*told, _DISCOVERED)))
+        parts = [count, write_int(_SPLIT_VERSION), *(write_int(len(split)) + split + assigned for split in splits)]
+    known = coordinator.of(operator, b"".join((*parts, _DISCOVERED)))
     return _with_splits(known, path, [(_SPLIT_VERSION, split) for split in splits])
 
 
@@ -134,8 +134,8 @@ def with_files(operator: OperatorState, path: str, files: Collection[str]) -> Op
     _enumerated(coordinator)
     named = [each.encode() for each in sorted(files)]
     head = struct.pack("<Iiii", _MAGIC, 1, 0, len(named))
-    told = head + b"".join(struct.pack("<i", len(each)) + each for each in named)
-    return _with_splits(coordinator.of(operator, told), path, [])
+    content = head + b"".join(struct.pack("<i", len(each)) + each for each in named)
+    return _with_splits(coordinator.of(operator, content), path, [])
 
 
 def _with_splits(operator: OperatorState, path: str, splits: Sequence[tuple[int, bytes]]) -> OperatorState:

@@ -50,7 +50,10 @@ def migration_workers(
     size = read_metadata(savepoint).keyed_size
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
-        say(f"migrating {_told(size)} of state in this process only; Spark shares the work: {install_command('spark')}")
+        say(
+            f"migrating {_size_text(size)} of state in this process only; Spark shares the work: "
+            f"{install_command('spark')}"
+        )
         large = False
     if wanted is False or (wanted is None and not large):
         yield None
@@ -62,13 +65,13 @@ def migration_workers(
     try:
         with spark_session(master, say=say) as session:
             workers = SparkWorkers(session)
-            say(f"migrating {_told(size)} of state on Spark, {session.sparkContext.master}")
+            say(f"migrating {_size_text(size)} of state on Spark, {session.sparkContext.master}")
             yield workers
     except BackfillError as error:
         raise InputError(str(error)) from None
 
 
-def _told(size: int) -> str:
+def _size_text(size: int) -> str:
     return f"{size / (1 << 30):.1f} GB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MB"
 
 
@@ -125,7 +128,7 @@ class SparkWorkers:
         parts: Sequence[T],
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
-        beside: RDD[tuple[int, bytes]] | None = None,
+        additional: RDD[tuple[int, bytes]] | None = None,
     ) -> list[R]:
         """Content scattered by the number of a key group, shuffled, and gathered in a task for each range.
 
@@ -134,7 +137,7 @@ class SparkWorkers:
             parts: All that is read.
             gather: What to do with a range of groups, from the number and all content of each non-empty one, in order.
             groups: The ranges, all groups together, in order.
-            beside: Content that comes from elsewhere, with the number of its group.
+            additional: Content that comes from elsewhere, with the number of its group.
 
         Returns:
             What came of each range, in order.
@@ -144,12 +147,12 @@ class SparkWorkers:
             NotMigratable: As of the work.
             SavepointUnreadable: As of the work.
         """
-        if not parts and beside is None:
+        if not parts and additional is None:
             return [gather(each, ()) for each in groups]
         files = {group: place for place, each in enumerate(groups) for group in each}
         scattered = self._context.parallelize(parts, len(parts) or 1).flatMap(partial(_scattered, scatter))
-        if beside is not None:
-            scattered = scattered.union(beside)
+        if additional is not None:
+            scattered = scattered.union(additional)
         shuffled = scattered.partitionBy(len(groups), partial(_file_of, files))
         gathered = shuffled.mapPartitionsWithIndex(partial(_gathered, gather, tuple(groups)))
         return _results(gathered.collect())

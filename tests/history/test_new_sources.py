@@ -12,7 +12,13 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, State
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.queries import state_query
-from airflow_flinkcompat.history.sources import AssumedHistory, behind_their_rows, left_out, new_sources, not_told
+from airflow_flinkcompat.history.sources import (
+    AssumedHistory,
+    left_out,
+    new_sources,
+    reason_without_watermark,
+    resume_after_rows,
+)
 from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators
@@ -72,11 +78,11 @@ def test_rows_that_come_once_come_to_computed_state_alone(script: str, reason: s
 
 def test_how_far_time_has_come_in_a_new_table_is_not_told() -> None:
     (query,) = queries(Side(TABLES + JOIN, engine="flink"))
-    assert not_told(query, {"rights"}) == ""
+    assert reason_without_watermark(query, {"rights"}) == ""
     windows = SlicedWindow(WindowKind.TUMBLE, 1000, 1000)
     in_windows = StateQuery(query.tables, query.key, query.states, windows)
-    assert "the savepoint does not store the watermark of table" in not_told(in_windows, {"rights"})
-    assert not_told(in_windows, {"elsewhere"}) == ""
+    assert "the savepoint does not store the watermark of table" in reason_without_watermark(in_windows, {"rights"})
+    assert reason_without_watermark(in_windows, {"elsewhere"}) == ""
 
 
 def test_a_source_for_which_there_is_nothing_goes_on_behind_its_rows() -> None:
@@ -85,7 +91,7 @@ def test_a_source_for_which_there_is_nothing_goes_on_behind_its_rows() -> None:
     begun = [OperatorMigration(RestoreEffect.EMPTY, old, spec, "") for old, spec in ((None, new), (anew, anew))]
     found = Migration(tuple(begun))
     assert [*new_sources(found)] == ["new"]
-    made = behind_their_rows(found, ["new", "anew"])
+    made = resume_after_rows(found, ["new", "anew"])
     assert [line.effect for line in made.operators] == [RestoreEffect.COMPUTED, RestoreEffect.EMPTY]
-    assert behind_their_rows(found, []) == found
-    assert behind_their_rows(Migration(tuple(begun[:1])), ["new"]).kept is MigrationExtent.WHOLE
+    assert resume_after_rows(found, []) == found
+    assert resume_after_rows(Migration(tuple(begun[:1])), ["new"]).kept is MigrationExtent.WHOLE

@@ -319,7 +319,7 @@ def test_what_is_computed(order: str, reason: str | None) -> None:
     script = SCRIPT.format(order)
     if reason is None:
         found = query(script, AssumedLocations())
-        assert found.timers_tell is order.startswith("ts")
+        assert found.timers_show_pending is order.startswith("ts")
         return
     with pytest.raises(NotComputable, match=reason):
         query(script, AssumedLocations())

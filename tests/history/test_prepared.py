@@ -79,14 +79,14 @@ def test_files_that_were_prepared_are_not_read_again() -> None:
     assert isinstance(source, FileSource)
     assert source.read is not None
     assert source.read.seen == frozenset({"file:/data/c"})
-    assert [split.path for split in source.read.begun] == ["file:/data/c"]
+    assert [split.path for split in source.read.in_progress] == ["file:/data/c"]
 
 
 def test_records_that_were_prepared_are_not_read_again() -> None:
     """A partition that came since is read from its first record."""
     source = read_behind(grouped(topic(p0=9, p1=4, p2=2)), of_topic(p0=5, p1=4))
     assert isinstance(source, KafkaSource)
-    assert (source.start, source.end.mode) == (Position("behind", offsets=((0, 5), (1, 4))), "read")
+    assert (source.start, source.end.mode) == (Position("after", offsets=((0, 5), (1, 4))), "read")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_behind_a_boundary_records_are_decoded_as_before_it() -> None:
     assert isinstance(joined, BoundaryArchive)
     read = replace(joined, topic=replace(joined.topic, end=Position("read", offsets=((0, 9),))))
     source = read_behind(grouped(read), of_topic(p0=3))
-    assert source == replace(read, topic=replace(read.topic, start=Position("behind", offsets=((0, 3),))))
+    assert source == replace(read, topic=replace(read.topic, start=Position("after", offsets=((0, 3),))))
     moved = replace(read, boundary=read.boundary + 1)
     assert digest_of(grouped(moved)) != digest_of(grouped(read)) != digest_of(grouped(read.topic))
 

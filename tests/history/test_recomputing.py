@@ -112,7 +112,7 @@ def test_the_keys_with_the_least_hashes_are_sampled_with_all_of_their_rows(
     ends = [*sorted(cuts), len(rows)]
     parts = [rows[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     samples = [next(sampling.of_partition([(hashes[row[0]], *row) for row in part])) for part in parts]
-    found = sampling.together(samples)
+    found = sampling.merge(samples)
     of_key = defaultdict(list)
     for row in rows:
         of_key[row[0]].append(row)
@@ -148,9 +148,9 @@ def test_what_was_computed_before_goes_on(
     made, hashes = plain(*calls, time=TIME, windows=windows), {key: (7 * key + 3) % 10 for key in range(6)}
     before, now = (KeySampling(made, count, reached) for reached in times)
     columns = [(hashes[key], key, value, True, moment * 1000) for key, value, moment in rows]
-    former = before.together([next(before.of_partition(columns[:cut]))])
+    former = before.merge([next(before.of_partition(columns[:cut]))])
     rest = [row for row in columns[cut:] if former.below is None or row[0] < former.below]
-    found = now.together([former.later(made, times[1]), next(now.of_partition(rest))])
+    found = now.merge([former.later(made, times[1]), next(now.of_partition(rest))])
     expected = next(KeySampling(made, 6, times[1]).of_partition(columns)).held
     assert {place: key.results(made) for place, key in found.held.items()} == {
         place: key.results(made) for place, key in expected.items() if place in found.held
@@ -165,7 +165,7 @@ def test_keys_without_end_are_left_out() -> None:
     sampling = KeySampling(plain(PlainCall("COUNT")), 3, 0, most=2)
     (sample,) = sampling.of_partition(read)
     assert (sample.held, sample.below, len(list(read))) == ({}, 1, 2)
-    assert not sampling.together([sample, KeySample()]).held
+    assert not sampling.merge([sample, KeySample()]).held
 
 
 def test_a_mask_has_a_bit_for_each_call_that_counted() -> None:

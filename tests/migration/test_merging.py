@@ -90,9 +90,9 @@ def test_a_decimal_of_more_digits_is_the_same_number(number: int) -> None:
     change = row_change([StateField("DECIMAL(18, 2)", "b")], [StateField("DECIMAL(30, 2)", "b")], [0])
     assert change is not None
     (found,) = read_row(change(write_row([long_field(number)])), [field_form("DECIMAL(30, 2)")])
-    assert found.behind is not None
+    assert found.variable_part is not None
     length = int.from_bytes(found.word[:4], "little")
-    assert Decimal(int.from_bytes(found.behind[:length], "big", signed=True)) == number
+    assert Decimal(int.from_bytes(found.variable_part[:length], "big", signed=True)) == number
 
 
 @pytest.mark.parametrize(

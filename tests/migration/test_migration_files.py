@@ -235,7 +235,7 @@ def test_files_have_the_header_of_the_template(tmp_path: Path) -> None:
 _WORDS = st.binary(min_size=8, max_size=8)
 _FIELDS = {
     FieldForm.WORD: st.one_of(st.just(NULL), _WORDS.map(lambda word: Field(False, word))),
-    FieldForm.BEHIND: st.binary(min_size=1, max_size=40).map(
+    FieldForm.VARIABLE: st.binary(min_size=1, max_size=40).map(
         lambda text: Field(False, len(text).to_bytes(4, "little") + bytes(4), text + bytes(-len(text) % 8))
     ),
 }
@@ -260,8 +260,8 @@ def test_fields_are_read_as_they_were_written(fields: list[tuple[FieldForm, Fiel
         ("TIMESTAMP(3)", FieldForm.WORD),
         ("TIMESTAMP_LTZ(9)", FieldForm.TIMESTAMP),
         ("VARCHAR(2147483647)", FieldForm.TEXT),
-        ("ROW<`a` INT>", FieldForm.BEHIND),
-        ("MAP<INT, INT>", FieldForm.BEHIND),
+        ("ROW<`a` INT>", FieldForm.VARIABLE),
+        ("MAP<INT, INT>", FieldForm.VARIABLE),
     ],
 )
 def test_where_values_of_a_type_stand(type: str, form: FieldForm) -> None:

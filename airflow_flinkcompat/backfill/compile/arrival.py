@@ -73,7 +73,7 @@ _NAMES = {
 }
 
 
-def check_kept(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -> None:
+def check_no_expiry(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -> None:
     """Raise :class:`Untranslatable` if Flink may forget a key in between, depending on its machine."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(

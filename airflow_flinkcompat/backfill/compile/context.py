@@ -124,7 +124,7 @@ class CompileContext:
         """True if the script runs in batch mode, which has no time attributes."""
         return self.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
 
-    def asked_of(self, node: WindowAssign | GroupWindowAggregate) -> AskedWindows:
+    def requested_windows(self, node: WindowAssign | GroupWindowAggregate) -> AskedWindows:
         """The windows of a windowing node that are computed."""
         if self.asked is None:
             return AskedWindows()

@@ -119,7 +119,7 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
             "the first row and cannot have a range: leave out --from and --to",
             node.span,
         )
-    arrival.check_kept(context.settings, node)
+    arrival.check_no_expiry(context.settings, node)
     if windows > 1 and not context.written:
         raise Untranslatable(
             "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates "
@@ -262,8 +262,8 @@ def _call(over: OverCall, spec: str) -> str:
         )
     plain = replace(call, distinct=False)
     # Flink's planner computes AVG as SUM and COUNT here, whose sum may wrap.
-    beside = [replace(plain, function=name) for name in ("SUM", "COUNT")] if kind in INTEGERS else []
-    return aggregate(plain, beside, (lambda name, text: f"{text} OVER ({spec})"))
+    other_calls = [replace(plain, function=name) for name in ("SUM", "COUNT")] if kind in INTEGERS else []
+    return aggregate(plain, other_calls, (lambda name, text: f"{text} OVER ({spec})"))
 
 
 def _takes_off(frame: Frame) -> bool:

@@ -25,7 +25,7 @@ def counts_rows(node: GroupWindowAggregate) -> bool:
 def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step:
     """Aggregates of every full window; raises :class:`Untranslatable` if a window's rows are unknown."""
     check_sets(node)
-    arrival.check_kept(context.settings, node)
+    arrival.check_no_expiry(context.settings, node)
     size, slide = _lengths(context, node)
     missing = arrival.missing_order(context.locations, node.input, AskedOrder(node.keys, by_time=False))
     if missing:

@@ -60,7 +60,7 @@ def session_rows(
     drops = lateness.session_drops(context, node)
     body = context.under({}).following_arrival(drops).compile(below, wanted)
     partition = tuple(grouped(key) for key in keys)
-    counted, asked = context.own if drops else None, context.asked_of(node)
+    counted, asked = context.own if drops else None, context.requested_windows(node)
     windows = asked.within(context.own)
     return AssignSessions(body, time.index, width, gap * 1000, partition, windows, zone, counted, asked)
 

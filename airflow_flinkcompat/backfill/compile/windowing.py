@@ -55,14 +55,14 @@ def _assign(
     if window.kind is WindowKind.SESSION:
         return session_rows(context, node, time, zone, needed)
     width = len(below.schema)
-    windows, asked = Aligned.of(window), context.asked_of(node)
-    asked_below = AskedWindows((windows, asked, DAY if zone else 0))
-    under = context.under(windows_asked(below, time.index, asked_below))
+    windows, asked = Aligned.of(window), context.requested_windows(node)
+    windows_below = AskedWindows((windows, asked, DAY if zone else 0))
+    under = context.under(requested_below(below, time.index, windows_below))
     body = under.compile(below, frozenset(i for i in needed if i < width) | {time.index})
     return Assign(body, time.index, width, windows, asked.within(context.own), zone, asked)
 
 
-def windows_asked(node: Node, position: int, asked: AskedWindows) -> dict[int, AskedWindows]:
+def requested_below(node: Node, position: int, asked: AskedWindows) -> dict[int, AskedWindows]:
     """Windows below that a window over windowed rows requests, by node, if its time is their time."""
     found = (origin for origin in origins(node, position) if origin is not None)
     return {id(inner): asked for inner, field in found if field is WindowField.TIME}

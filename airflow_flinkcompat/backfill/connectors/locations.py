@@ -31,12 +31,12 @@ class TableLocations:
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
         """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""
         read = tuple(sources)
-        given_by = (
+        by_option = (
             ("--table", self.tables, read),
             ("--sink", self.sinks, tuple(sinks)),
             ("--order-by", self.orders, read),
         )
-        for what, given, tables in given_by:
+        for what, given, tables in by_option:
             paths = {table.path: table.name for table in tables}
             for name in filter(None, given):
                 matching = [path for path in paths if _names(path, name)]

@@ -78,15 +78,15 @@ def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]
 
 def reader(session: SparkSession, source: BackfillSource) -> SourceReader:
     """The reader of a source."""
-    found: SourceReader = _beside(source, "read").reader(session, source)
+    found: SourceReader = _sibling_module(source, "read").reader(session, source)
     return found
 
 
 def publication(session: SparkSession, sink: BackfillSink, rows: PublishedRows, bounds: Range) -> Publication:
     """The publication of one run's rows into a sink."""
-    found: Publication = _beside(sink, "write").publication(session, sink, rows, bounds)
+    found: Publication = _sibling_module(sink, "write").publication(session, sink, rows, bounds)
     return found
 
 
-def _beside(spec: object, part: str) -> ModuleType:
+def _sibling_module(spec: object, part: str) -> ModuleType:
     return import_module(f"{type(spec).__module__.rpartition('.')[0]}.{part}")

@@ -26,7 +26,7 @@ def in_windows(rows: DataFrame, step: Assign, nulls: Observation | None) -> Data
     """Each row once per window, with the window's columns; ``nulls``, if any, counts rows without a time."""
     windows = step.windows
     if not step.zone and windows.slide == windows.size:
-        rows = _asked(rows, step, nulls).withColumn(_END, F.expr(_window(step, windows.size)))
+        rows = _requested_rows(rows, step, nulls).withColumn(_END, F.expr(_window(step, windows.size)))
         last = f"CAST(timestamp_micros({micros_of(f'{_END}.end')} - {MILLISECOND}) AS TIMESTAMP_NTZ)"
         fields = (f"{_END}.start", f"{_END}.end", last)
         return rows.withColumns({f"c{step.width + i}": F.expr(sql) for i, sql in enumerate(fields)}).drop(_END)
@@ -42,7 +42,7 @@ def in_pieces(rows: DataFrame, step: Assign, slices: Slices, nulls: Observation 
         rows = _timed(rows, step, nulls).where(slices.condition)
         return _partials(rows.withColumn(SLICE, F.expr(step.windows.slice_of(_TIME))), slices)
     start = f"{_window(step, step.windows.slice)}.start"
-    rows = _asked(rows, step, nulls).where(slices.condition).withColumn(SLICE, F.expr(start))
+    rows = _requested_rows(rows, step, nulls).where(slices.condition).withColumn(SLICE, F.expr(start))
     return _partials(rows, slices).withColumn(SLICE, F.expr(micros_of(SLICE)))
 
 
@@ -84,7 +84,7 @@ def _window(step: Assign, length: int) -> str:
     return f"window(c{step.time}, '{length} microseconds', '{length} microseconds', '{offset} microseconds')"
 
 
-def _asked(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
+def _requested_rows(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
     """The rows that some window asked for may hold."""
     column = f"c{step.time}"
     if nulls is not None:
@@ -105,7 +105,7 @@ def nulls_of(step: Assign) -> Column:
 
 def _timed(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
     """The rows that some window asked for may hold, with their local time in microseconds."""
-    return _asked(rows, step, nulls).withColumn(_TIME, F.expr(f"unix_micros({_local(step)})"))
+    return _requested_rows(rows, step, nulls).withColumn(_TIME, F.expr(f"unix_micros({_local(step)})"))
 
 
 def _local(step: Assign) -> str:

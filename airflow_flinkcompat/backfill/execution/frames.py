@@ -169,13 +169,13 @@ class Execution:
                 return self.frame(step.input).withColumn(f"c{step.number}", number)
             case Joined():
                 left, right = map(self.frame, step.inputs)
-                return left.join(_apart(right), F.expr(step.condition), step.kind.lower())
+                return left.join(_own_columns(right), F.expr(step.condition), step.kind.lower())
             case UnionAll():
                 inputs = [self.frame(inner) for inner in step.inputs]
                 names = [f"c{i}" for i in step.positions]
                 names += [ARRIVAL] if all(ARRIVAL in rows.columns for rows in inputs) else []
                 first, *more = (rows.select(*names) for rows in inputs)
-                return reduce(DataFrame.union, map(_apart, more), first)
+                return reduce(DataFrame.union, map(_own_columns, more), first)
             case _:
                 return self._counted(step)
 
@@ -324,7 +324,7 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
     return tuple(f"c{i}" for i, column in enumerate(rows.columns) if column.name in (windows.start, windows.end))
 
 
-def _apart(rows: DataFrame) -> DataFrame:
+def _own_columns(rows: DataFrame) -> DataFrame:
     """The same rows in columns of their own.
 
     If two inputs read one table, Spark 4.1 removes redundant aliases, and cannot resolve the rest.

@@ -122,13 +122,13 @@ def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> Dat
     each row has two moments on the clock of watermarks: its arrival and its emission.
     """
     time = micros_of(f"c{step.time}")
-    begun = F.expr(f"c{step.time} IS NULL OR {time} > 0")
+    not_late = F.expr(f"c{step.time} IS NULL OR {time} > 0")
     if step.partition is None:
-        return rows.observe(seen, F.count_if(~begun).alias("late")).where(begun)
+        return rows.observe(seen, F.count_if(~not_late).alias("late")).where(not_late)
     met = micros_of(MET)
-    came = f"struct(coalesce({met}, {-(2**63) + 1}L) AS at, CAST(NULL AS BIGINT) AS time)"
+    arrived = f"struct(coalesce({met}, {-(2**63) + 1}L) AS at, CAST(NULL AS BIGINT) AS time)"
     leaves = f"struct(IF({met} IS NULL OR {time} > {met}, {time}, {met} + {MILLISECOND}) AS at, {time} AS time)"
-    rows = rows.withColumn("event", F.expr(f"explode(IF({time} > 0, array({came}, {leaves}), array({came})))"))
+    rows = rows.withColumn("event", F.expr(f"explode(IF({time} > 0, array({arrived}, {leaves}), array({arrived})))"))
     upwards = Window.partitionBy(*(F.expr(key) for key in step.partition)).orderBy("event.at")
     rows = rows.withColumn("emitted", F.max("event.time").over(upwards)).where("event.time IS NULL")
     late = f"coalesce({time} <= greatest(coalesce(emitted, 0), 0), FALSE)"

@@ -44,7 +44,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
     touching = touching.select(
         "held",
         "went.late",
-        F.expr(f"concat(went.closed, transform(went.open, s -> {_named('CAST(NULL AS INT)')}))").alias("sessions"),
+        F.expr(f"concat(went.closed, transform(went.open, s -> {_closed('CAST(NULL AS INT)')}))").alias("sessions"),
     )
     # Of several sessions around a row's time, its own is the first to be closed after it came: one that began later
     # lies where this one was.
@@ -84,14 +84,14 @@ def _went_through(gap: int) -> str:
         f"struct(IF({late}, filter(a.open, s -> {is_open}), "
         f"concat(filter(a.open, s -> {is_open} AND NOT ({touches})), array({merged}))) AS open, "
         f"IF(forall(a.open, s -> {is_open}), a.closed, concat(a.closed, transform("
-        f"filter(a.open, s -> NOT ({is_open})), s -> {_named(f'r.{_NUMBER}')}))) AS closed, "
+        f"filter(a.open, s -> NOT ({is_open})), s -> {_closed(f'r.{_NUMBER}')}))) AS closed, "
         f"IF({late}, concat(a.late, array(r.{_NUMBER})), a.late) AS late)"
     )
-    came = f"array_sort(collect_list(struct({_NUMBER}, {_MICROS}, {_REACHED})))"
-    return f"aggregate({came}, {begin}, (a, r) -> {then})"
+    arrived = f"array_sort(collect_list(struct({_NUMBER}, {_MICROS}, {_REACHED})))"
+    return f"aggregate({arrived}, {begin}, (a, r) -> {then})"
 
 
-def _named(closed: str) -> str:
+def _closed(closed: str) -> str:
     """Spark SQL of a session ``s`` that was found closed."""
     return f"struct(s.first AS first, s.last AS last, {closed} AS closed)"
 

@@ -253,8 +253,8 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
     kind = call.args[0].type.name if len(call.args) == 1 else ""
     if call.function != "AVG" or kind not in INTEGERS or kind == "BIGINT":
         return text
-    beside = {other.function for other in others if other.args == call.args}
-    if not {"SUM", "COUNT"} <= beside:
+    other_calls = {other.function for other in others if other.args == call.args}
+    if not {"SUM", "COUNT"} <= other_calls:
         return text
     total = part("sum", _part("sum", [scalar(call.args[0])], call))
     message = (

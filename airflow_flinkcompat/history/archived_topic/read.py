@@ -104,7 +104,7 @@ class ArchivedTopicReader:
         session, topic = self._session, self._source.topic
         held, begin, end = extent(session, topic)
         needed = {number: max(min(held[number], end[number]), begin[number]) for number in held}
-        if topic.start.mode == "behind" and needed == begin:
+        if topic.start.mode == "after" and needed == begin:
             return _Reach(begin, begin, end, False)
         archived = self._archived(self._source.archive, begin)
         for rows, twice in ((archived, False), (archived.dropDuplicates(["m_partition", "m_offset"]), True)):
@@ -115,8 +115,8 @@ class ArchivedTopicReader:
 
     def _whole(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> dict[int, int] | None:
         """End offset of these rows in each partition; None if required rows are missing."""
-        told = rows.groupBy("m_partition").agg(*(F.expr(sql).alias(name) for name, sql in _OFFSETS.items())).collect()
-        found = {row["m_partition"]: row for row in told}
+        ends = rows.groupBy("m_partition").agg(*(F.expr(sql).alias(name) for name, sql in _OFFSETS.items())).collect()
+        found = {row["m_partition"]: row for row in ends}
         taken = {number: found[number]["last"] + 1 if number in found else begin[number] for number in begin}
         if any(taken[number] < needed[number] for number in needed):
             return None

@@ -92,10 +92,10 @@ class ArchivedTopic(TopicWithArchive):
                 f"table {table.name} starts at a timestamp (scan.startup.mode), but an archive stores offsets only",
                 table.span,
             )
-        beside = tuple(
+        added = tuple(
             Column(name, kind) for name, kind in ((partition, INT), (offset, BIGINT)) if name not in table.physical
         )
-        columns = (*table.stored, *beside)
+        columns = (*table.stored, *added)
         physical = tuple(column.name for column in columns)
         stored = replace(table, columns=columns, physical=physical, metadata=(), computed=(), partitioned_by=())
         places = physical.index(partition), physical.index(offset)

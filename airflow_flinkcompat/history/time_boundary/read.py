@@ -131,7 +131,7 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
     if archive is not None and archive["surplus"]:
         yield (
             f"the archive has {archive['surplus']} rows from the boundary on that the topic lacks, the first at "
-            f"{source.told(archive['surplus_from'])}: the topic has deleted them, or the archive has duplicate "
+            f"{source.time_text(archive['surplus_from'])}: the topic has deleted them, or the archive has duplicate "
             f"rows. Name a later boundary, or {_OFFSETS}"
         )
     for number, first in sorted(lost.items()):
@@ -198,7 +198,7 @@ class BoundaryArchiveReader:
         lost = {number: at for number, at in held.items() if at > begin[number]}
         if not lost:
             return _Joined(None, between(source.topic, start, end))
-        if source.topic.start.mode == "behind":
+        if source.topic.start.mode == "after":
             missing = {number: at for number, at in lost.items() if end[number] > begin[number]}
             if not missing:
                 return _Joined(None, between(source.topic, start, end))
@@ -223,7 +223,7 @@ class BoundaryArchiveReader:
         if found := problems(source, Parted(topic, rows, lost)):
             raise BackfillError(
                 f"table {source.table}: cannot prove that no row is missing between {source.archive.place} and "
-                f"{source.topic.place} at the boundary {source.told(source.boundary)}: {found[0]}"
+                f"{source.topic.place} at the boundary {source.time_text(source.boundary)}: {found[0]}"
             )
         return _Joined(archive, between(source.topic, start, end))
 

@@ -71,9 +71,9 @@ class BoundaryArchive(TopicWithArchive):
     @property
     def place(self) -> str:
         """Both places and the boundary between them."""
-        return f"{self.archive.place} below {self.told(self.boundary)}, then {self.topic.place}"
+        return f"{self.archive.place} below {self.time_text(self.boundary)}, then {self.topic.place}"
 
-    def told(self, micros: int) -> str:
+    def time_text(self, micros: int) -> str:
         """An event time as text."""
         return from_micros(micros).isoformat() + "Z" * self.zoned
 

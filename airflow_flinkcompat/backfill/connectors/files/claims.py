@@ -56,7 +56,7 @@ class Claim:
                 continue
             label, machine, pid, token = owner.groups()
             other = f"{self._parent}/{name}"
-            gone = machine == _machine() and _gone(int(pid), token)
+            gone = machine == _machine() and _has_ended(int(pid), token)
             if not gone and not conflicts(label):
                 continue
             if gone or (token not in _LIVE and self._silent(other)):
@@ -110,7 +110,7 @@ def _machine() -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) + space
 
 
-def _gone(pid: int, token: str) -> bool:
+def _has_ended(pid: int, token: str) -> bool:
     """True if a run of this machine has certainly ended; its number may belong to another process by now."""
     if pid == os.getpid():
         return token not in _LIVE

@@ -23,7 +23,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
     # Spark writes a file's name with and without an empty place.
     files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
     stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")
-    waiting, begun = _whole(read.waiting, source), _whole(read.begun, source)
+    waiting, in_progress = _whole(read.waiting, source), _whole(read.in_progress, source)
     seen = {normal(path) for path in read.seen}
     if gone := sorted(seen - files.keys()):
         raise BackfillError(
@@ -31,9 +31,9 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
             + (f" and {len(gone) - 1} more files" if len(gone) > 1 else "")
             + f", which {source.place} no longer holds"
         )
-    done = [files[path] for path in seen - waiting.keys() - begun.keys()]
+    done = [files[path] for path in seen - waiting.keys() - in_progress.keys()]
     parts = [rows.where(stream.isin(done))]
-    for path, split in begun.items():
+    for path, split in in_progress.items():
         if path not in files:
             raise BackfillError(f"table {source.table}: the job was reading {path}, which has been deleted")
         order = Window.orderBy("part", "place")

@@ -190,7 +190,7 @@ class FileSource:
         This does not apply to a file that a job was reading, since its rows are counted.
         """
         column = self.columns[span.field]
-        counted = self.read is not None and bool(self.read.begun)
+        counted = self.read is not None and bool(self.read.in_progress)
         reads_less = (
             not counted and isinstance(self.format, ColumnarFormat) and self.format.prunes and column in self.stored
         )
@@ -264,11 +264,11 @@ def _checked_place(format_name: str | None, place: str, what: str) -> str:
     return normalised(place, what)
 
 
-def _given_source(format_name: str | None, table: Table, place: str, what: str) -> FileSource:
+def _source_at(format_name: str | None, table: Table, place: str, what: str) -> FileSource:
     return FileSource.of(table, _checked_place(format_name, place, what), format_name)
 
 
-def _given_sink(format_name: str | None, table: Table, place: str, what: str) -> FileSink:
+def _sink_at(format_name: str | None, table: Table, place: str, what: str) -> FileSink:
     return FileSink.of(table, _checked_place(format_name, place, what), exclusive=True, format_name=format_name)
 
 
@@ -276,7 +276,7 @@ CONNECTOR = Connector(
     sources={"filesystem": lambda table: FileSource.of(table, _declared_place(table, "--table"))},
     sinks={"filesystem": lambda table: FileSink.of(table, _declared_place(table, "--sink"), exclusive=False)},
     # A place without the name of a format holds files of the declared one.
-    given_sources={name or "": partial(_given_source, name) for name in (*FORMATS, None)},
-    given_sinks={name or "": partial(_given_sink, name) for name in (*FORMATS, None)},
+    given_sources={name or "": partial(_source_at, name) for name in (*FORMATS, None)},
+    given_sinks={name or "": partial(_sink_at, name) for name in (*FORMATS, None)},
     listed=1,
 )

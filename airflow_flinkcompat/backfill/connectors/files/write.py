@@ -173,7 +173,7 @@ class FilePublication:
         files.make_folder(place)
         for folder in sorted({_folder(name) for name in names} - {""}):
             files.make_folder(f"{place}/{folder}")
-        for name in self._named(self.label, "."):
+        for name in self._files_of_range(self.label, "."):
             files.delete(f"{place}/{name}")
         mark = f"{place}/.backfill-{self.label}.{len(names)}"
         try:
@@ -187,7 +187,7 @@ class FilePublication:
                 if files.exists(mark):
                     self._take_back(self.label, len(names))
                     files.delete(mark)
-                for name in self._named(self.label, "."):
+                for name in self._files_of_range(self.label, "."):
                     files.delete(f"{place}/{name}")
             raise
         with suppress(Py4JError):  # as in _swap
@@ -201,7 +201,7 @@ class FilePublication:
                 self._put(pending["label"], int(pending["files"]))
                 self._forget(pending["label"], f"{self.target.place}/{name}")
 
-    def _named(self, label: str, before: str = "") -> list[str]:
+    def _files_of_range(self, label: str, before: str = "") -> list[str]:
         """The files of a range: in place, or with ``.`` about to be, or with ``.old-`` set aside."""
         found = self.files.files(self.target.place, len(self._folders))
         return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
@@ -211,26 +211,26 @@ class FilePublication:
 
         As long as all new files are hidden the others are old; later there are no old ones left.
         """
-        place, files, hidden = self.target.place, self.files, self._named(label, ".")
+        place, files, hidden = self.target.place, self.files, self._files_of_range(label, ".")
         if len(hidden) == count:
-            for name in self._named(label):
+            for name in self._files_of_range(label):
                 files.move(f"{place}/{name}", f"{place}/{_folder(name)}.old-{_base(name)}")
         for name in hidden:
-            files.move(f"{place}/{name}", f"{place}/{_shown(name, '.')}")
+            files.move(f"{place}/{name}", f"{place}/{_visible_name(name, '.')}")
         if success := self.target.partitioning.success_file:
-            self._mark(place, sorted({_folder(name) for name in self._named(label)}), success)
+            self._mark(place, sorted({_folder(name) for name in self._files_of_range(label)}), success)
 
     def _take_back(self, label: str, count: int) -> None:
         """Undo :meth:`_put` from any point; it may follow again wherever this ends."""
         place, files = self.target.place, self.files
-        if len(self._named(label, ".")) < count:
-            for name in self._named(label):
+        if len(self._files_of_range(label, ".")) < count:
+            for name in self._files_of_range(label):
                 files.move(f"{place}/{name}", f"{place}/{_hidden(name)}")
-        for name in self._named(label, ".old-"):
-            files.move(f"{place}/{name}", f"{place}/{_shown(name, '.old-')}")
+        for name in self._files_of_range(label, ".old-"):
+            files.move(f"{place}/{name}", f"{place}/{_visible_name(name, '.old-')}")
 
     def _forget(self, label: str, mark: str) -> None:
-        for name in self._named(label, ".old-"):
+        for name in self._files_of_range(label, ".old-"):
             self.files.delete(f"{self.target.place}/{name}")
         self.files.delete(mark)
 
@@ -251,6 +251,6 @@ def _hidden(name: str) -> str:
     return f"{_folder(name)}.{_base(name)}"
 
 
-def _shown(name: str, before: str) -> str:
+def _visible_name(name: str, before: str) -> str:
     """Turn ``dt=1/.part-0`` into ``dt=1/part-0``, with the prefix of its name."""
     return f"{_folder(name)}{_base(name).removeprefix(before)}"

@@ -91,7 +91,7 @@ class JdbcPublication:
                     f"{column.type} into it"
                 )
         self._lock()
-        for left in self._left_behind():
+        for left in self._leftovers():
             self.connection.run(f"DROP TABLE {left}")
 
     def _lock(self) -> None:
@@ -110,7 +110,7 @@ class JdbcPublication:
             ) from None
         self.connection.run("RESET lock_timeout")
 
-    def _left_behind(self) -> list[str]:
+    def _leftovers(self) -> list[str]:
         """Staging tables of runs that were killed: nobody else holds the lock."""
         found = self.connection.run(
             "SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "

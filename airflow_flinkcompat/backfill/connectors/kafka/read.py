@@ -23,7 +23,7 @@ from airflow_flinkcompat.backfill.placeholder_values import fill_in
 
 Partition = tuple[str, int]
 _TIMEOUT_MS = "30000"
-_NOT_SAID = ("AuthorizationException", "UnsupportedVersionException", "InvalidRequestException")
+_UNKNOWN_CONFIG = ("AuthorizationException", "UnsupportedVersionException", "InvalidRequestException")
 """Errors for users without the right to describe a topic, and for brokers that do not answer."""
 
 
@@ -80,7 +80,7 @@ def offsets(
         if position.mode == "specific":
             return _specific(topics, known, position)
         spec = _jvm(session).org.apache.kafka.clients.admin.OffsetSpec
-        if position.mode in ("earliest", "read", "behind"):
+        if position.mode in ("earliest", "read", "after"):
             first, given = _listed(session, admin, topics, known, spec.earliest()), dict(position.offsets)
             if position.mode == "read":
                 return _read_to(topics, first, given, since)
@@ -104,12 +104,12 @@ def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
             try:
                 found = admin.describeConfigs(resources).all().get()
             except Py4JJavaError as error:
-                if any(name in str(error.java_exception) for name in _NOT_SAID):
+                if any(name in str(error.java_exception) for name in _UNKNOWN_CONFIG):
                     return None
                 raise
         policies = [found[each].get("cleanup.policy") for each in resources]
-        told = [str(policy.value()) for policy in policies if policy is not None and policy.value() is not None]
-        return any("compact" in each for each in told) if len(told) == len(policies) else None
+        values = [str(policy.value()) for policy in policies if policy is not None and policy.value() is not None]
+        return any("compact" in each for each in values) if len(values) == len(policies) else None
 
     return pin(session, (is_compacted, topics), ask)
 
