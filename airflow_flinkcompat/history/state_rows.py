@@ -81,7 +81,7 @@ class StateQuery:
         doubts: Rows that prevent the computation if they belong to an open window.
         incomparable: Reason why Flink's stored state may differ from the computed one although both mean the same.
         stores_watermark: True if the operator stores its watermark.
-        timers_tell: True if timers of an operator without a stored watermark show its rows not yet emitted.
+        timers_show_pending: True if timers of an operator without a stored watermark show its rows not yet emitted.
         clocks: Inputs that determine the watermark of an operator that does not store it.
         time_to_live: State TTL in milliseconds; 0: none.
         plain: Rows from which Python recomputes some keys; empty if it does not.
