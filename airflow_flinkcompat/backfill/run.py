@@ -54,7 +54,7 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
     before it hold this run's rows; a repeated run completes all.
 
     Args:
-        asked: What is asked for, or its plan where there is one already.
+        asked: What is asked for, or its plan if there is one already.
         progress: Gets one line per stage.
 
     Returns:

@@ -343,7 +343,7 @@ def _script_of(project: ProjectFile | None, deployment: str) -> str:
 
 
 def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]]:
-    """The ledger and its entries. Raises InputError where there are none."""
+    """The ledger and its entries. Raises InputError if there are none."""
     from airflow_flinkcompat.deploy import Ledger
 
     ledger = Ledger(root, deployment)

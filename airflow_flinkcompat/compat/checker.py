@@ -95,7 +95,7 @@ def check(
         with_other_engine: Whether the report also has the outcome on the other engine.
         plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
         accepted: Exceptions that a migration may make; the report shows what it would keep then.
-        history: Says what a migration would keep where the rows are known that the job had read; None: they are not.
+        history: Says what a migration would keep if the rows are known that the job had read; None: they are not.
         prediction: How Flink's planner ends a restore, where it was asked too; needs ``plans``.
 
     Returns:

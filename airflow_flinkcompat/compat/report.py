@@ -238,7 +238,7 @@ class OperatorReport:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> OperatorReport:
-        """The operator a report holds as JSON. Raises KeyError or ValueError where it is none."""
+        """The operator a report holds as JSON. Raises KeyError or ValueError if it is none."""
         return OperatorReport(
             path=data["path"],
             sink=data["sink"],

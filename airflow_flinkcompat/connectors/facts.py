@@ -23,7 +23,7 @@ class Startup:
     Attributes:
         choices: The options for each choice that can be made, none if it begins so anyhow.
         option: Its own option for the starting position.
-        default: The value of that where a table does not set it.
+        default: The value of that if a table does not set it.
         more: Options that belong to it.
         itself: How it begins where no option decides.
         positions: Whether the positions of a job can be read from its savepoint and passed to another job.
@@ -330,7 +330,7 @@ class ConnectorFacts:
 
         Returns:
             A fact that is "ignored" for what is listed for another use, and by its name belongs to that alone; None
-            where nothing is listed.
+            if nothing is listed.
         """
         found = _longest(self.options.get(use, ()), key)
         if found is not None:

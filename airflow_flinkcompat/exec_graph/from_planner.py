@@ -113,7 +113,7 @@ class PlannedOperator:
         keeps: ``yes``, ``no`` or ``may``.
         basis: How that is known; ``opened`` where the operator was started.
         component: The class of its source, sink or function.
-        max_parallelism: Its own maximum, 0 or less where none is set.
+        max_parallelism: Its own maximum, 0 or less if none is set.
         uid: The uid that the script sets, or Flink makes for it.
         states: Options by the name of each state that it registers; None if it was not started.
         counted: Whether its OperatorID contains a counter of the client, so that each start makes another.

@@ -124,7 +124,7 @@ class ExecGraph:
     """The operators of a job with the state that they keep.
 
     Attributes:
-        graphs: Its operators. Several where it is not certain which of them Flink plans.
+        graphs: Its operators. Several if it is not certain which of them Flink plans.
         specs: Their state, sources first.
         bare_sinks: The sinks of a compiled plan that keep nothing.
         sinks: The names of all sinks, as a compiled plan has them.
@@ -184,7 +184,7 @@ class Restore:
 
     @property
     def worst_effect(self) -> RestoreEffect:
-        """The worst effect; ``RIGHT`` where nothing is stored."""
+        """The worst effect; ``RIGHT`` if nothing is stored."""
         found = (each.effect for each in self.states)
         return min(found, key=tuple(RestoreEffect).index, default=RestoreEffect.RIGHT)
 

@@ -66,7 +66,7 @@ class DeploymentReview:
     Attributes:
         name: The deployment; of a script that belongs to none its path.
         status: What became of it.
-        script: The proposed script from the root of the repository; where there is none, the project file.
+        script: The proposed script from the root of the repository; if there is none, the project file.
         baseline: What it is compared with, in words; "" for nothing.
         reports: The verdict of each engine that was asked, worst first.
         faults: Why there is no verdict, or why the script cannot be deployed whatever the verdict.

@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
     @staticmethod
     def worst(outcomes: Iterable[Outcome]) -> Outcome:
-        """The worst of the outcomes; compatible where there are none.
+        """The worst of the outcomes; compatible if there are none.
 
         Args:
             outcomes: Any number of outcomes.

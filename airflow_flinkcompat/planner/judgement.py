@@ -157,7 +157,7 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
 
     Args:
         old: What is deployed.
-        new: What is proposed; the same object where there is one script alone.
+        new: What is proposed; the same object if there is one script alone.
         jars: Jars of connectors, formats and functions; none may be missing.
         job: What is known of the deployed job.
 

@@ -81,7 +81,7 @@ def find_project_file(start: Path) -> Path | None:
 
     Returns:
         ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``; None if there is neither
-        up to the root of the Git repository, or of the file system where there is none.
+        up to the root of the Git repository, or of the file system if there is none.
 
     Raises:
         InputError: A ``pyproject.toml`` on the way cannot be read.

@@ -136,7 +136,7 @@ class FlinkHook(BaseHook):
             capability: A protocol of ``deploy.target``.
 
         Returns:
-            True also where it is not known.
+            True also if it is not known.
         """
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import target_class

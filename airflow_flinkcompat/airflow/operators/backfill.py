@@ -59,7 +59,7 @@ class FlinkBackfillOperator(ScriptOperator):
         from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
         to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
         sent_before: Task id of a FlinkStateMigrationOperator: computed are the windows that were sent before it without
-            what it computed from history, in place of ``to``; where there are none the task is skipped.
+            what it computed from history, in place of ``to``; if there are none the task is skipped.
         order_by: Table of the script → columns, ``a,b``, which define the order in which its rows arrived; "" stands
             for all others. (templated)
         late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)

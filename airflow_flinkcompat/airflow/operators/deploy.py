@@ -54,7 +54,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     Args:
         start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
-            changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+            changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless if nothing is deployed,
             else savepoint. (templated)
         check_task_id: The FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
             the same deployment.

@@ -58,7 +58,7 @@ def gated_redeploy(
             the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
         deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
             ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task, and
-            ``hand_over`` where there is one. A program of the Table API needs it: targets run SQL scripts
+            ``hand_over`` if there is one. A program of the Table API needs it: targets run SQL scripts
             only.
 
     Returns:

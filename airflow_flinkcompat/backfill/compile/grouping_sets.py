@@ -41,7 +41,7 @@ def check_sets(node: Aggregate | GroupWindowAggregate) -> None:
 
 
 def aggregate_sets(context: CompileContext, node: Aggregate) -> Select:
-    """An aggregation by several sets of keys. Raises :class:`Untranslatable` where it is not exact."""
+    """An aggregation by several sets of keys. Raises :class:`Untranslatable` if it is not exact."""
     check_sets(node)
     sets = node.grouping_sets or ()
     width = len(node.input.schema)

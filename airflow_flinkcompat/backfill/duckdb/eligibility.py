@@ -138,7 +138,7 @@ def _check_installed() -> None:
 
 
 def _dense(partials: Partials, slice_: int) -> float:
-    """The rows per key and slice, about. Raises :class:`NotEligible` where they are not worth it."""
+    """The rows per key and slice, about. Raises :class:`NotEligible` if they are not worth it."""
     import duckdb
 
     held = partials.held

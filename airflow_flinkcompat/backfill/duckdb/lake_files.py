@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def data_files(session: SparkSession, source: DeltaSource | IcebergSource) -> ParquetFiles:
-    """A table's files. Raises :class:`NotEligible` where its rows are not theirs."""
+    """A table's files. Raises :class:`NotEligible` if its rows are not theirs."""
     reader(session, source).rows()  # raises the error for a table that does not fit
     place = source.place if isinstance(source, DeltaSource) else source.location
     found = pin(session, ("data files", place), lambda: _found(session, source))

@@ -41,7 +41,7 @@ class ColumnarFormat:
         return self.name == "parquet"
 
     def read(self, column: Column, field: str, table: Table) -> str:
-        """Spark SQL of a column's value. Raises :class:`Untranslatable` where Flink may read another one."""
+        """Spark SQL of a column's value. Raises :class:`Untranslatable` if Flink may read another one."""
         self.check(column, table, "read")
         text = checked_value(column, field, table, self.name)
         if self.name == "orc" and column.type.name == "DATE":

@@ -48,7 +48,7 @@ class _Rewriting:
         self.done = done
 
     def of(self, value: Any) -> Any:
-        """The value with every expression in it rewritten; the same object where there is none to rewrite."""
+        """The value with every expression in it rewritten; the same object if there is none to rewrite."""
         if isinstance(value, FunctionCall):
             return self.call(value)
         if isinstance(value, tuple):

@@ -16,7 +16,7 @@ _HINT_KEYS = re.compile(r"[^\s,=]+(?==)")
 
 
 def format_window(windowing: AssignedWindow | None) -> str:
-    """``TUMBLE(order_time, '5' MINUTE)``; "no window" where there is none."""
+    """``TUMBLE(order_time, '5' MINUTE)``; "no window" if there is none."""
     if windowing is None:
         return "no window"
     behind = ["PARTITION BY " + format_expressions(windowing.partition_by)] if windowing.partition_by else []

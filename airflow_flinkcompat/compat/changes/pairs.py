@@ -159,20 +159,20 @@ class OperatorPair:
 
     @cached_property
     def aggregations(self) -> tuple[AggregateOperator, AggregateOperator] | None:
-        """Both sides where both are aggregations."""
+        """Both sides if both are aggregations."""
         if isinstance(self.old, AggregateOperator) and isinstance(self.new, AggregateOperator):
             return self.old, self.new
         return None
 
     @property
     def windowed(self) -> tuple[AggregateOperator, AggregateOperator] | None:
-        """Both sides where both are aggregations and at least one runs on a window."""
+        """Both sides if both are aggregations and at least one runs on a window."""
         pair = self.aggregations
         return pair if pair is not None and (pair[0].window or pair[1].window) else None
 
     @property
     def ranks(self) -> tuple[RankOperator, RankOperator] | None:
-        """Both sides where both are Top-Ns or deduplications."""
+        """Both sides if both are Top-Ns or deduplications."""
         if isinstance(self.old, RankOperator) and isinstance(self.new, RankOperator):
             return self.old, self.new
         return None

@@ -31,7 +31,7 @@ class Ranking:
 
     @staticmethod
     def of(pair: OperatorPair) -> Ranking | None:
-        """None where either side is another kind of operator."""
+        """None if either side is another kind of operator."""
         return None if pair.ranks is None else Ranking(pair, *pair.ranks)
 
     @property

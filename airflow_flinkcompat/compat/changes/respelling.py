@@ -60,7 +60,7 @@ _DEFAULTS = {
     "JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"),
     "JSON_OBJECTAGG": ("constant", "NULL ON NULL"),
 }
-"""The clause of an aggregation that Flink takes where none is written."""
+"""The clause of an aggregation that Flink takes if none is written."""
 _PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 

@@ -136,7 +136,7 @@ _UNCHANGED = "its state is unchanged; the doubt is about something else"
 
 
 def _kind(operator: OperatorReport) -> str:
-    """The operator's kind, with what came of it where it is not on both sides."""
+    """The operator's kind, with what came of it if it is not on both sides."""
     if operator.before is None or operator.after is None:
         return f"{operator.kind} ({'new' if operator.before is None else 'gone'})"
     return operator.kind

@@ -242,7 +242,7 @@ def _added(change: Change) -> Iterator[Refusal]:
 
 
 def program_verdicts(refusal: Refusal) -> Mapping[str, Verdict]:
-    """Return the verdicts on a refusal where they are not those of the rule."""
+    """Return the verdicts on a refusal if they are not those of the rule."""
     if not refusal.certain:
         return {"flink": SCRIPT_MAY_BE_REFUSED}
     found = {"flink": OF_SQL} if refusal.what in ("script", "statement") else {}
@@ -329,7 +329,7 @@ def _find_statement_refused(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
-    """Return the verdicts on a fault where they are not those of the rule."""
+    """Return the verdicts on a fault if they are not those of the rule."""
     if not fault.certain:
         return {"flink": STATEMENT_MAY_BE_REFUSED}
     own = {"vvr": NAME_ON_VVR} if fault.of_name else {}

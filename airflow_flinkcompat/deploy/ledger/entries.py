@@ -562,7 +562,7 @@ class CheckedEntry(FindingEntry):
     """The gate checked the version.
 
     ``branch`` is the way that the gate took, and ``policy`` the one that the policy alone makes of the outcome, None
-    where it was not asked: nothing is deployed yet, or nothing changed.
+    if it was not asked: nothing is deployed yet, or nothing changed.
     """
 
     KIND = "checked"

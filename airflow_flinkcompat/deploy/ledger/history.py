@@ -127,7 +127,7 @@ class Ledger:
         The ledger is read from the newest entry backwards, as in ``head()``.
 
         Returns:
-            Every entry where there is no head, none if there is no entry.
+            Every entry if there is no head, none if there is no entry.
 
         Raises:
             LedgerError: An entry is missing or cannot be read.

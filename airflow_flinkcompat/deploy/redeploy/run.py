@@ -166,7 +166,7 @@ class StateMigration(Protocol):
             savepoint: What :meth:`write` wrote.
 
         Returns:
-            How that went, in words; also where it is not known.
+            How that went, in words; also if it is not known.
 
         Raises:
             DeployError: The savepoint was refused.

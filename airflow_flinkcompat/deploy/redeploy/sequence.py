@@ -95,9 +95,9 @@ def deploy(
         target: Where the job runs.
         ledger: The ledger of the deployment.
         side: The job to deploy.
-        start_mode: ``savepoint`` (refused where nothing is deployed), ``checkpoint`` (the former job's latest retained
+        start_mode: ``savepoint`` (refused if nothing is deployed), ``checkpoint`` (the former job's latest retained
             one, for a compatible change only), ``migrated`` (a savepoint that ``migration`` rewrites for the new
-            script), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+            script), ``stateless``, or ``auto-first``: stateless if nothing is deployed,
             else savepoint.
         checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed
             then.

@@ -62,7 +62,7 @@ def start(
     """Start the proposed job, or take up the start an earlier run wrote down; its ``deployed`` entry.
 
     ``startup_offsets``: where its sources begin when it starts without state. Raises RolledBack, StartFailed,
-    Waiting, and other DeployErrors where nobody knows yet: call again.
+    Waiting, and other DeployErrors if nobody knows yet: call again.
     """
     earlier = taken_up
     if taken_up is None:
@@ -230,7 +230,7 @@ def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> Job
 def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
     """End the job of a start, which must not go on; what is left of it when that fails, else empty.
 
-    With ``again`` raises DeployError where the cluster does not answer: it can be asked again later.
+    With ``again`` raises DeployError if the cluster does not answer: it can be asked again later.
     """
     job_id = begun.job_id
     try:

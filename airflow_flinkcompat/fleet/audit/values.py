@@ -207,7 +207,7 @@ class AuditSummary:
 
     @property
     def exit_code(self) -> int:
-        """The worst of the rows; where nothing was judged, or no job has any of the changed tables, bad input."""
+        """The worst of the rows; if nothing was judged, or no job has any of the changed tables, bad input."""
         missed = bool(self.subject.tables) and len(self.unused) == len(self.subject.tables)
         return BAD_INPUT if not self.jobs or missed else self._exit_code
 

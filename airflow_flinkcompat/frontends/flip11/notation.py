@@ -67,7 +67,7 @@ def said(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
 
 
 def today(spec: Spec, keys: Sequence[Expr], time: Expr) -> Spec:
-    """The row window as today's ``Over``. Raises :class:`NotRead` where it lacks an alias or a length."""
+    """The row window as today's ``Over``. Raises :class:`NotRead` if it lacks an alias or a length."""
     if not spec.alias:
         raise validation.refused("a row window has no alias", "end it with as 'w, which aggregates are over")
     parts: list[tuple[str, tuple[Expr, ...]]] = [("partition_by", tuple(keys))] if keys else []
@@ -214,7 +214,7 @@ class Notation(Meaning):
         return JobResult()
 
     def _table(self, path: str) -> TableValue:
-        """A table by its path, with the column of the keyword rowtime where it is known."""
+        """A table by its path, with the column of the keyword rowtime if it is known."""
         found = self._call(TableEnvironment(), "from_path", [Const(path)])
         assert isinstance(found, TableValue)
         return replace(found, rowtime=self._rowtime(path))

@@ -294,7 +294,7 @@ class CallExpressions(Expressions):
             self.depth -= 1
 
     def _outside(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value:
-        """The unknown result of a call that is not read. Raises :class:`NotRead` where it may reach a table."""
+        """The unknown result of a call that is not read. Raises :class:`NotRead` if it may reach a table."""
         path = function.path if isinstance(function, Ref) else ""
         if path == "builtins.print":
             return Const(None)

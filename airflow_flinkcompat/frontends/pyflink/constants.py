@@ -234,7 +234,7 @@ def of_dictionary(inner: Mapping[Any, Value], name: str, args: Sequence[Value]) 
 
 
 def loaded(path: str, text: str) -> Value:
-    """The result of ``json.loads`` or ``tomllib.loads``. Raises :class:`NotRead` where it would fail."""
+    """The result of ``json.loads`` or ``tomllib.loads``. Raises :class:`NotRead` if it would fail."""
     try:
         return _data(_LOADS[path](text))
     except (ValueError, RecursionError):

@@ -49,7 +49,7 @@ def decorated(kind: str, node: ast.FunctionDef, frame: NameScope, body: Function
 
 
 def made(kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope, body: FunctionText) -> Value:
-    """``udf(function, …)``. Raises :class:`NotRead` where the function is unknown."""
+    """``udf(function, …)``. Raises :class:`NotRead` if the function is unknown."""
     body.node(node, frame)
     match args[0] if args else names.get("f"):
         case Function(node=inner, frame=around, name=name):

@@ -60,7 +60,7 @@ def parse_program(
     """Read a PyFlink program as a script; ``given`` are variables of its environment, by name.
 
     ``files`` are the texts next to the program, by their path from its folder: a mapping, or a function that returns
-    None for a missing file. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where the text is not Python, or too
+    None for a missing file. Raises :class:`~airflow_flinkcompat.sql.ScriptError` if the text is not Python, or too
     long.
     """
     return read_program(text, source, given, files, decided)[0]

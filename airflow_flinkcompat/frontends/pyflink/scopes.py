@@ -143,7 +143,7 @@ class Module(LanguageObject):
 
 @dataclass(eq=False)
 class File(LanguageObject):
-    """An opened text file; its text, or its name as an input where the text is unknown."""
+    """An opened text file; its text, or its name as an input if the text is unknown."""
 
     text: str | None
     name: str = ""

@@ -240,7 +240,7 @@ Special = Callable[[Expr], str | None]
 
 
 def sql(expr: Expr, special: Special = lambda expr: None) -> str:
-    """The expression as SQL. Raises :class:`NotRead` where it has no value."""
+    """The expression as SQL. Raises :class:`NotRead` if it has no value."""
     decided = special(expr)
     if decided is not None:
         return decided

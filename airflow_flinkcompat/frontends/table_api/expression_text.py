@@ -173,7 +173,7 @@ class Strings(Meaning):
 
 
 def strings(text: str, method: Method, function: Function) -> tuple[Expr, ...]:
-    """The expressions of an old string expression. Raises :class:`NotRead` where one is not read."""
+    """The expressions of an old string expression. Raises :class:`NotRead` if one is not read."""
     meaning = Strings(method, function)
     try:
         return tuple(e.literal(meaning.value(tree)) for tree in parse_strings(text))
@@ -187,7 +187,7 @@ def label_of(tree: Tree) -> str | None:
 
 
 def rows(expr: Expr) -> Expr:
-    """``10.rows``. Raises :class:`NotRead` where the number is not a whole one above 0."""
+    """``10.rows``. Raises :class:`NotRead` if the number is not a whole one above 0."""
     match short(expr):
         case Expr("sql", (str(count),)) if re.fullmatch(r"[1-9]\d*", count):
             return Expr("rows", (int(count),))

@@ -139,7 +139,7 @@ class ScriptBuilder:
         self.windows.append(WindowUse(self.place(called(node)), call, time[0], lengths, spec.alias, fields))
 
     def query(self, sql: Value) -> TableValue:
-        """``sql_query(sql)``. Raises :class:`NotRead` where the text is unknown or not a query."""
+        """``sql_query(sql)``. Raises :class:`NotRead` if the text is unknown or not a query."""
         text = self.sql(sql).rstrip().rstrip(";")
         statement = self._parsed(text, None, None)
         if not isinstance(statement.tree, exp.Query | exp.Values):
@@ -147,7 +147,7 @@ class ScriptBuilder:
         return TableValue(f"(\n{text}\n)", query=f"{text}\n", steps=("sql_query",), epoch=self.epoch)
 
     def sql(self, value: Value) -> str:
-        """The text of an SQL statement. Raises :class:`NotRead` where it is unknown."""
+        """The text of an SQL statement. Raises :class:`NotRead` if it is unknown."""
         if isinstance(value, Const) and isinstance(value.value, str):
             return value.value
         if isinstance(value, UnknownValue) and value.name:
@@ -155,7 +155,7 @@ class ScriptBuilder:
         raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no text'}")
 
     def fragment(self, text: str) -> str:
-        """A fragment of SQL. Raises :class:`NotRead` where it could end the SQL around it."""
+        """A fragment of SQL. Raises :class:`NotRead` if it could end the SQL around it."""
         plain = re.sub(r"'(?:[^']|'')*'|`[^`]*`", "", text)
         depth = lowest = 0
         for character in plain:
@@ -195,7 +195,7 @@ class ScriptBuilder:
         )
 
     def read(self, table: TableValue) -> TableValue:
-        """The table, for use now. Raises :class:`NotRead` where its names may have changed their meaning."""
+        """The table, for use now. Raises :class:`NotRead` if its names may have changed their meaning."""
         if table.epoch != self.epoch:
             raise NotRead("the table was made before a name was dropped or declared anew, or another catalog used")
         return table

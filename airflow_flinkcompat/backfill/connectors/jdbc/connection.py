@@ -83,7 +83,7 @@ def connected(session: SparkSession, database: Database) -> Iterator[Connection]
 
 
 def connect(session: SparkSession, database: Database) -> Connection:
-    """A connection the caller closes. Raises :class:`BackfillError` where PostgreSQL does not answer."""
+    """A connection the caller closes. Raises :class:`BackfillError` if PostgreSQL does not answer."""
     try:
         return Connection(session, database)
     except Py4JJavaError as error:

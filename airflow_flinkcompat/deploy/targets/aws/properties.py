@@ -55,7 +55,7 @@ class RunRecord:
 
     @classmethod
     def of(cls, groups: Groups) -> RunRecord:
-        """The record in the groups of an application; an empty one where it has none."""
+        """The record in the groups of an application; an empty one if it has none."""
         row, former = groups.get(_RECORD_GROUP, {}), {}
         for key, value in row.items():
             if key.startswith("former."):

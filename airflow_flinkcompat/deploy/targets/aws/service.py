@@ -252,7 +252,7 @@ class ManagedFlink:
         self._call("stop_application", ApplicationName=name, Force=force)
 
     def await_stopped(self, name: str) -> None:
-        """Wait until an application is READY, by the Amazon provider's waiter where there is one."""
+        """Wait until an application is READY, by the Amazon provider's waiter if there is one."""
         if self._waiter is None:
             try:
                 poll(lambda: self._status(name), lambda seen: seen not in (None, "READY"), timeout=_STOP_SECONDS)

@@ -423,7 +423,7 @@ class ManagedFlinkTarget(Closing):
         return {layout.uri_key: f"s3://{bucket}/{key}"}
 
     def _keep_object(self, name: str, script: str) -> str:
-        """The key of a script's object, which is named by its content and written where it is not there yet."""
+        """The key of a script's object, which is named by its content and written if it is not there yet."""
         assert self._layout.s3 is not None
         bucket, key = self._layout.s3[0], self._layout.object_key(name, script)
         try:
