@@ -35,8 +35,8 @@ from airflow_flinkcompat.sql import read_text
 
 @click.command("backfill")
 @click.argument("script", metavar="SCRIPT")
-@click.option("--from", "from_", metavar="TS", help="Publish windows from here on.")
-@click.option("--to", metavar="TS", help="Publish windows that end by then.")
+@click.option("--from", "from_", metavar="TS", help="Publish windows from this time on.")
+@click.option("--to", metavar="TS", help="Publish windows that end by this time.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=URI", help="Read a table from another place.")
 @click.option("--sink", "sinks", multiple=True, metavar="NAME=URI", help="Write a sink to another place instead.")
 @click.option(
@@ -44,26 +44,30 @@ from airflow_flinkcompat.sql import read_text
     "orders",
     multiple=True,
     metavar="[TABLE=]COLUMN[,COLUMN]",
-    help="Columns that say in which order rows arrived, for row counts and OVER.",
+    help="Columns that define the arrival order of rows, for row counts and OVER.",
 )
 @job_options("settings", "catalog", "variables", "config", "deployment")
 @master_option
 @click.option(
     "--late",
     type=click.Choice(("include", "drop")),
-    help="Rows that a live job's watermark would have found too late (default: include).",
+    help="Rows that a live job would have dropped as late (default: include).",
 )
 @click.option(
     "--native",
     type=click.Choice(("auto", "off")),
-    help="Whether DuckDB may aggregate files inside Spark's tasks, where that is less work (default: auto).",
+    help="Let DuckDB aggregate files inside Spark's tasks if that is less work, or never (default: auto).",
 )
-@click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
-@click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: next to a sink's folder).")
-@click.option("--boundary", metavar="TS", help="Where the live job's own windows begin; the backfill ends there.")
-@click.option("--allow-incomplete", is_flag=True, help="Run before the source, now quiet, has passed the boundary.")
-@click.option("--hand-over", metavar="FILE", help="With --boundary: write what the deployment has to know.")
-@click.option("--dry-run", is_flag=True, help="Say what would be read, computed and written; start nothing.")
+@click.option(
+    "--chunk",
+    metavar="LENGTH",
+    help="Compute the range in chunks, such as 1d or 6h, which a later run resumes.",
+)
+@click.option("--journal", metavar="URI", help="Place of finished chunks (default: next to a sink's folder).")
+@click.option("--boundary", metavar="TS", help="Start of the live job's own windows, where the backfill ends.")
+@click.option("--allow-incomplete", is_flag=True, help="Run although a quiet source has not passed the boundary.")
+@click.option("--hand-over", metavar="FILE", help="With --boundary: write the settings that the deployment needs.")
+@click.option("--dry-run", is_flag=True, help="Show what would be read, computed and written; start nothing.")
 @format_option("text", "json")
 def backfill_command(
     script: str,
@@ -232,8 +236,7 @@ def _text(value: Any, key: str, place: str) -> str:
         raise InputError(f"{place}: a text is needed")
     if any(mark in value for mark in TEMPLATE):
         raise InputError(
-            f"{place}: is a template that Airflow renders when a task runs, and nothing renders it here: say what it "
-            f"comes to with {_OPTIONS[key]}"
+            f"{place}: is a template that only Airflow renders, when a task runs: pass its value with {_OPTIONS[key]}"
         )
     return value
 

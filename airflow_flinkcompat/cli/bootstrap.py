@@ -42,29 +42,31 @@ if TYPE_CHECKING:
 
 @click.command("bootstrap")
 @click.argument("script", metavar="NEW")
-@click.option("--to", "to", metavar="URI", help="Folder to write the savepoint into; it must not exist.")
+@click.option("--to", "to", metavar="URI", help="Folder for the savepoint; it must not exist.")
 @click.option(
     "--until",
     "until",
     multiple=True,
     metavar="TABLE=POSITIONS|TIME",
-    help="Read this table below the offsets 0:1200,1:800 of its partitions, or what is older than 2026-01-31T00:00:00Z "
-    "(default: all that lies there now). The job goes on behind that.",
+    help=(
+        "Read this table below the offsets 0:1200,1:800 of its partitions, or rows older than "
+        "2026-01-31T00:00:00Z (default: all rows that exist now). The job resumes after them."
+    ),
 )
 @click.option(
     "--history",
     "history",
     multiple=True,
     metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
-    help="Compute state from the rows of this table; each table that NEW reads is named.",
+    help="Compute state from the rows of this table; required for each table that NEW reads.",
 )
 @sample_option
 @click.option(
     "--template",
     metavar="URI",
-    help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
+    help="Canonical savepoint that the job of NEW took before it read any row (default: one is taken).",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be computed, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be computed, and write nothing.")
 @job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment")
 @planner_options
 @master_option
@@ -95,7 +97,7 @@ def bootstrap_command(
     """
     require_sql("bootstrap", script)
     if not (to or dry_run):
-        raise InputError("name --to; or ask with --dry-run what would be computed")
+        raise InputError("name --to, or see with --dry-run what would be computed")
     if not dry_run:
         require_spark("bootstrap", planner.extra)
     tables, ends = history_of(history), _ends(until, planner.extra)

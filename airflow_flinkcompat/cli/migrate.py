@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.migration.workers import Workers
 
 _ACCEPTED = {
-    Accept.DROPPED: "state that nothing takes is dropped",
-    Accept.FILTER: "aggregations continue under another condition, with state from rows by the former one",
-    Accept.SOURCE_MOVED: "every source that may read another place now restarts",
+    Accept.DROPPED: "state that no new operator takes is dropped",
+    Accept.FILTER: "aggregations continue under another condition, from stored rows of the former one",
+    Accept.SOURCE_MOVED: "every source that may read from another place restarts",
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
     Accept.HISTORY: "stored state is kept where --history has other values for it",
 }
@@ -94,46 +94,50 @@ _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
         "--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read."
     ),
     "job_id": click.option(
-        "--job-id", metavar="ID", help="The stopped job of OLD: its last savepoint, in place of --savepoint."
+        "--job-id", metavar="ID", help="The stopped job of OLD: its last savepoint is used instead of --savepoint."
     ),
     "template": click.option(
         "--template", metavar="URI",
-        help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
+        help="Canonical savepoint that the job of NEW took before it read any row (default: one is taken).",
     ),
     "to": click.option(
-        "--to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist."
+        "--to", metavar="URI", help="Folder for the savepoint of NEW; it must not exist."
     ),
     "history": click.option(
         "--history", multiple=True, metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
-        help="Compute on Spark what would begin empty, from the rows of this table that the job had read (default: "
-        "where they lie as it is declared).",
+        help=(
+            "Compute on Spark the state that would start empty, from the rows of this table that the job "
+            "had read (default place: the table's own)."
+),
     ),
     "prepare": click.option(
         "--prepare", metavar="URI",
-        help="While the job of OLD still runs: compute the state from --history up to --savepoint, any one of it, "
-        "into this folder, and write no savepoint.",
+        help=(
+            "While the job of OLD still runs: compute the state from --history up to --savepoint (any "
+            "savepoint of the job) into this folder, and write no savepoint."
+),
     ),
     "prepared": click.option(
-        "--prepared", metavar="URI", help="Folder that migrate prepare wrote: only rows after its savepoint are read."
+        "--prepared", metavar="URI", help="Folder that migrate prepare wrote: only later rows are read."
     ),
     "sample": sample_option,
     "audit_history": click.option(
         "--audit-history", is_flag=True,
         help="Compare the state of OLD in the savepoint with --history, and write nothing.",
     ),
-    "dry_run": click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing."),
+    "dry_run": click.option("--dry-run", is_flag=True, help="Show what would be kept, and write nothing."),
     "accepted": click.option(
         "--accept", "accepted", multiple=True, type=click.Choice([each.value for each in Accept]),
-        help="Write although " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
+        help="Write even if " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
     ),
     "restarted": click.option(
-        "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Begin this source anew; keep the rest."
+        "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Restart this source; keep the rest."
     ),
     "renamed": click.option(
-        "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source only got another name."
+        "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source was only renamed."
     ),
     "spark": click.option(
-        "--spark/--no-spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
+        "--spark/--no-spark", default=None, help="Use Spark to share the work (default: from 2 GB of state on)."
     ),
     "master": master_option,
 }  # fmt: skip
@@ -158,7 +162,7 @@ def _migration(*names: str) -> Callable[[Decorated], Decorated]:
             job_options(
                 *_OF_BOTH,
                 where="on both sides",
-                old_engine_version="Version that took the savepoint (default: the same).",
+                old_engine_version="Version of Flink that took the savepoint (default: the same).",
             ),
             *(_OPTIONS[name] for name in reversed(names)),
             click.argument("new"),
@@ -332,7 +336,7 @@ def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None
     sampled = click.get_current_context().get_parameter_source("sample") is ParameterSource.COMMANDLINE
     for option, given in (("--accept history", Accept.HISTORY in accepted), ("--sample", sampled)):
         if given and not tables:
-            raise InputError(f"{option} is of what is computed from history: add --history TABLE, or leave it out")
+            raise InputError(f"{option} applies to state computed from history: add --history TABLE, or leave it out")
 
 
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
@@ -348,16 +352,16 @@ def _require_history(tables: Mapping[str, str], savepoint: str | None, asked: _A
         raise InputError(f"{option} needs --history TABLE for each table, and --savepoint or --job-id")
     if asked.prepare and (asked.prepared or asked.to or asked.dry_run or asked.audit_history):
         raise InputError(
-            "--prepare writes what a later run reads: leave --prepared, --to, --dry-run and --audit-history out"
+            "--prepare writes input for a later run: leave out --prepared, --to, --dry-run and --audit-history"
         )
 
 
 def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: KnownHistory, folder: str) -> None:
     if not any(line.from_history for line in made.operators):
-        raise InputError("nothing of this change is computed from history, so there is nothing to prepare")
+        raise InputError("this change needs no state from history, so there is nothing to prepare")
     with state_errors():
         known.prepare(old, new, savepoint, made, folder, tell)
-    click.echo(f"prepared in {folder}: name it with --prepared once the job has stopped", err=True)
+    click.echo(f"prepared in {folder}: pass it with --prepared after the job has stopped", err=True)
 
 
 def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bool:
@@ -369,8 +373,8 @@ def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bo
     lines = sorted(versions - {*MIGRATED_LINES})
     for line in lines:
         click.echo(
-            f"flinkcompat: no state was migrated on Flink {line} yet, where it may mean something else than on "
-            f"{' and '.join(MIGRATED_LINES)}; layouts are compared with the template's",
+            f"flinkcompat: migration was tested on Flink {' and '.join(MIGRATED_LINES)} only, not on "
+            f"{line}; layouts are compared with the template's",
             err=True,
         )
     return bool(unseen or lines)
@@ -392,16 +396,16 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     }
     missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}
     for kind, words in missing.items():
-        click.echo(f"flinkcompat: {words}; with --accept {kind} it is written all the same", err=True)
+        click.echo(f"flinkcompat: {words}; --accept {kind} writes the savepoint nevertheless", err=True)
     return not missing
 
 
 def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> str:
     """The savepoint with which a job ended; raises InputError if two are named, or none is known."""
     if savepoint:
-        raise InputError("--job-id stands in place of --savepoint: leave one of them out")
+        raise InputError("--job-id replaces --savepoint: leave one of them out")
     if not (planner.target or planner.jobmanager):
-        raise InputError("name --jobmanager too, which knows by what savepoint the job ended")
+        raise InputError("name --jobmanager too, which knows the last savepoint of the job")
     return final_savepoint(job_id, planner.target, planner.gateway, planner.jobmanager)
 
 
@@ -410,7 +414,7 @@ def _require_places(savepoint: str | None, to: str | None) -> None:
     if not (savepoint and to):
         raise InputError("name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept")
     if (into := _parts(savepoint)) == _parts(to)[: len(into)]:
-        raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder next to it")
+        raise InputError(f"--to {to} is inside --savepoint {savepoint}, which is only read: name a folder next to it")
 
 
 def _parts(place: str) -> tuple[str, ...]:
@@ -464,9 +468,9 @@ def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> N
         if isinstance(differences, NotComputable):
             click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")
         elif differences:
-            click.echo(f"{spec.name}: DIFFERS from history, of keys or windows: {mask_secrets(str(differences))}")
+            click.echo(f"{spec.name}: DIFFERS from history. Keys or windows: {mask_secrets(str(differences))}")
         else:
-            click.echo(f"{spec.name}: history says the same of all {differences.compared} keys or windows")
+            click.echo(f"{spec.name}: history equals the savepoint for all {differences.compared} keys or windows")
     if not found or any(differences for _, differences in found):
         sys.exit(1)
 

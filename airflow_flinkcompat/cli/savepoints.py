@@ -24,8 +24,10 @@ sample_option = click.option(
     default=SAMPLED_KEYS,
     show_default=True,
     metavar="N",
-    help="Before the savepoint is published, compute N keys of each aggregation and join once more, in plain Python "
-    "from rows read again, and hold them against what was written; 0: none.",
+    help=(
+        "Before the savepoint is published, recompute N keys of each aggregation and join in plain "
+        "Python, from rows that are read again, and compare them with the written ones; 0: none."
+    ),
 )
 
 
@@ -37,7 +39,7 @@ def history_of(texts: Iterable[str]) -> Mapping[str, str]:
         if not table:
             raise InputError(f"--history {text}: write TABLE or TABLE=URI")
         if table in found:
-            raise InputError(f"--history {table}: two places are named; name an archive and its topic by URI#COLUMNS")
+            raise InputError(f"--history {table}: two places are named; name an archive and its topic with URI#COLUMNS")
         found[table] = place
     return found
 

@@ -162,7 +162,7 @@ def test_options_go_before_the_table(run: Run) -> None:
     [
         (
             'from_ = "{{ data_interval_start }}"',
-            "backfill.from_: is a template that Airflow renders",
+            "backfill.from_: is a template that only Airflow renders",
         ),
         ("sinks = 'x'", "backfill.sinks: a table is needed"),
         ("tables = { orders = 1 }", "backfill.tables.orders: a text is needed"),
@@ -179,5 +179,5 @@ def test_a_table_that_cannot_be_used_is_named(run: Run, line: str, words: str) -
     result = run("backfill", "ok.sql", "--dry-run")
     assert (result.code, words in result.err) == (2, True), result.err
     if "template" in words:
-        assert result.err.endswith("say what it comes to with --from\n")
+        assert result.err.endswith("pass its value with --from\n")
         assert run("backfill", "ok.sql", "--dry-run", "--from", "2026-01-01").code == 0

@@ -100,7 +100,7 @@ def test_what_python_computes_otherwise_is_not_published(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name --to; or ask with --dry-run what would be computed"),
+        ((), "name --to, or see with --dry-run what would be computed"),
         (("--dry-run", "--until", "orders"), "--until 'orders' is not of the form TABLE=POSITIONS or TABLE=TIME"),
         (("--dry-run", "--until", "orders=noon"), "--until orders=noon: write offsets of partitions, 0:1200,1:800, or"),
         (

@@ -246,13 +246,19 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
     [
         ((), "name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept"),
         (("--savepoint", "s"), "name --savepoint, or --job-id, and --to"),
-        (("--savepoint", "s", "--job-id", "j"), "--job-id stands in place of --savepoint"),
-        (("--job-id", "j"), "name --jobmanager too, which knows by what savepoint the job ended"),
+        (("--savepoint", "s", "--job-id", "j"), "--job-id replaces --savepoint"),
+        (("--job-id", "j"), "name --jobmanager too, which knows the last savepoint of the job"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
-        (("--dry-run", "--accept", "history"), "--accept history is of what is computed from history: add --history"),
-        (("--dry-run", "--sample", "5"), "--sample is of what is computed from history: add --history TABLE, or leave"),
+        (
+            ("--dry-run", "--accept", "history"),
+            "--accept history applies to state computed from history: add --history",
+        ),
+        (
+            ("--dry-run", "--sample", "5"),
+            "--sample applies to state computed from history: add --history TABLE, or leave",
+        ),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
         (("--dry-run", "--history", "orders=/a", "--history", "orders=/b"), "--history orders: two places are named"),
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
@@ -350,7 +356,7 @@ def test_what_is_not_seen_is_written_on_request_alone(run: Callable[..., Result]
     refused = run(ADDED, *FILES, "--to", "migrated", *asked)
     assert refused.exit_code == 1
     assert "a migration cannot check this, decide yourself: [unknown] setting-changed" in refused.stderr
-    assert "with --accept unseen it is written all the same" in refused.stderr
+    assert "--accept unseen writes the savepoint nevertheless" in refused.stderr
     assert not Path("migrated").exists()
     assert run(ADDED, *FILES, "--to", "migrated", *asked, "--accept", "unseen").exit_code == 0
 
@@ -358,7 +364,7 @@ def test_what_is_not_seen_is_written_on_request_alone(run: Callable[..., Result]
 def test_a_line_of_flink_on_which_nothing_was_migrated_asks_first(run: Callable[..., Result]) -> None:
     refused = run(ADDED, *FILES, "--to", "migrated", "--engine-version", "2.1")
     assert (refused.exit_code, Path("migrated").exists()) == (1, False)
-    assert "no state was migrated on Flink 2.1 yet" in refused.stderr
+    assert "migration was tested on Flink 1.20 and 2.3 only, not on 2.1" in refused.stderr
     assert run(ADDED, *FILES, "--to", "migrated", "--engine-version", "2.1", "--accept", "unseen").exit_code == 0
 
 
