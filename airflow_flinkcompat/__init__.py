@@ -1,4 +1,4 @@
-"""Know what a change to a Flink SQL job does to its state, and let Airflow act on it.
+"""Effects of a change to a Flink SQL job on its state, for a command line and Airflow.
 
 ``from airflow_flinkcompat import check, Side`` is the same judgement as ``flinkcompat check`` on the command line.
 Names load on first use: a DAG processor that imports an operator must not pay for the parser.

@@ -1,4 +1,4 @@
-"""A plan for a reader before anything runs: what is read, computed and published, where, and how much."""
+"""A plan for a reader before anything runs: reads, computations and publications, with amounts."""
 
 from __future__ import annotations
 

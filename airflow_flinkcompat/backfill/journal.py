@@ -91,7 +91,7 @@ class ChunkJournal:
         self._files = FileSystem(session, place)
 
     def begin(self, history: Mapping[str, str]) -> tuple[str, ...]:
-        """Discard finished chunks of a history in another state; returns what has changed, if anything."""
+        """Discard finished chunks of a history in another state; return the changes, if any."""
         before = self._read(self._history)
         if before == history:
             return ()

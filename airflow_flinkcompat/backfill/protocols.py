@@ -155,7 +155,7 @@ class OrderedReader(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A reader that notices cheaply when what its source holds has changed."""
+    """A reader that cheaply notices a change of its source's content."""
 
     def version(self) -> str:
         """A text that is another one once rows were added, taken away or written again."""

@@ -85,7 +85,7 @@ class BackfillResult:
         return None if None in found else sum(windows or 0 for windows in found)
 
     def lines(self) -> tuple[str, ...]:
-        """The reconciliation as a person reads it: what came in, what was left out, what was written.
+        """The reconciliation for a person: rows read, left out and written.
 
         Returns:
             One line per count, those of single sources and sinks indented by two blanks.

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they mean."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def job_option(name: str, words: str = "", where: str = "", argument: str = "") 
 
 
 def format_option(*names: str) -> Callable[[Decorated], Decorated]:
-    """The option that names the format of what is printed."""
+    """The option that names the output format."""
     kind = click.Choice(names)
     return click.option("--format", "style", type=kind, default="text", show_default=True, help="What is printed.")
 
@@ -162,7 +162,7 @@ def require_program(option: str, found: Mapping[str, str], *paths: str) -> None:
 
 
 def parse_function(text: str) -> FunctionDeclaration:
-    """``NAME=KIND[:LANGUAGE]`` as a declaration. Raises :class:`InputError` naming what is wrong."""
+    """``NAME=KIND[:LANGUAGE]`` as a declaration; raises :class:`InputError` naming the fault."""
     name, equals, rest = text.partition("=")
     try:
         if equals and name.strip():

@@ -1,4 +1,4 @@
-"""``flinkcompat audit``: what would happen to all jobs at once."""
+"""``flinkcompat audit``: effects of a change on all jobs at once."""
 
 from __future__ import annotations
 

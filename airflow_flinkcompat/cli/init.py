@@ -113,7 +113,7 @@ class _Found:
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """All files that declare what scripts use and do not declare."""
+        """All files that declare tables that scripts use and do not declare."""
         return tuple(name for name, tables in self.declaring.items() if tables & self.undeclared)
 
 

@@ -1,4 +1,4 @@
-"""``flinkcompat ledger``: what is deployed, what was tried, and taking over a job that already runs."""
+"""``flinkcompat ledger``: the deployed jobs, all attempts, and adoption of a running job."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _place(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """The deployment, where its ledger is, and how to print."""
+    """The options for the deployment, its ledger's place, and the output format."""
     return click.argument("deployment")(_place(command))
 
 

@@ -1,4 +1,4 @@
-"""``flinkcompat migrate``: what of a job's state a rewritten savepoint keeps, and that savepoint."""
+"""``flinkcompat migrate``: the state that a rewritten savepoint keeps, and that savepoint."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ class _Migrating:
     style: str
 
     def migrate(self) -> None:
-        """Plan the migration, show it, and write what is asked for."""
+        """Plan the migration, show it, and write the requested files."""
         asked, savepoint = self.asked, self.asked.savepoint
         if asked.master and not (asked.spark or asked.history):
             raise InputError("--master belongs to --spark or --history: add one")
@@ -381,7 +381,7 @@ def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bo
 
 
 def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> None:
-    """Name ``--accept filter`` where it is why nothing is written, and something would be written with it."""
+    """Name ``--accept filter`` if nothing is written only because it is missing."""
     if made.refused and any(each.reason == OTHER_CONDITION for each in made.operators):
         found = accepting(Accept.FILTER)
         if not found.refused and any(each.accepted is Accept.FILTER for each in found.operators):

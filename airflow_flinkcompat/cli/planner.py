@@ -51,7 +51,7 @@ def _lines_of_jobs(config: str | None) -> list[str]:
 
 @planner_command.command("status")
 def status_command() -> None:
-    """Show which lines of Flink can plan here, and what the others lack.
+    """Show the lines of Flink that can plan here, and the missing parts of the others.
 
     The exit code is 0 if any line can plan, otherwise 1.
     """

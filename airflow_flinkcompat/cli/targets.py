@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def target_option(default: str | None, *, show_default: bool | str = True) -> Callable[[Callable[..., Any]], Any]:
-    """The option ``--target``; what is installed is known only where a command asks."""
+    """The option ``--target``; installed targets are searched only if a command needs them."""
     return click.option(
         "--target",
         metavar="NAME",

@@ -1,4 +1,4 @@
-"""Judgement of a change: every rule over every pair, what nothing claimed, and who decides."""
+"""Judgement of a change: every rule over every pair, unclaimed differences, and who decides."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def decision_groups(fired: Fired) -> list[tuple[Fired, Fired]]:
 
 
 def decided_outcome(fired: Fired) -> Outcome:
-    """The worst of what decides."""
+    """The worst outcome of the deciding findings."""
     return Outcome.worst([finding.outcome for _, deciders in decision_groups(fired) for _, finding in deciders])
 
 

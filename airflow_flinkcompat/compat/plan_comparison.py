@@ -122,7 +122,7 @@ def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
 
 
 def sinks_elsewhere(change: Change) -> Set[str]:
-    """Sink tables that may find in a savepoint what was begun at another place."""
+    """Sink tables whose savepoint state may belong to another place."""
     old, new = ({last_part(table.name): table for table in program.tables} for program in change.programs)
     found = set()
     for name in old.keys() & new.keys():

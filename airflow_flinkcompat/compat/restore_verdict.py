@@ -351,7 +351,7 @@ class RestoreVerdict:
 
 
 def graph_may_decide(finding: Finding, rule: Rule) -> bool:
-    """Return whether the planner's exec graph may answer what a rule does not know."""
+    """True if the planner's exec graph may decide a rule's unknown."""
     if finding.reason not in (Reason.NOT_COVERED, Reason.AMBIGUOUS):
         return False
     if finding.claims:

@@ -81,7 +81,7 @@ class KeyFate(StrEnum):
 
 
 UNCHANGED = ("w-unchanged", "inserts-unchanged", "sinks-unchanged", "t-unchanged")
-"""Restores of jobs in which nothing changed: what takes part in no job starts from them."""
+"""Restores of unchanged jobs, the evidence for parts without an effect on any job."""
 SAFE = (Outcome.COMPATIBLE, Outcome.PARTIAL)
 """Outcomes that need a measurement on the very version, for open-source Flink."""
 
@@ -267,7 +267,7 @@ def grouping(select: str, old: str, new: str) -> Example:
 
 
 def reading(select: str, old: str, new: str) -> Example:
-    """An example that changes only what is read."""
+    """An example that changes only the read tables."""
     return Example(windowed(select, source=old), windowed(select, source=new))
 
 

@@ -177,7 +177,7 @@ class Side(JobSpec):
 
     @cached_property
     def outputs(self) -> tuple[Mapping[int, Output], tuple[Problem, ...]]:
-        """The operators' view of every query by its place in the program, and what could not be unfolded."""
+        """The operators' view of every query by its place in the program, and the queries without one."""
         outputs: dict[int, Output] = {}
         failures: list[Problem] = []
         for i, pipeline in enumerate(self.program.pipelines):
@@ -219,12 +219,12 @@ class Side(JobSpec):
 
 
 LIMIT = 200
-"""Readings of a program beyond which a condition stays open: what depends on it is not read."""
+"""Readings of a program beyond which a condition stays open, and its branches are not read."""
 
 
 @dataclass(frozen=True)
 class ProgramEnvironment:
-    """One of them: how conditions turn out, and both sides as they are read then."""
+    """One environment: the values of conditions, and both sides as read with them."""
 
     decided: Mapping[str, bool]
     old: Side

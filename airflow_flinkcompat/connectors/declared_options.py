@@ -1,4 +1,4 @@
-"""Options that connectors declare, and what of a plan moves with them, from the connectors' artifacts.
+"""Options that connectors declare, with the plan parts that each moves, from their artifacts.
 
 The data is written by ``python -m dev.measure connectors``. What moves nothing may still change what is read or
 written: its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
@@ -17,7 +17,7 @@ from typing import Any
 from airflow_flinkcompat.connectors.facts import BEGINNINGS, OptionEffect, OptionFact, TableUse
 
 DATA = Path(__file__).with_name("connector_options.json.gz")
-"""Options by artifact and connector, the state of their plans, and what each option moves."""
+"""Options by artifact and connector, the state of their plans, and the effects of each option."""
 _USES: Mapping[TableUse, str] = {TableUse.SOURCE: "source", TableUse.SINK: "sink", TableUse.LOOKUP: "lookup"}
 _OF_EVERY_SOURCE = frozenset(
     f"scan.watermark.{name}"

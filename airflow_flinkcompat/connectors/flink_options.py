@@ -120,13 +120,13 @@ class FlinkOption:
 
 
 def declared_option(where: tuple[str, ...], key: str, line: str) -> FlinkOption | None:
-    """Return what a line of Flink declares of an option."""
+    """The declaration of an option by a line of Flink."""
     return _of_line(_data()[f"{where[0]}s"].get(where[1], {}).get(key), line) if where else setting(key, line)
 
 
 @lru_cache
 def setting(key: str, line: str = "") -> FlinkOption | None:
-    """Return what a line of Flink declares of a setting."""
+    """The declaration of a setting by a line of Flink."""
     known = _data()["settings"]
     return _of_line(known.get(key), line) or _of_line(known.get(current_name(key)), line)
 
@@ -166,7 +166,7 @@ def has_metadata(name: str) -> bool:
 
 
 def metadata(connector: str, formats: Iterable[str], *, written: bool) -> Mapping[str, str] | None:
-    """Return the metadata that a connector hands out or takes, with what formats add to it."""
+    """Metadata that a connector provides or accepts, with the additions of formats."""
     by_connector = _data()["metadata"]["write" if written else "read"]
     if connector not in by_connector:
         return None

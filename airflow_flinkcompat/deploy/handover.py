@@ -1,4 +1,4 @@
-"""A hand-over record at a deployment: read from where it is, and held against what would start."""
+"""A hand-over record at a deployment: read, and compared with the job that would start."""
 
 from __future__ import annotations
 

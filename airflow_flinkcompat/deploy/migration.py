@@ -64,7 +64,7 @@ class History(Protocol):
         """Context that computes the state which a migration takes from history."""
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """Up to where windows were sent already that lack what is computed."""
+        """End of the windows that were emitted without the computed state."""
 
     def preparing(
         self,
@@ -120,7 +120,7 @@ class SavepointWriting(ABC):
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> str | None:
-        """Check that enough state is kept, and prepare what does not require a stopped job.
+        """Check that enough state is kept, and do all preparation that needs no stopped job.
 
         That is the template, if slots are free for it next to the live job; it is compared with the new plan.
         """
@@ -407,5 +407,5 @@ def goes_on_without(error: Exception) -> DeployRefused:
 
 
 def _is_taken_up(error: Exception) -> bool:
-    """True if another call resumes the run from what was prepared."""
+    """True if another call resumes the run from the prepared state."""
     return isinstance(error, (Waiting, LedgerConflict)) or (isinstance(error, DeployError) and error.unanswered)

@@ -150,7 +150,7 @@ def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterabl
 
 
 def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
-    """Add what decides the content of the operator's fields, and what may decide it."""
+    """Add the facts that decide the content of the operator's fields, and those that may."""
     match operator:
         case AggregateOperator():
             name = KINDS[operator.kind]

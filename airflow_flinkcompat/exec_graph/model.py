@@ -190,7 +190,7 @@ class Restore:
 
     @property
     def stored(self) -> Restore:
-        """The effects on what the old job has stored, without states that only the new one has."""
+        """The effects on the old job's stored states, without states that only the new one has."""
         return Restore(tuple(each for each in self.states if each.effect is not RestoreEffect.EMPTY))
 
     @property

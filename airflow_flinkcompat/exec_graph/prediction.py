@@ -64,7 +64,7 @@ class Prediction:
 
 
 def predicted(old: PlannedScript, new: PlannedScript, contradicted: tuple[str, ...] = ()) -> Prediction:
-    """Predict how a restore ends."""
+    """Predict the end of a restore."""
     said = Prediction(
         new.flink,
         stand_ins=tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()})),

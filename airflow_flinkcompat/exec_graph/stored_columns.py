@@ -373,7 +373,7 @@ def _by_columns(parts: Sequence[Part]) -> dict[Hashable, list[int]]:
 
 
 def _told_apart(wanted: Sequence[Composition | None], given: Sequence[Composition | None]) -> dict[int, int] | None:
-    """Pair the parts of equal columns by what both plans write alike; None if nothing does."""
+    """Pair the parts of equal columns by texts that both plans share; None if there are none."""
     if None in wanted or None in given:
         return None
     if len(wanted) == 1:

@@ -279,7 +279,7 @@ class LedgerBaselines:
 
 
 def require_against(against: str | None) -> None:
-    """Check what is to be compared with, as it was named."""
+    """Check the baseline that was named."""
     kind, _, value = (against or "ledger").partition(":")
     if kind not in ("ledger", "git") or (kind == "git" and not value):
         raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")

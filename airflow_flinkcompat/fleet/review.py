@@ -68,7 +68,7 @@ class Request:
 
 
 def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
-    """Every deployment that is asked for, against what it is compared with."""
+    """Every requested deployment, compared with its baseline."""
     project = request.project
     file = name_from(project.path, request.root)
     try:
@@ -443,7 +443,7 @@ def _refused_by_deploy(side: JobSpec) -> str:
 
 
 def _not_filled_in_airflow(side: Side) -> str:
-    """Reason why Airflow would not deploy what another tool deploys; "" without one."""
+    """Reason why Airflow would not deploy a job of another tool; "" without one."""
     left = obstacles(replace(side, filled_elsewhere=False)) if side.filled_elsewhere else ()
     return str(left[0]) if left else ""
 

@@ -77,7 +77,7 @@ def side_of_script(
 def _catalog(
     files: Sequence[str], folder: Path, root: Path, prefix: str, unsaved: Mapping[Path, str] | None
 ) -> Iterator[tuple[str, str]]:
-    """Each file of a catalog by its name, with what it holds. Raises ScriptError: it cannot be read."""
+    """Each file of a catalog by its name, with its text; raises ScriptError if one cannot be read."""
     for path in files:
         place = folder / path
         name = prefix + name_from(place, root)

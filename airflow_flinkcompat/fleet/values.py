@@ -101,7 +101,7 @@ class DeploymentReview:
 
     @property
     def gate_outcome(self) -> Outcome | None:
-        """The worst outcome without what is waived; None if nothing was judged."""
+        """The worst outcome without waived findings; None if nothing was judged."""
         return Outcome.worst(report.gate_outcome for report in self.reports) if self.reports else None
 
     @property
@@ -200,7 +200,7 @@ class FleetDiff:
 
 
 def result_of(review: DeploymentReview) -> str:
-    """The word for what came of a deployment: its outcome where it was judged, else its status."""
+    """The word for a deployment's result: its outcome if it was judged, else its status."""
     if review.faults and review.reports:
         return "not deployable"
     if review.status in (Status.CHANGED, Status.LINTED) and review.outcome is not None:

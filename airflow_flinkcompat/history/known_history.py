@@ -348,7 +348,7 @@ class KnownHistory:
         return found
 
     def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
-        """Sentences about what :meth:`computing` would read and which parts are inexact, without Spark.
+        """Sentences about the reads of :meth:`computing` and its inexact parts, without Spark.
 
         Args:
             old: The script of the job.

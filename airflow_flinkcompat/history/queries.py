@@ -1,4 +1,4 @@
-"""The query that computes an operator's state, and a preview of what a run reads."""
+"""The query that computes an operator's state, and a preview of a run's reads."""
 
 from __future__ import annotations
 

@@ -347,7 +347,7 @@ def from_json(content: bytes) -> KeySample:
 
 
 def _plain(value: Any) -> Any:
-    """A value in what JSON has; sequences come back as tuples."""
+    """A value in JSON's types; sequences come back as tuples."""
     match value:
         case Decimal():
             return {"decimal": str(value)}

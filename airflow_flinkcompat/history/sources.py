@@ -65,7 +65,7 @@ class HistoryLocations(TableLocations):
 
 @dataclass(frozen=True)
 class AssumedHistory(HistoryLocations):
-    """The same before it is known what a job had read."""
+    """The same before a job's positions are known."""
 
     def source(self, table: Table) -> BackfillSource:
         """The source of a table."""

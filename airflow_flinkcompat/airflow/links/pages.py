@@ -1,4 +1,4 @@
-"""The pages of deployments inside Airflow: where they are, and the link to a change that tasks have."""
+"""The pages of deployments inside Airflow: their addresses, and the link from a task to its change."""
 
 from __future__ import annotations
 

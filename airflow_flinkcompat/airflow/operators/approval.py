@@ -288,7 +288,7 @@ def _checked_branches(branches: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _name(user: Any) -> str:
-    """``{"id", "name"}`` → the name; nobody where the time-out answered."""
+    """Name of ``{"id", "name"}``; nobody if the time-out answered."""
     if not user:
         return NOBODY
     row = user if isinstance(user, Mapping) else vars(user)

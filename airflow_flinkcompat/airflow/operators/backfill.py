@@ -260,7 +260,7 @@ class FlinkBackfillOperator(ScriptOperator):
         }
 
     def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> BackfilledEntry | None:
-        """Note in the ledger what was recomputed. That it cannot be written fails no backfill that is done."""
+        """Record the recomputation in the ledger; a failure of that fails no finished backfill."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
         from airflow_flinkcompat.secrets import mask_secrets

@@ -1,4 +1,4 @@
-"""The gate: check the proposed script against what is deployed, and branch."""
+"""The gate: check the proposed script against the deployed one, and branch."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self.do_branch(context, self.branches.get(summary.branch) or None)
 
     def _record_carried_out(self, context: Context, ledger: Ledger) -> None:
-        """Record what runs by now of what was planned: it is what the proposed script is held against then."""
+        """Record a plan that was carried out; its job is then the old side of the check."""
         from airflow_flinkcompat.deploy import Options
         from airflow_flinkcompat.deploy.redeploy.planning import pending_plans, record_carried_out
 
@@ -417,7 +417,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _judged(self, job: DeployedJob | None, old: Side, new: Side) -> Report:
-        """The verdict: the worker's planner is asked first, then the target's where more has to be known."""
+        """The verdict of the worker's planner, or the target's if more facts are needed."""
         from airflow_flinkcompat.compat import check
         from airflow_flinkcompat.compat.branch import planner_decides
         from airflow_flinkcompat.compat.report import PLANNED

@@ -1,4 +1,4 @@
-"""Deploy what was checked, and nothing else."""
+"""Deployment of exactly the checked script."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 telemetry.duration(f"downtime.{name}", took, self.deployment)
 
     def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
-        """Asset events on the deployment and on what its script writes."""
+        """Asset events on the deployment and on the tables that its script writes."""
         from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
         from airflow_flinkcompat.plan.datasets import written
 

@@ -1,4 +1,4 @@
-"""Deploy what was checked with the state of the former job, rewritten for it."""
+"""Deployment of the checked script with the rewritten state of the former job."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             return self._told(context, self._rehearse(context, head, side, state), side)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """End what was started before the task fails, if the wait in the triggerer failed or took too long."""
+        """End the started jobs before the task fails, if the wait in the triggerer failed or took too long."""
         if next_method == "execute_complete":
             return super().resume_execution(next_method, next_kwargs, context)
         state = context["ti"].xcom_pull(task_ids=self.task_id, key=_STATE)
@@ -215,5 +215,5 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
 
     def on_kill(self) -> None:
-        """Let the rehearsal, or else its watcher, end what it has started."""
+        """Let the rehearsal, or else its watcher, end the jobs that it has started."""
         self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

@@ -110,7 +110,7 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
 
 
 def checked_side(task: ScriptOperator, summary: Summary) -> Side:
-    """The side that ``task`` proposes. Raises AirflowFailException if it is not what was checked."""
+    """The side that ``task`` proposes; raises AirflowFailException if another one was checked."""
     side = task.proposed_side(summary.engine, summary.engine_version)
     if side.sha256 != summary.new_sha256:
         raise AirflowFailException(

@@ -65,7 +65,7 @@ def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
 
 
 def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
-    """The DAGs that wrote what a row shows, in order."""
+    """DAGs that wrote the entries of a row, in order."""
     if not isinstance(row, DeploymentRow):
         return ()
     shown = (row.head, row.unfinished, row.pending, row.checked, row.failed)

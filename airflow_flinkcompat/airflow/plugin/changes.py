@@ -36,7 +36,7 @@ def version_of(entry: LedgerEntry) -> str | None:
 
 @dataclass(frozen=True)
 class Proposal:
-    """The entries about one proposed version: from its check, where there is one, to the next check of it."""
+    """Entries about one proposed version: from its check, if any, to the next check of it."""
 
     sha256: str
     checked: CheckedEntry | None

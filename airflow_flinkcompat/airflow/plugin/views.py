@@ -138,7 +138,7 @@ def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
 
 
 def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.Savepoint:
-    """A savepoint and what came of it, as far as the user may read that; ``head`` is what is in force now."""
+    """A savepoint and its successors, as far as the user may read them; ``head`` is the present head."""
     path, migrated = found.savepoint.path, found.migrated
     return models.Savepoint(
         path=mask_secrets(path),

@@ -28,7 +28,7 @@ _NO_TIMEOUT = timedelta(days=3650)
 # Airflow can take a task that goes on within a moment for one that its executor has lost.
 _SHORTEST_BACK_OFF = 5.0
 WAITING_FOR = "waiting_for"
-"""Key of the XCom with what the sensor waits for."""
+"""Key of the XCom with the reason of the sensor's wait."""
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):

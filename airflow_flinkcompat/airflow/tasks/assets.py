@@ -48,7 +48,7 @@ def deployment_alias(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTIO
 
 
 def tables_alias(deployment: str, *, flink_conn_id: str = _DEFAULT_CONNECTION) -> AssetAlias:
-    """The alias of all that a deployment writes, for the schedule of a DAG that reads it, whatever it is.
+    """Alias of all tables that a deployment writes, for the schedule of a DAG that reads them.
 
     Args:
         deployment: Name of the Flink job.

@@ -1,4 +1,4 @@
-"""Airflow's notifiers, called for what Airflow has no callback of its own for."""
+"""Airflow's notifiers, for events without a callback of Airflow's own."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def find_template(path: str, jinja_env: Any) -> Path:
 
 
 def masked(value: Any) -> Any:
-    """``value`` with every secret in its texts masked; what it holds is masked in logs from here on."""
+    """``value`` with every secret in its texts masked, now and in logs."""
     from airflow_flinkcompat.secrets import mask_secrets
 
     if isinstance(value, str):

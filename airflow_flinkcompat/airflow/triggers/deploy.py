@@ -137,7 +137,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
-        """Stop nothing; report what is left running and how to resume.
+        """Stop nothing; report the jobs left running and the way to resume.
 
         Airflow 3.3 cancels what it ends again at every turn of its loop, this method included; it is completed all the
         same.
@@ -209,7 +209,7 @@ def _what(wait: Wait) -> str:
 
 
 def _left(wait: Wait, state: str) -> str:
-    """Description of what is left, and how to resume."""
+    """Description of the jobs left running, and of the way to resume."""
     if wait.request_id:
         return (
             f"It waited for {_what(wait)}, which goes on by itself; the job is {state}, and nothing is started after "

@@ -111,7 +111,7 @@ def compile_program(program: Program, locations: Locations, bounds: Range, drop_
 def _compiled(
     program: Program, locations: Locations, bounds: Range, drop_late: bool
 ) -> tuple[list[Write], list[BackfillError]]:
-    """A write for each pipeline, and what cannot be done."""
+    """A write for each pipeline, and the parts that cannot be computed."""
     contexts: dict[tuple[object, bool], CompileContext] = {}
     placed: dict[int, Node] = {}
     times: dict[tuple[int, str], tuple[object, object]] = {}

@@ -57,7 +57,7 @@ def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str
 
 
 def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
-    """The rows that reach an operator with windows, without the late ones where those are to be dropped.
+    """Rows that reach an operator with windows, without late ones if those are to be dropped.
 
     Raises :class:`Untranslatable` if it is not known which came late.
     """

@@ -70,7 +70,7 @@ class _OverWindow:
 
 
 def over_rows(context: CompileContext, node: Over, needed: frozenset[int]) -> Step:
-    """The rows with what the calls make of the rows around them.
+    """Rows with the results of the calls over the rows around them.
 
     Raises :class:`Untranslatable` for what is not exact, and what Flink refuses.
     """
@@ -130,7 +130,7 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
 
 
 def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAttribute, InputRef | None]:
-    """The clock rows are ordered by, with the event time where it is that."""
+    """The clock that orders rows, with the event time if it is that."""
     keys = call.order_by
     if len(keys) != 1 or not keys[0][1]:
         raise Untranslatable(

@@ -21,7 +21,7 @@ from airflow_flinkcompat.backfill.steps import (
 
 
 def published_windows(bounds: Range) -> WindowRange:
-    """The windows wholly inside a range, and of the chunk where it is one."""
+    """Windows wholly inside a range, and those of the chunk, if any."""
     return WindowRange.inside(bounds.from_, bounds.to, bounds.after)
 
 

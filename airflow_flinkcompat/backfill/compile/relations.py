@@ -38,7 +38,7 @@ def _branch(context: CompileContext, branch: Node, union: Union, positions: tupl
 
 
 def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
-    """The stored columns that are needed, and what the table's declaration computes of them."""
+    """The needed stored columns, and the columns that the table's declaration computes from them."""
     table = node.table
     source = context.locations.source(table)
     if node.hints:

@@ -1,4 +1,4 @@
-"""SESSION windows as steps, with what Flink's planner makes of a filter above them.
+"""SESSION windows as steps, with the planner's treatment of a filter above them.
 
 Measured with Flink 2.3 as a streaming job (batch mode refuses sessions): an aggregation over TABLE(SESSION(…)) cuts the
 sessions itself, out of the rows that all filters in between let pass; only where one of those reads a field of the

@@ -26,7 +26,7 @@ class SinkValues:
 
 
 def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column, ...], SinkValues, str]:
-    """The sink's stored columns, what goes into each, and a condition that drops rows ("" for none).
+    """The sink's stored columns, the value of each, and a condition that drops rows ("" for none).
 
     Raises :class:`BackfillError` if Flink refuses the INSERT too.
     """

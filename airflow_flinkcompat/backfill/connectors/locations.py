@@ -21,7 +21,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class TableLocations:
-    """The places of a request: what replaces the declared ones, by table name as the user wrote it."""
+    """Places of a request that replace the declared ones, by table name as the user wrote it."""
 
     tables: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)

@@ -207,7 +207,7 @@ class Execution:
         return ordered.ordered_rows()
 
     def _to_windows(self, step: Assign) -> tuple[DataFrame, Assign, Observation | None]:
-        """The rows that go into windows, and what counts those without a time.
+        """Rows that go into windows, and the count of those without a time.
 
         The counter is None if the reader of the rows counts, because a second look at each row is dear.
         """

@@ -1,4 +1,4 @@
-"""Steps that look at rows in an order, as Spark DataFrames; see the steps for what they mean."""
+"""Steps that look at rows in an order, as Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
 
 
 def over_rows(rows: DataFrame, step: OverAggregate, seen: Observation | None) -> DataFrame:
-    """The rows with what is computed along them; ``seen`` counts those without an event time (``nulls``)."""
+    """Rows with the results of calls along them; ``seen`` counts those without an event time (``nulls``)."""
     if step.time is not None and seen is not None:
         column = f"c{step.time}"
         rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))

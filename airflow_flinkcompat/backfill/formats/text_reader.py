@@ -100,7 +100,7 @@ def messages(
 
 
 def _json_rows(table: str, format: JsonFormat) -> Column:
-    """The objects of what was parsed; NULL if there are none and that is ignored."""
+    """Objects of the parsed text; NULL if there are none and that is ignored."""
     parsed = F.col(_TEXT)
     refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array that contains null')})")
     return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class FileSystem:
-    """The file system of one place, by Hadoop's interface: local disk and whatever else Spark reaches."""
+    """The file system of one place, by Hadoop's interface: local disk and all that Spark reaches."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
@@ -57,7 +57,7 @@ class FileSystem:
             stream.close()
 
     def write(self, place: str, content: bytes = b"") -> None:
-        """A file, in place of what is there."""
+        """Write a file, replacing an existing one."""
         stream = self._system.create(self._path(place), True)
         try:
             stream.write(content)

@@ -105,7 +105,7 @@ def is_local(master: str) -> bool:
 
 
 def needs_configuration(needs: Needs) -> dict[str, str]:
-    """The settings that bring a session what the connectors need."""
+    """Settings of a session that meet the connectors' needs."""
     return {**dict(needs.conf), **({"spark.jars.packages": ",".join(needs.packages)} if needs.packages else {})}
 
 
@@ -156,7 +156,7 @@ _COMPILED = _is_compiled()  # before this process imports it
 
 
 def first_start(needs: Needs) -> str:
-    """One line about what the first start of Spark on this machine prepares, "" if all is there."""
+    """Line about the preparation of Spark's first start on this machine, "" if all is there."""
     prepared = [] if _COMPILED else ["PySpark is compiled to byte code"]
     jars = Path(dict(needs.conf).get("spark.jars.ivy") or Path.home() / _IVY) / "jars"
     if missing := [

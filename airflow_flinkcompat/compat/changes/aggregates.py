@@ -14,7 +14,7 @@ from airflow_flinkcompat.plan.origins import describe
 
 @dataclass(frozen=True)
 class Fates:
-    """Old and new metrics of one operator, sorted by what becomes of them; each a set in written order."""
+    """Old and new metrics of one operator, sorted by their fate; each a set in written order."""
 
     old: tuple[AggregateCall, ...]
     new: tuple[AggregateCall, ...]
@@ -64,7 +64,7 @@ class Fates:
 
     @property
     def changed(self) -> bool:
-        """Another set of metrics, or other DISTINCT ones: what the vendor counts as one changed item."""
+        """Another set of metrics, or other DISTINCT ones, which the vendor counts as one changed item."""
         return bool(self.codes - {"no-aggregates", "aggregate-reordered"})
 
     def replacements(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:

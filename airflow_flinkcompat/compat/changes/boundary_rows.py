@@ -75,14 +75,14 @@ Side = tuple[Sequence[Expression], Resolve]
 
 
 def equal_values(old: Side, new: Side) -> bool:
-    """Compare what two lists of expressions compute, one by one."""
+    """Compare the values of two lists of expressions, one by one."""
     if len(old[0]) != len(new[0]) or any(_changes_type(each, side[1]) for side in (old, new) for each in side[0]):
         return False  # another type is another key or metric, whatever its value is
     return _equal(old, new, lambda values: [(type(value), value) for value in values])
 
 
 def equal_contributions(old: AggregateCall, new: AggregateCall, resolves: tuple[Resolve, Resolve]) -> bool:
-    """Compare what each row adds to an aggregation."""
+    """Compare the contributions of each row to an aggregation."""
     calls = (old, new)
     kinds = {(each.function, each.distinct, each.language, each.order_by, each.function not in _PASS_OVER_NULL)
              for each in calls}  # fmt: skip
@@ -195,7 +195,7 @@ def _boundary_values(variable: Variable, constants: Sequence[Any], compared: Seq
 
 
 def _kind_of(constants: Sequence[Any]) -> str:
-    """The type of a column that is not declared, by what it is compared with; a DOUBLE has all numbers."""
+    """Type of an undeclared column, by the values compared with it; a DOUBLE has all numbers."""
     kinds = {type(each) for each in constants} - {bool, type(None)}
     if kinds == {str}:
         return "VARCHAR"

@@ -248,7 +248,7 @@ class Change:
 
     @cached_property
     def operators(self) -> tuple[OperatorPair, ...]:
-        """Every operator pair once: what several queries of one job read is one operator."""
+        """Every operator pair once: an operator that several queries of one job read is one."""
         first: dict[tuple[int, int], OperatorPair] = {}
         for pair, *places in zip(*_readers(self.pipelines), strict=True):
             first.setdefault((places[0], places[1]), pair)
@@ -318,7 +318,7 @@ class Change:
 
     @cached_property
     def _unresolved(self) -> frozenset[str]:
-        """Every word of what was kept whole or not read, and of the views that it may read."""
+        """Every word of the parts kept whole or unread, and of the views that they may read."""
         texts: list[object] = []
         for node in self.opaque:
             texts += [

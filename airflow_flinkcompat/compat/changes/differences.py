@@ -1,4 +1,4 @@
-"""Differences: the parts of a plan that are compared, and what two scripts declare and set otherwise."""
+"""Differences: the compared parts of a plan, and declarations and settings of two scripts."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def operator_parts(operator: Operator) -> dict[str, Any]:
 
 
 _BELOW = ("segment", "segments", "rows")
-"""Fields of an operator that hold what it reads, as parts of their own."""
+"""Fields of an operator that hold its inputs, as parts of their own."""
 
 
 def _window_parts(window: AssignedWindow | None) -> dict[str, Any]:

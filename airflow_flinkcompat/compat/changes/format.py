@@ -1,4 +1,4 @@
-"""Clauses as a reader knows them, from resolved values: what reports quote on both sides."""
+"""Clauses as a reader knows them, from resolved values: the quotes of reports on both sides."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def name_difference(difference: Difference, change: Change) -> str:
 
 
 def differing(difference: Difference) -> tuple[Any, Any]:
-    """The values of both sides; of mappings and tables only what a reader looks for."""
+    """The values of both sides; from mappings and tables only those that matter to a reader."""
     old, new = difference.before, difference.after
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
@@ -138,7 +138,7 @@ def _own(value: Any, other: Any) -> Iterable[Any]:
 
 
 def _spans(value: Any) -> Iterator[Span]:
-    """The widest places of what a value is made of."""
+    """The widest places of a value's parts."""
     if isinstance(value, tuple | frozenset):
         for each in value:
             yield from _spans(each)

@@ -195,7 +195,7 @@ class _Forms:
         return _EvaluatedPart(part, value, form, self) if part in _EVALUATED or part.startswith("filters") else form
 
     def variable(self, leaf: Leaf) -> Variable | None:
-        """The column of the rows below that a leaf is; None for what an operator computes."""
+        """The column of the rows below that a leaf is; None for a computed value of an operator."""
         below: Any = leaf
         while isinstance(below, OperatorColumn):
             below = getattr(below.output, "column", below.output)

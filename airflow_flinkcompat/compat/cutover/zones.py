@@ -14,7 +14,7 @@ _REFUSED = {"EST", "MST", "HST", "ROC"}
 
 @cache
 def zone(name: str) -> tzinfo | None:
-    """The time zone of a name; None for what Flink refuses, and for a name that is not known here.
+    """The time zone of a name; None for a name that Flink refuses, or that is unknown here.
 
     A name is ``UTC``, an offset as ``GMT+03:00``, or one of the time zone database. A zone whose clocks never change
     may be a :class:`datetime.timezone`.

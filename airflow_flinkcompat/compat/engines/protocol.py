@@ -1,4 +1,4 @@
-"""Interface of an engine to the checker: how it adjusts the rules' verdicts, and shared adjusters."""
+"""Interface of an engine to the checker: its adjustments of the rules' verdicts, and shared adjusters."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Engine(Protocol):
 
     @property
     def safe_finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
-        """The adjusters of findings that are all safe: what may contradict them as a whole."""
+        """Adjusters of findings that are all safe: facts that may contradict them as a whole."""
 
     def level(self, rule: Rule) -> Level:
         """Level of a rule's findings in the precedence."""

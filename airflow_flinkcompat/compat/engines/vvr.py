@@ -1,4 +1,4 @@
-"""Engine ``vvr``: the vendor's documents decide, and what they do not speak of is unknown."""
+"""Engine ``vvr``: the vendor's documents decide, and undocumented changes are unknown."""
 
 from __future__ import annotations
 

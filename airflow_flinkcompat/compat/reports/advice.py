@@ -114,7 +114,7 @@ class ReportContext:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` wrote.
+        """Read the values of :meth:`to_dict`.
 
         Args:
             row: It as JSON values; additions of another release are left out.
@@ -287,7 +287,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
 
 
 def _clause(findings: Iterable[Finding]) -> Iterator[Step]:
-    """Show how the statement reads that Flink takes, where it only lacks a clause."""
+    """Show the statement with the clause that it lacks for Flink."""
     if any(finding.remedy is Remedy.ON_CONFLICT for finding in findings):
         yield Step(_ADD_CLAUSE, _CLAUSES)
 
@@ -327,7 +327,7 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _from_zero(report: Report) -> tuple[str, str]:
-    """The metrics that start from zero where the job is resumed, as far as they are few, and for how long."""
+    """Metrics that start from zero if the job is resumed, as far as they are few, and for how long."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
     windowed = all(operator.after is not None and operator.after.window for operator in short)
     until = (
@@ -352,7 +352,7 @@ def _may_begin_empty(report: Report, known: ReportContext) -> str:
 
 
 def _takes_commands(report: Report, known: ReportContext) -> bool:
-    """True if somebody types commands: in a DAG with an approval the branch does what is chosen."""
+    """True if somebody types commands: in a DAG with an approval the branch acts."""
     return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 
@@ -517,7 +517,7 @@ def _split(report: Report) -> Iterator[Step]:
 
 
 def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
-    """Step to ask Flink's planner what a rewritten savepoint keeps; moved sources begin empty on request."""
+    """Step to ask Flink's planner about kept state; moved sources begin empty on request."""
     words = (
         "Do not resume. How much of the state a rewritten savepoint keeps is not known: ask Flink's planner, which "
         "starts nothing"

@@ -58,7 +58,7 @@ def overview(rules: Iterable[Rule] = ENTRIES) -> str:
 
 
 def explain(rule: Rule) -> str:
-    """One rule: what it looks at, its verdicts and what they rest on, why, and an example."""
+    """One rule: its subject, its verdicts with their basis, the rationale, and an example."""
     lines = [f"{rule.code}: {rule.title}", "", f"scope  {SCOPES[rule.scope]}"]
     lines += [
         f"{engine:<6} {outcome_text(rule, engine)} ({basis_text(verdict)})" for engine, verdict in rule.verdicts.items()
@@ -114,7 +114,7 @@ def example_parts(example: Example) -> Iterator[tuple[str, str]]:
 
 
 def outcome_text(rule: Rule, engine: str) -> str:
-    """Outcome, how a restore ends, and why an unknown is unknown."""
+    """Outcome, the end of a restore, and the reason why an unknown is unknown."""
     headline, verdict = rule.headline(engine), rule.verdicts[engine]
     if engine in rule.not_applicable:
         return headline

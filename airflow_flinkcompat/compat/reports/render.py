@@ -206,7 +206,7 @@ def _section(section: Section, width: int) -> Iterator[str]:
 
 
 def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
-    """A row for the window, each key, each metric: what it is, and what happens to it."""
+    """A row for the window, each key and each metric, with its fate."""
     table = list(rows(operator))
     room = max(20, width - 14 - max((len(fate) for _, _, fate in table), default=0))
     wrapped = [(label, textwrap.wrap(text, room), fate) for label, text, fate in table]

@@ -56,7 +56,7 @@ class Section:
 
 
 def headline(report: Report) -> str:
-    """The verdict in a line: its word in capitals, a colon, and what it means."""
+    """The verdict in a line: its word in capitals, a colon, and its meaning."""
     if report.findings[0].rule == single_script.ADDED.code and report.outcome in _FIRST_START:
         engine = engine_label(report).removeprefix("open-source ")
         return _FIRST_START[report.outcome].format(engine=engine, script=format_inline(report.new_source))
@@ -113,7 +113,7 @@ def _sections(report: Report) -> Iterator[Section]:
 
 
 def operator_names(report: Report) -> Mapping[str, str]:
-    """The name of each operator by its path: its sink, its kind, and which one of several it is."""
+    """Name of each operator by its path: its sink, its kind, and its number among several."""
     of_sink = Counter(operator.sink for operator in report.operators)
     seen, names = Counter[str](), {}
     for operator in report.operators:
@@ -136,7 +136,7 @@ _UNCHANGED = "its state is unchanged; the doubt is about something else"
 
 
 def _kind(operator: OperatorReport) -> str:
-    """The operator's kind, with what came of it if it is not on both sides."""
+    """The operator's kind, with its fate if it is on one side only."""
     if operator.before is None or operator.after is None:
         return f"{operator.kind} ({'new' if operator.before is None else 'gone'})"
     return operator.kind

@@ -66,7 +66,7 @@ def not_with_this_connector(fact: OptionFact) -> str:
 
 
 def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
-    """Unknown, with what is known of the option all the same."""
+    """Unknown, with the known facts about the option."""
     grounds = f" ({fact.document})" if fact.document else ""
     return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore shows it"))
 

@@ -1,4 +1,4 @@
-"""Above which operators another projection or condition was restored right, and where it is not sure.
+"""Operators above which another projection or condition was restored right, with doubts.
 
 Measured on open-source Flink 2.3.0, into sinks without state. Where the planner computes or asks something was read
 from EXPLAIN.

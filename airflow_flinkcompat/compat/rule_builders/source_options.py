@@ -1,4 +1,4 @@
-"""Options of tables that are read: what a restored source makes of them."""
+"""Options of tables that are read, with their effects on a restored source."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _orderly(pair: PipelinePair) -> bool:
 def _pattern(
     change: OptionChange, fact: OptionFact, old: str | None, from_beginning: bool, pair: PipelinePair
 ) -> OptionVerdict:
-    """Verdict from a list to a pattern: right if it matches what was read, and the rest may be read whole."""
+    """Verdict from a list to a pattern: right if it matches the read places; others may be read whole."""
     listed = fact.listed
     assert listed is not None
     pattern = change.after.get(listed.pattern)

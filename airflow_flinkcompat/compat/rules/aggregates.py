@@ -1,4 +1,4 @@
-"""Rules about metrics: what survives of an aggregation decides which of them speaks."""
+"""Rules about metrics, one of which applies by the surviving parts of an aggregation."""
 
 from __future__ import annotations
 

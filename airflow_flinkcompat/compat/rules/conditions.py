@@ -74,7 +74,7 @@ class _RowCondition:
 
 
 def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Expression]]:
-    """Conditions that the planner may decide while it plans, and then drop what reads nothing.
+    """Conditions that the planner may decide at planning, and then drop with their unread inputs.
 
     It decides single ones over constants, and several about one column, at any place: in nested queries, in views, in
     joins. For several ones only the common column is determined here.
@@ -265,7 +265,7 @@ class _Reading:
     folded: dict[Expression, Expression] = field(default_factory=dict)
 
     def read(self, part: Expression, folded_by: Expression | None = None) -> None:
-        """Add what an expression reads; ``folded_by`` is the call around it that may be folded."""
+        """Add the columns that an expression reads; ``folded_by`` is the call around it that may be folded."""
         if not isinstance(part, FunctionCall):
             for leaf in leaves(part):
                 if folded_by is None:

@@ -74,7 +74,7 @@ def _find_insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
         gone: Output | None = None,
         come: Output | None = None,
     ) -> RuleMatch:
-        """``note`` is what becomes of a job of its own that is surely no other one under a new sink."""
+        """``note`` is the fate of a job of its own that is surely no other one under a new sink."""
         own = own and bool(change.pipelines)
         verdicts = {"vvr": on_vvr, "flink": _insert_on_flink(own, change)}
         return RuleMatch(

@@ -404,7 +404,7 @@ def _uses(pipeline: PipelinePair, table: str) -> tuple[TableUse, ...]:
 
 
 def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
-    """Another LOOKUP hint: how rows are asked for, again and again, and how many may wait.
+    """Another LOOKUP hint: the form of requests, their retries, and the number that may wait.
 
     ``goes``: whether one goes, which was not measured where rows may wait for an answer.
     """

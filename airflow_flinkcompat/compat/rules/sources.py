@@ -112,7 +112,7 @@ def _columns(value: Any) -> set[str]:
 SUMS = frozenset({Use.SUM, Use.WINDOW_SUM})
 MAXIMA = frozenset({Use.MAX, Use.WINDOW_MAX})
 RUNNING = frozenset({Use.SUM, Use.MAX})
-"""Inputs of aggregations without a window: what was measured of them was measured on 2.3 alone."""
+"""Inputs of aggregations without a window, measured on 2.3 alone."""
 
 
 def _use(call: AggregateCall, operator: AggregateOperator) -> Use:

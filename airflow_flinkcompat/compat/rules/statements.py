@@ -45,7 +45,7 @@ _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", 
 
 
 def unread_alike(change: Change) -> frozenset[str]:
-    """Messages of what neither side could be read of, where it is the same before and after the change.
+    """Messages about parts unread on both sides that are the same before and after the change.
 
     It is a query, a declaration or no SQL at all. A query outside of any set is a job of its own; neither it nor a
     declaration means anything else than before unless it names something that changed, and where a query that changed

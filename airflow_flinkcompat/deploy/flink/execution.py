@@ -33,7 +33,7 @@ class SubmittedBefore(TargetError):
 
 
 class MaskingClient(Protocol):
-    """A client whose messages hide what its redactor knows."""
+    """A client whose messages hide the secrets of its redactor."""
 
     redactor: Redactor
 

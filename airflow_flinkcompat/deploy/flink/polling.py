@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Overdue(Exception, Generic[T]):
-    """The deadline passed; ``last`` is what was seen last."""
+    """A wait past its deadline; ``last`` is the last observed value."""
 
     def __init__(self, last: T) -> None:
         super().__init__("the deadline passed")

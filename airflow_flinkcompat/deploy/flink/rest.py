@@ -90,7 +90,7 @@ class Endpoint:
 
 
 class Closing:
-    """Context manager that closes what it holds."""
+    """Context manager that closes its content."""
 
     def __enter__(self) -> Self:
         return self

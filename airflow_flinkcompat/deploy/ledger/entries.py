@@ -202,7 +202,7 @@ _READ = {
     "stop": JobStop.from_dict,
     "origin": Origin.from_dict,
 }
-"""The fields of entries that are groups, and what reads each from the keys of an entry."""
+"""Fields of entries that are groups, and the reader of each from the keys of an entry."""
 
 
 # ------------------------------------------------------------------------------------------------- what entries share
@@ -238,7 +238,7 @@ class LedgerEntry:
 
     @property
     def is_head(self) -> bool:
-        """True if the entry states what is in force."""
+        """True if the entry is about the job in force."""
         return isinstance(self, HeadEntry)
 
     def to_dict(self) -> dict[str, Any]:
@@ -496,7 +496,7 @@ class AdoptedEntry(HeadEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEntry(StartEntry):
-    """The spec for a platform was handed to whoever writes there; nothing was touched.
+    """The spec for a platform, passed to whoever writes there; nothing was touched.
 
     ``start`` is how the job would start, with the request id by which it is recognised; ``evidence`` holds remarks, a
     line each. ``savepoint_before``: the savepoint that the platform then named as the next start, so that a later one

@@ -109,7 +109,7 @@ class Ledger:
         return max(self._numbers(), default=0)
 
     def head(self) -> HeadEntry | None:
-        """The latest entry that states what is in force, as far as the ledger knows.
+        """The latest entry about the job in force, as far as the ledger knows.
 
         The ledger is read from the newest entry backwards: damage in older entries is not noticed.
 
@@ -122,7 +122,7 @@ class Ledger:
         return next((entry for entry in self._newest_first(_NEWEST) if isinstance(entry, HeadEntry)), None)
 
     def in_force(self) -> tuple[LedgerEntry, ...]:
-        """The head and every later entry, oldest first: what runs, and what was tried since.
+        """The head and every later entry, oldest first: the running job, and attempts since.
 
         The ledger is read from the newest entry backwards, as in ``head()``.
 
@@ -178,7 +178,7 @@ class Ledger:
         )
 
     def _keep_row(self, stored: LedgerEntry, last: int) -> None:
-        """Say in the index what the deployment is after an entry that follows the one of number ``last``."""
+        """Write the deployment's row into the index after an entry that follows number ``last``."""
         try:
             former = DeploymentRow(self.deployment) if last == 0 else self._row
             if former is None or former.last != last:
@@ -258,7 +258,7 @@ class Ledger:
             raise LedgerError(f"the report {self.directory / _REPORTS / name} cannot be read: {error}") from error
 
     def read_proposed(self, path: str) -> JobSpec | None:
-        """The version that a report is about, its secrets masked: what waits for a decision, or was rejected.
+        """The version of a report, its secrets masked, which waits for a decision or was rejected.
 
         Args:
             path: What :meth:`store_report` returned.

@@ -94,7 +94,7 @@ class Index:
             _log.warning("Cannot announce entry %d of %s to the index: %s; %s", number, deployment, error, REMEDY)
 
     def settle(self, row: DeploymentRow) -> None:
-        """Once the entry is there: what the deployment is after it. Never raises."""
+        """Write the deployment's row once the entry exists; never raises."""
         try:
             self._store.put(Marker(row.deployment, row.last).name, _encoded(row.to_dict()))
         except LedgerError as error:
@@ -120,7 +120,7 @@ class Index:
         raise LedgerError(f"the index {self.directory} changed while it was read: try again")
 
     def _listed(self) -> IndexView:
-        """The names, and what the latest snapshot covers: as much as deciding about a new one needs."""
+        """Names, and the coverage of the latest snapshot: enough to decide about a new one."""
         found = filter(None, map(_MARKER.fullmatch, self._store.names()))
         markers = tuple(sorted(Marker(match["deployment"], int(match["number"])) for match in found))
         snapshot = max(self._snapshots(), default=0)
@@ -198,7 +198,7 @@ class Index:
         raise LedgerError(f"other writers keep changing the index {self.directory}: try again")
 
     def _write(self, view: IndexView, rows: Mapping[str, DeploymentRow]) -> None:
-        """The next snapshot; then what the one before covers is deleted. Raises FileExistsError."""
+        """Write the next snapshot, then delete all that the one before covers. Raises FileExistsError."""
         told = [rows[name].to_dict() for name in sorted(rows) if rows[name].last]
         self._store.create(
             _snapshot_name(view.snapshot + 1),

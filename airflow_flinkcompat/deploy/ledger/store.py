@@ -449,7 +449,7 @@ def _empty_local(path: Path) -> None:
 
 
 def _replace_local(path: Path, content: bytes) -> None:
-    """Put a complete file in place of what is there. After a power failure it may be empty."""
+    """Put a complete file in place of another. After a power failure it may be empty."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     temporary = Path(name)

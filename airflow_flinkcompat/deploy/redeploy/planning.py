@@ -79,7 +79,7 @@ def plan_change(
     owner: str,
     log: Callable[[str], None] = _log.info,
 ) -> Planned:
-    """Say what is to be written so that ``side`` runs, and touch nothing.
+    """Return the spec to write so that ``side`` runs, and touch nothing.
 
     The same version planned again, as long as nothing else was deployed, is the same plan under the same entry.
     """

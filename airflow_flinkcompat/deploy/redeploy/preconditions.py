@@ -42,7 +42,7 @@ def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
 
 
 def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
-    """Check that what is in force is what the change was checked against. Raises DeployRefused."""
+    """Check that the change was checked against the job in force. Raises DeployRefused."""
     name = run.ledger.deployment
     if head is None and checked is not None:
         raise DeployRefused(

@@ -132,7 +132,7 @@ class StateMigration(Protocol):
         """A word that begins the names of its folders; folders with another word are not resumed."""
 
     def prepare(self) -> str | None:
-        """Check that enough state can be kept, and prepare what does not require the savepoint.
+        """Check that enough state can be kept, and do all preparation that needs no savepoint.
 
         Nothing of the deployment is touched.
 
@@ -208,7 +208,7 @@ class Run:
     last: int = field(default=0)
 
     def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """A job's settings, named after the deployment where they name nothing."""
+        """Settings of a job, with the deployment's name unless they name it."""
         return {JOB_NAME: self.ledger.deployment, **settings}
 
     @property
@@ -230,7 +230,7 @@ class Run:
         return status is not None and not status.terminal
 
     def validate(self, job: JobSpec, start: Start) -> None:
-        """Have the target validate a job, and log what it did not validate. Raises TargetError, ScriptRefused."""
+        """Have the target validate a job, and log unvalidated parts. Raises TargetError, ScriptRefused."""
         if unjudged := self.target.validate(job, start):
             self.log(f"{job.source}: {unjudged}")
 

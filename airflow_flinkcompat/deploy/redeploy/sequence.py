@@ -86,7 +86,7 @@ def deploy(
     asked_at: datetime | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> DeployedEntry:
-    """Deploy ``side``: stop what runs, start the new job and verify it.
+    """Deploy ``side``: stop the running job, start the new one and verify it.
 
     With nothing deployed the start is stateless. A stateless restart also stops with a savepoint, so that nothing is
     lost.

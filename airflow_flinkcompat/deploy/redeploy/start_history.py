@@ -1,4 +1,4 @@
-"""Verification of a start long after it was made, by what happened within its settle time.
+"""Verification of a start long after it was made, by events within its settle time.
 
 Since then Flink may have restarted the job from a checkpoint of its own, and its present state proves little about the
 start. To go back now would write the rows since the savepoint a second time.

@@ -228,7 +228,7 @@ def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> Job
 
 
 def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
-    """End the job of a start, which must not go on; what is left of it when that fails, else empty.
+    """End the job of a start, which must not continue; return its rest if that fails, else "".
 
     With ``again`` raises DeployError if the cluster does not answer: it can be asked again later.
     """

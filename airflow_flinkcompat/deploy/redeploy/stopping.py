@@ -98,7 +98,7 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
 
 
 def _left_by(asked: JobStop, stopped: Stopped) -> JobStop:
-    """The stop with what it left: of a savepoint whose moment is not shown, when its end was seen."""
+    """The stop with its result: the time of its end for a savepoint whose time is not shown."""
     state = stopped.state
     taken = state.taken if state else None
     if taken is None and asked.request_id is not None:
@@ -140,7 +140,7 @@ def snapshot_stats(run: Run, job_id: JobRef, kind: str) -> SnapshotStats | None:
 
 
 def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
-    """Write down what is about to be done, under an id by which the cluster can be asked about it."""
+    """Record an intention, under an id by which the cluster can be asked about it."""
     if run.mode is StartMode.CHECKPOINT:
         taken: SnapshotStats | None = last_checkpoint(run, job_id)
         request_id = None
@@ -235,7 +235,7 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
 
 
 def _left(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot | None, str]:
-    """The checkpoint left by a job that ended without a savepoint, and what is known of it."""
+    """The checkpoint left by a job that ended without a savepoint, with the known facts about it."""
     job_id = asked.job_id
     if status is None:  # the cluster has forgotten it
         if asked.checkpoint is None:

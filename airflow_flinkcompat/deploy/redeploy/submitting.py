@@ -164,7 +164,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
 
 
 def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry) -> StartHistory:
-    """Judgement of a start of an earlier call, by what became of it since."""
+    """Judgement of a start of an earlier call, by its history since."""
     job_id = begun.job_ref
     return StartHistory(
         job_id,

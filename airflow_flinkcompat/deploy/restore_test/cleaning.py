@@ -25,7 +25,7 @@ def clean_up(
     timeout: float = SECONDS,
     coming: float = _COMING_SECONDS,
 ) -> list[str]:
-    """Cancel the jobs and dispose of the savepoints, for as long as it takes; what could not be, in words.
+    """Cancel jobs and dispose of savepoints, for as long as it takes; return a description of the rest.
 
     ``coming``: how long (seconds) a job that the cluster does not know may still come up.
     """

@@ -180,7 +180,7 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:
-        """``started``: what an earlier process of this rehearsal has started. Raises Paused."""
+        """``started``: operations of an earlier process of this rehearsal. Raises Paused."""
         try:
             watcher = Watcher(self.cluster.location, started)
         except OSError as error:

@@ -81,7 +81,7 @@ def options_of(cluster: Cluster) -> Mapping[str, str]:
 
 
 def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str, str]) -> str:
-    """Digest of what a template depends on: script, settings, version, and the cluster with its options."""
+    """Digest of a template's inputs: script, settings, version, and the cluster with its options."""
     where = None if location is None else [location.target, sorted(location.addresses.items())]
     parts = [job.digest(), job.version, where, sorted(options.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -55,7 +55,7 @@ class MasksSecrets(Protocol):
 
 @runtime_checkable
 class ReadsBack(Protocol):
-    """A target that keeps what is deployed itself, so that it can be compared with the ledger."""
+    """A target with its own record of deployments, to be compared with the ledger."""
 
     def deployed(self, name: str) -> Deployed | None:
         """The job that is deployed under a name.
@@ -114,7 +114,7 @@ class PlansChanges(Protocol):
 
 @runtime_checkable
 class JobDescriptions(Protocol):
-    """A target that shows how jobs are built, also those that nobody here has started."""
+    """A target that describes the structure of jobs, whoever started them."""
 
     def describe(self, job: JobRef) -> JobDescription | None:
         """The structure of a job.
@@ -183,7 +183,7 @@ class SourceTables(Protocol):
 
 @runtime_checkable
 class CheckpointStatistics(Protocol):
-    """A target that shows what checkpoints and savepoints hold."""
+    """A target that shows the content of checkpoints and savepoints."""
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
         """The latest checkpoint or savepoint of a job.
@@ -313,7 +313,7 @@ class LiveSavepoints(Protocol):
 
 @runtime_checkable
 class RestoreObservations(Protocol):
-    """A target that shows what a job took of the savepoint it was started from."""
+    """A target that shows the part of a savepoint that a job restored from it."""
 
     def query(self, job: JobRef) -> Mapping[str, int]:
         """Operators of a job's query without sinks, as the planner describes them: equal for equal queries.
@@ -397,7 +397,7 @@ class RestoreTests(Protocol):
 
 @runtime_checkable
 class JobHistories(Protocol):
-    """A target that shows how a job went since it was accepted."""
+    """A target that shows the history of a job since it was accepted."""
 
     def job_history(self, job: JobRef) -> JobHistory:
         """The history of a job since it was accepted.
@@ -422,7 +422,7 @@ class JobHistories(Protocol):
 
 @runtime_checkable
 class JobPages(Protocol):
-    """A target that names jobs otherwise than Flink does, and knows where Flink's own UI shows them."""
+    """A target with its own names of jobs, and the addresses of Flink's UI for them."""
 
     def page_of(self, job: JobRef, ui_url: str) -> str | None:
         """The address of a job's page for a browser.
@@ -438,7 +438,7 @@ class JobPages(Protocol):
 
 @runtime_checkable
 class StartOutcomes(Protocol):
-    """A target that keeps how a start ended, and does not show how the job went since."""
+    """A target that keeps the outcome of a start, and does not show the job's history since."""
 
     def came_up(self, job: JobRef) -> bool | None:
         """True if every task of the job ever ran.

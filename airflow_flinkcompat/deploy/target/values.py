@@ -141,7 +141,7 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A platform's record of what it runs under a name.
+    """A platform's record of the job that it runs under a name.
 
     ``script`` and ``settings`` are as submitted, with their placeholders; None if the platform does not store them.
     ``engine``: the job's engine; None if the platform does not report it for each job.

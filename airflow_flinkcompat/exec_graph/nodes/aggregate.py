@@ -62,7 +62,7 @@ def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Co
 
 
 def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Facets:
-    """Keys, calls and window resolved, through a local aggregation, to what it read."""
+    """Keys, calls and window resolved, through a local aggregation, to its inputs."""
     read = below.before or below
     calls: list[dict[str, Any]] = node.config["aggCalls"]
     window = resolved(node.config.get("windowing") or node.config.get("window") or {}, read, symbols)

@@ -40,7 +40,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
-    """A row with its looked-up columns by name; how the lookup is made takes no part."""
+    """A row with its looked-up columns by name, whatever the form of the lookup."""
     found = node.config.get("projectionOnTemporalTable")
     conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
     # Places in conditions count the columns that are asked for.

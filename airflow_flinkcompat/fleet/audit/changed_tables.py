@@ -16,7 +16,7 @@ from airflow_flinkcompat.sql.nodes import CreateNamespace, CreateTable, CreateVi
 
 
 class NotReplacedError(Exception):
-    """A job declares a changed table where it cannot be replaced."""
+    """A job's declaration of a changed table that cannot be replaced."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ReplacementTable:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """A ``CREATE`` statement of a script: what it declares, and where its name ends in its text."""
+    """A ``CREATE`` statement of a script: its object, and the end of its name in its text."""
 
     statement: Statement
     path: Path

@@ -196,7 +196,7 @@ class AuditSummary:
 
     @property
     def groups(self) -> tuple[AuditGroup, ...]:
-        """The rows by result and reason: what asks for attention first, then what holds of most."""
+        """The rows by result and reason: urgent ones first, then the most frequent."""
         order = {result: place for place, result in enumerate(AuditResult)}
         return tuple(sorted(self._groups.values(), key=lambda each: (order[each.result], -each.jobs, each.reason)))
 

@@ -153,7 +153,7 @@ def _markdown_row(review: DeploymentReview, fleet: FleetDiff) -> str:
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    """The first lines that have room, and how many more there are."""
+    """The first lines that have room, and the number of further ones."""
     ends = accumulate(len(line) + 1 for line in lines)
     count = sum(end <= room for end in ends)
     left = len(lines) - count

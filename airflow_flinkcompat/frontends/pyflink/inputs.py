@@ -296,7 +296,7 @@ _CHANGED = "the program may have changed an input before it uses it"
 
 @dataclass
 class Surroundings:
-    """Effects of the program so far on what its environment answers."""
+    """Effects of the program so far on the answers of its environment."""
 
     done: list[str] = field(default_factory=list)
     """CallExpressions with effects that are known in full."""

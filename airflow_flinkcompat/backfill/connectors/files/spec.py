@@ -151,7 +151,7 @@ class FileSource:
 
     @classmethod
     def of(cls, table: Table, place: str, format_name: str | None = None) -> FileSource:
-        """The files of a table at a place. Raises :class:`BackfillError` for what is not read exactly."""
+        """The files of a table at a place; raises :class:`BackfillError` if they are not read exactly."""
         format = file_format(table, format_name)
         partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
         columns = table.stored
@@ -209,7 +209,7 @@ class FileSink:
 
     @classmethod
     def of(cls, table: Table, place: str, exclusive: bool, format_name: str | None = None) -> FileSink:
-        """The folder of a sink. Raises :class:`BackfillError` for what is not written exactly."""
+        """The folder of a sink; raises :class:`BackfillError` if it is not written exactly."""
         partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
         partitioning.check_commit(table)
         format = file_format(table, format_name)

@@ -71,7 +71,7 @@ def in_order(rows: DataFrame) -> DataFrame:
 def offsets(
     session: SparkSession, topics: Topics, position: Position, since: Mapping[int, int] = MappingProxyType({})
 ) -> dict[Partition, int]:
-    """The offset of a position in every partition; where no record is that late, the end.
+    """Offset of a position in every partition; the end if no record is that late.
 
     By ``since``, an offset for each partition, records are needed; without, all of them are.
     """

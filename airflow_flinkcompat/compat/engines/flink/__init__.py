@@ -1,1 +1,1 @@
-"""Engine ``flink``: what a restore compares and how it ends, as it was measured."""
+"""Engine ``flink``: measured comparisons and ends of restores."""

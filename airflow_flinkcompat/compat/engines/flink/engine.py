@@ -61,7 +61,7 @@ def respelled_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict
 
 
 def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Derive from the pair how an incompatible restore ends, if the rule does not name the end."""
+    """Derive the end of an incompatible restore from the pair, if the rule does not name it."""
     if verdict.outcome is not Outcome.INCOMPATIBLE or verdict.consequence is not None:
         return verdict
     if not isinstance(target, OperatorPair):
@@ -173,7 +173,7 @@ def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Fin
 
 
 def exec_graph_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Let the diff of the exec graphs decide about what they show."""
+    """Let the diff of the exec graphs decide about the operators that they show."""
     return finding if case.graph_voice is None else case.graph_voice(finding, rule)
 
 

@@ -1,4 +1,4 @@
-"""Engine ``flink``: how a restore of a Top-N or a deduplication ends.
+"""Engine ``flink``: ends of restores of a Top-N or a deduplication.
 
 Measured on 2.3.0, the window Top-Ns on 1.20.3 too. A ranking's strategy follows from its input: rows of a table that
 only appends are pruned to the kept ranks, rows that may be taken back are all stored.
@@ -80,7 +80,7 @@ def partition_changed(ranking: Ranking) -> Verdict:
 
 
 def number(ranking: Ranking) -> Verdict:
-    """The number came into what is read above, or left it."""
+    """Verdict on a rank number that is read above now, or no longer."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind or (old.first, new.first) != (1, 1):
         return unmeasured("a number that comes or goes was measured from rank 1 only")

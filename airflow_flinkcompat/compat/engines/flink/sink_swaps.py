@@ -1,4 +1,4 @@
-"""Engine ``flink``: another connector of a sink: what the old one kept is found, lost, or was nothing."""
+"""Engine ``flink``: another connector of a sink; the old one's state is found, lost, or was empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engine ``flink``: queries that keep nothing themselves, judged by what their jobs keep.
+"""Engine ``flink``: queries without state of their own, judged by the state of their jobs.
 
 That is the positions of the source, and the state of the sink's writer. Columns, expressions and conditions of such a
 query are in no savepoint. Its restore is refused only where one of the two finds no operator any more, which their ids

@@ -75,7 +75,7 @@ def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> Ma
 
 
 def _amazon(hook: Any, kind: str) -> Any:
-    """The Amazon provider's hook of a connection for one service, which is what its own class for that is."""
+    """The Amazon provider's hook of a connection for one service, like its own class for that."""
     if not hasattr(hook, "get_client_type"):
         raise DeployError(f"{type(hook).__name__} is not the hook of an aws connection: check aws_conn_id")
     hook.client_type = kind

@@ -183,7 +183,7 @@ class KubernetesApi:
         return None if encoded is None else base64.b64decode(encoded).decode()
 
     def drop(self, kept: str) -> None:
-        """Delete what :meth:`keep` made; it may be gone already."""
+        """Delete a document of :meth:`keep`; it may be gone already."""
         plural, _, name = kept.partition("/")
         secret = plural == "secrets"
         delete = self._core.delete_namespaced_secret if secret else self._core.delete_namespaced_config_map

@@ -30,7 +30,7 @@ DEPLOYMENT = f"{PREFIX}deployment"
 
 @dataclass(frozen=True)
 class ScriptFile:
-    """The ConfigMap or Secret of a script that is mounted; ``texts``: what it holds, by its keys."""
+    """The ConfigMap or Secret of a script that is mounted; ``texts``: its content, by its keys."""
 
     name: str
     texts: Mapping[str, str]
@@ -103,7 +103,7 @@ def name_of(job: JobSpec) -> str:
 
 
 def next_of(name: str) -> str:
-    """The ConfigMap that holds what the next resource of a name is made of, while there is none."""
+    """Name of the ConfigMap with the spec of a name's next resource, until that exists."""
     return f"{name}-flinkcompat-next"
 
 
@@ -120,7 +120,7 @@ def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> Scr
 
 
 def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """A patch of the spec, with what is to be written down of it."""
+    """A patch of the spec, with its notes."""
     annotations = {key: json.dumps(note) for key, note in notes.items()}
     return {"metadata": {"annotations": annotations} if annotations else {}, "spec": spec}
 

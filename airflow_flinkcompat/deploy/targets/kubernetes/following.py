@@ -27,7 +27,7 @@ class Following:
         self._api = api
 
     def keep(self, name: str, document: Mapping[str, Any], follows: str, *, dry_run: bool = False) -> None:
-        """Keep what the next resource of a name is to be made of."""
+        """Keep the spec of a name's next resource."""
         text = json.dumps(document)
         if secret_places(document):
             self._api.put_entry(SECRET, name, text, dry_run=dry_run)
@@ -52,7 +52,7 @@ class Following:
         return self._api.kept(next_of(name), _FOLLOWS)
 
     def drop(self, name: str) -> None:
-        """Drop what is not needed any more; it may be gone already."""
+        """Drop unneeded documents; they may be gone already."""
         self._drop_entry(name)  # first, for the ConfigMap alone says that there is one
         self._api.drop(f"configmaps/{next_of(name)}")
 

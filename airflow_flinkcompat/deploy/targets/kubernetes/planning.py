@@ -136,7 +136,7 @@ def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str
 
 
 def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
-    """Effects of the merge through the operator, and what is unchecked until then."""
+    """Effects of the merge through the operator, and the parts unchecked until then."""
     after = "The next run of the deployment records it once the job runs and Flink reports"
     if base is None:
         return [

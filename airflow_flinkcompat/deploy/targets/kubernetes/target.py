@@ -505,7 +505,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
-        """Drop what a resource was made of, where the start that made it died before, or did not hear of it."""
+        """Drop the spec of a resource, if the start that made it died before, or got no answer."""
         with suppress(ApiError):  # it is not needed any more, and the next start of another resource writes it anew
             follows = Following(self._api).follows(current.name)
             if follows is not None and follows != current.metadata["uid"]:  # else it is being deleted just now

@@ -163,7 +163,7 @@ def same_location(shown: str | None, path: str | None) -> bool:
 
 
 def configured(models: Any, deployment: Any, **changes: Any) -> Any:
-    """A deployment with some changes, of what a person can set up.
+    """A deployment with changes, of the fields that a person can set.
 
     All of it, and not the changes alone: the SDK always sends the list of variables, and an empty one would clear them.
     """
@@ -187,7 +187,7 @@ def with_settings(
 
 
 def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:
-    """Fields in which a deployment differs from what was written.
+    """Fields in which a deployment differs from the written one.
 
     In maps, only written and removed keys count: the platform may add others.
     """

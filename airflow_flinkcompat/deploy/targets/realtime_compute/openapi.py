@@ -30,7 +30,7 @@ _ABSENT = re.compile(r"not[\s_-]?(?:be[\s_-]?)?(?:found|exist)|no such|不存在
 
 
 class RealtimeComputeError(ApiError):
-    """A call failed. ``code``: the service's own, where it answered."""
+    """A failed call; ``code`` is the service's own, if it answered."""
 
     def __init__(self, message: str, status: int | None = None, reason: str = "", code: str = "") -> None:
         super().__init__(message, status, reason)
@@ -106,7 +106,7 @@ class OpenApi(Closing):
         return self.call("CreateDeployment", request=request, repeat=False).data
 
     def update(self, deployment_id: str, deployment: Any) -> None:
-        """Change a deployment; what runs is not touched."""
+        """Change a deployment; its running job is not touched."""
         request = self.models.UpdateDeploymentRequest(body=deployment)
         self.call("UpdateDeployment", deployment_id, request=request, repeat=False)
 

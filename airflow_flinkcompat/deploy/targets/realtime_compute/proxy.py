@@ -19,7 +19,7 @@ class _ProxyTransport(httpx.BaseTransport):
         self._job_id = job_id
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """The JobManager's answer; what the service refuses is an error of the JobManager."""
+        """The JobManager's answer; a refusal by the service is an error of the JobManager."""
         if request.method != "GET":
             raise httpx.UnsupportedProtocol(f"the proxy of {self._api.place} passes GET requests on only")
         try:

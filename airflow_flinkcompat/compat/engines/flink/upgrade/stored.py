@@ -206,7 +206,7 @@ def _of_query(output: Output, pipeline: Pipeline, program: Program, line: str | 
 
 
 def _normalized(segment: StatelessSegment, output: Output, program: Program) -> Iterator[str]:
-    """The operator that completes the changes of a key; from 2.1 on it depends on what reads them."""
+    """The operator that completes the changes of a key; from 2.1 on it depends on its readers."""
     found = program.table(segment.origin.table) if isinstance(segment.origin, Source) else None
     if found is not None and found.option("connector") == "upsert-kafka":
         where = " below a condition" if segment.filters else ""

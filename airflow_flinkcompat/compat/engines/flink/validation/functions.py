@@ -281,7 +281,7 @@ def _forms() -> Mapping[str, tuple[tuple[str, ...], ...]]:
 
 
 def _kind(type: DataType) -> str:
-    """The letter of a type; " " for NULL, which is of any, "?" for what is not in the table."""
+    """Letter of a type; " " for NULL, which is of any type, "?" for a type that the table lacks."""
     return " " if type.name == "NULL" else KIND.get(type.name, "?")
 
 
@@ -385,7 +385,7 @@ def expression_call_faults(expression: Expression, declared: Collection[str]) ->
 
 
 def view_call_faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
-    """Find what Flink refuses of a view where it is declared, whether a query reads it or not."""
+    """Find Flink's refusals of calls in a view's declaration, whether a query reads it or not."""
     yield from (fault for fault in call_faults(root, declared) if not fault.late)
 
 

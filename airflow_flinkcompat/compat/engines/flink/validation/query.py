@@ -60,7 +60,7 @@ def faults(query: Query) -> tuple[Fault, ...]:
 
 
 def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
-    """Find what Flink refuses in declarations of tables and views; used tables are judged with the query.
+    """Find Flink's refusals of declarations of tables and views; used tables are judged with the query.
 
     Args:
         program: The script.

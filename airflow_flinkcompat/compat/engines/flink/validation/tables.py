@@ -52,7 +52,7 @@ def faults_of_table(table: Table, functions: Collection[str], line: str | None, 
 
 
 def declaration_faults(table: Table, functions: Collection[str]) -> Iterator[Fault]:
-    """Find what Flink refuses of a table where it is declared, whether a query uses it or not."""
+    """Find Flink's refusals of a table's declaration, whether a query uses it or not."""
     for expression in declared_expressions(table):
         yield from expression_call_faults(expression, functions)
     yield from _watermark(table)
