@@ -14,9 +14,17 @@ from airflow.sdk.definitions.param import ParamsDict
 
 from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
 from airflow_flinkcompat.airflow.operators import summary as summaries
-from airflow_flinkcompat.airflow.operators.answers import Answer, AskedQuestion
-from airflow_flinkcompat.airflow.operators.asking import REASON, REJECT, AskingAgain, is_time_up, reason_of, reasons_of
-from airflow_flinkcompat.airflow.tasks import notifying, telemetry
+from airflow_flinkcompat.airflow.operators.asking import (
+    REASON,
+    REJECT,
+    Answer,
+    AskedQuestion,
+    AskingAgain,
+    is_time_up,
+    reason_of,
+    reasons_of,
+)
+from airflow_flinkcompat.airflow.tasks import telemetry
 from airflow_flinkcompat.airflow.tasks.base import (
     DeploymentOperator,
     TaskRole,
@@ -133,7 +141,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         self.backfill = backfill
         self.check_task_id = check_task_id
         self._set_who(approvers_needed, author_may_approve, authors, escalate_to, escalate_after)
-        self.decision_notifiers = notifying.each("decision_notifiers", decision_notifiers)
+        self.decision_notifiers = telemetry.each("decision_notifiers", decision_notifiers)
 
     def execute(self, context: Context) -> Any:
         """Ask, and park the task until somebody answers."""
@@ -180,7 +188,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
             took = timedelta(seconds=answer["responded_at"].timestamp() - standing.at)
             telemetry.duration("decision.duration", took, self.deployment)
         facts = self._facts("decided", summary, **{key: decision[key] for key in ("choice", "by", "reason")})
-        notifying.tell(self, context, self.decision_notifiers, facts)
+        telemetry.tell(self, context, self.decision_notifiers, facts)
         return self.do_branch(context, self.branches.get(choice) or None)
 
     def _summary(self, context: Context) -> Summary:

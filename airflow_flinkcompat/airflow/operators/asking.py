@@ -1,4 +1,4 @@
-"""A question that is asked again: for a second approver, a reviewer, or an escalation.
+"""A question asked again (second approver, reviewer, escalation), and the answers that decide it.
 
 A reviewer is someone other than the author. Airflow stores one answer of a task, and the question's text and users.
 Everybody who may ever answer is therefore named to Airflow at once. An answer that does not count (yet) is refused
@@ -18,14 +18,16 @@ from airflow.providers.standard.version_compat import AIRFLOW_V_3_3_PLUS
 from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
 from airflow_flinkcompat.airflow.operators import summary as summaries
-from airflow_flinkcompat.airflow.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
-from airflow_flinkcompat.airflow.tasks import notifying
+from airflow_flinkcompat.airflow.tasks import telemetry
 from airflow_flinkcompat.airflow.tasks.base import task_ids
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.airflow.operators.summary import Summary
+from dataclasses import asdict, dataclass, field
+from email.utils import parseaddr
+from typing import Self
 
 REJECT = "Reject"
 REASON = "reason"
@@ -118,7 +120,7 @@ class AskingAgain(HITLOperator):
         if event.get("timedout"):
             # Airflow knows one time alone, and took the default when it was up. Until here nobody could answer.
             self._ask_airflow_again(context)
-        notifying.tell(self, context, self.notifiers, self._facts("escalated", summary, to=names))
+        telemetry.tell(self, context, self.notifiers, self._facts("escalated", summary, to=names))
         self._park(replace(asked, escalates_at=None))
 
     def _agreed(
@@ -154,7 +156,7 @@ class AskingAgain(HITLOperator):
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
         self.log.warning("%s", why)
         self._ask_airflow_again(context)
-        notifying.tell(self, context, self.notifiers, self._facts("asked again", summary, why=why))
+        telemetry.tell(self, context, self.notifiers, self._facts("asked again", summary, why=why))
         self._park(asked)
 
     def _ask_airflow_again(self, context: Context) -> None:
@@ -228,3 +230,94 @@ def _seconds(given: timedelta | float | None) -> float | None:
     if seconds is not None and not seconds > 0:
         raise ValueError(f"escalate_after must be a time above 0, not {given!r}")
     return seconds
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user as Airflow names one."""
+
+    id: str
+    name: str
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any]) -> Person:
+        """A user by id, or by ``{"id", "name"}``. Raises ValueError: it is neither."""
+        if isinstance(given, str) and given:
+            return cls(given, given)
+        if isinstance(given, Mapping) and given.get("id") and set(given) <= {"id", "name"}:
+            return cls(str(given["id"]), str(given.get("name") or given["id"]))
+        raise ValueError(f"{given!r} is no user; write an id, or a table of id and name")
+
+    def is_called(self, names: Sequence[str]) -> bool:
+        """True if one of ``names`` is this user's id or name, ignoring case."""
+        return bool({self.id.casefold(), self.name.casefold()} & {name.casefold() for name in names})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A user's choice and reason. ``doubt``: unknown facts about the user."""
+
+    by: Person
+    choice: str
+    reason: str | None = None
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question in its present state. Times are seconds since the epoch.
+
+    ``at`` is when it was first asked, ``until`` its end, None: never. ``escalates_at`` is when others may answer too,
+    None: there are none, or they may by now. ``answers`` are those that count, one for each user.
+    """
+
+    at: float
+    until: float | None = None
+    escalates_at: float | None = None
+    answers: tuple[Answer, ...] = field(default=())
+
+    def with_answer(self, answer: Answer) -> AskedQuestion:
+        """The question with one more answer; a user who answers again has changed their mind."""
+        others = (each for each in self.answers if each.by.id != answer.by.id)
+        return replace(self, answers=(*others, answer))
+
+    def agreed(self, choice: str) -> tuple[Answer, ...]:
+        """The answers with that choice."""
+        return tuple(each for each in self.answers if each.choice == choice)
+
+    def said(self) -> list[dict[str, str | None]]:
+        """The answers so far, for who answers next."""
+        return [{"by": each.by.name, "choice": each.choice, "reason": each.reason} for each in self.answers]
+
+    @property
+    def next_time(self) -> float | None:
+        """Time of the next look without an answer."""
+        return min(filter(None, (self.escalates_at, self.until)), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        answers = (Answer(**{**each, "by": Person(**each["by"])}) for each in row["answers"])
+        return cls(**{**row, "answers": tuple(answers)})
+
+
+def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[str]]) -> bool | None:
+    """True if a user made the change; None if unknown."""
+    if not author:
+        return None
+    names = [part for part in parseaddr(author) if part] or [author]
+    said = [user for key, users in known.items() if key.casefold() in {n.casefold() for n in names} for user in users]
+    if said:
+        return person.is_called(said)
+    return True if person.is_called(names) else None
+
+
+def doubt(person: Person, author: str | None, told: bool | None) -> str:
+    """Doubt about a user who is assumed, but not known, not to be the author; "" without one."""
+    if told is not None:
+        return ""
+    if author is None:
+        return f"whether {person.name} made the change is not known, as it has no known author"
+    return f"whether {person.name} is its author, {author}, cannot be told"

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.airflow.links.flink import FlinkJobLink
 from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
 from airflow_flinkcompat.airflow.operators import summary as summaries
-from airflow_flinkcompat.airflow.tasks import assets, notifying, telemetry
+from airflow_flinkcompat.airflow.tasks import assets, telemetry
 from airflow_flinkcompat.airflow.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -132,7 +132,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
         self.plan_only = plan_only
         self.plan_to = plan_to
-        self.rollback_notifiers = notifying.each("rollback_notifiers", rollback_notifiers)
+        self.rollback_notifiers = telemetry.each("rollback_notifiers", rollback_notifiers)
         self.source_offsets = source_offsets
         self.start_mode = start_mode
         self.check_task_id = check_task_id
@@ -402,7 +402,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         except RolledBack as error:
             telemetry.count("rolled_back", self.deployment)
             why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
-            notifying.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
+            telemetry.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
             raise
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
             record_failure(context, ledger, side, str(error))

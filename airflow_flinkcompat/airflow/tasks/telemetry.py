@@ -1,4 +1,4 @@
-"""Metrics by Airflow's own client, and spans of OpenTelemetry below those of Airflow's tasks.
+"""Airflow's notifiers, metrics by its own client, and OpenTelemetry spans below those of its tasks.
 
 A metric's name ends in a word of a closed list, where it has one, for StatsD without tags; the deployment is a tag.
 Nothing is sent where Airflow's metrics or traces are off, and nothing here fails a task.
@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import LedgerEntry
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
 
 _PREFIX = "flinkcompat"
 
@@ -84,3 +87,29 @@ def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelt
     started = next((entry for entry in reversed(own) if isinstance(entry, StartedEntry)), None)
     accepted = None if started is None else started.written - stopped.written
     return accepted, own[-1].written - stopped.written
+
+
+Notify = Callable[["Context"], Any]
+FACTS = "flinkcompat"
+"""The key of the context under which a notifier, or its template, finds its facts."""
+
+
+def each(name: str, given: Notify | Sequence[Notify] | None) -> tuple[Notify, ...]:
+    """The notifiers or functions of argument ``name``: one, several or none. Raises ValueError for others."""
+    found = () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
+    if wrong := [one for one in found if not callable(one)]:
+        raise ValueError(f"{name}: {wrong[0]!r} is neither a notifier nor a function that takes a context")
+    return found
+
+
+def tell(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mapping[str, Any]) -> None:
+    """Call notifiers with their facts in the context. A failing one is a warning, and undoes nothing."""
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    for notifier in notifiers:
+        context[FACTS] = dict(facts)  # type: ignore[literal-required]
+        try:
+            notifier(context)
+        except Exception as error:  # another's server, which is away
+            said = mask_secrets(str(error)) or type(error).__name__
+            task.log.warning("The notifier %s failed at %r: %s", type(notifier).__name__, facts["event"], said)

@@ -7,8 +7,7 @@ from datetime import timezone
 
 from airflow_flinkcompat.backfill.compile import lateness
 from airflow_flinkcompat.backfill.compile.context import CompileContext
-from airflow_flinkcompat.backfill.compile.grouping_sets import aggregate_sets, check_sets
-from airflow_flinkcompat.backfill.compile.row_windows import counted_windows, counts_rows
+from airflow_flinkcompat.backfill.compile.row_windows import aggregate_sets, check_sets, counted_windows, counts_rows
 from airflow_flinkcompat.backfill.compile.sessions import session_rows
 from airflow_flinkcompat.backfill.compile.slices import legacy_slices_of, slices_of
 from airflow_flinkcompat.backfill.compile.window_origins import origins, window_is_grouped

@@ -1,12 +1,15 @@
-"""Remedies for a REST call that was rejected, in the terms of whoever configured it."""
+"""Flink's messages and REST errors with their remedies, in the terms of whoever configured the target."""
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import httpx
+
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError
 
 
 @dataclass(frozen=True)
@@ -89,3 +92,27 @@ def tls_failure(error: BaseException) -> ssl.SSLError | None:
 def is_refused_by_proxy(error: BaseException) -> bool:
     """True if a proxy asked for credentials when connecting."""
     return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
+
+
+# Of Flink 2.3 and 1.20. The first is what the JobManager says where it maps a savepoint to a job.
+_SAID = (
+    (
+        re.compile(
+            "Failed to rollback to checkpoint/savepoint|Cannot map checkpoint/savepoint state|Max parallelism mismatch"
+        ),
+        StateFault.MISFIT,
+    ),
+    (re.compile("FileNotFound"), StateFault.GONE),
+    (re.compile("EOFException|Unexpected magic number"), StateFault.DAMAGED),
+)
+
+
+def fault_of(said: str | None) -> StateFault | None:
+    """The fault in the state that a failure's text reports; None if it reports none."""
+    return next((fault for words, fault in _SAID if words.search(said or "")), None)
+
+
+def refusal(message: str, said: str) -> TargetError:
+    """The error of a start that was refused with these words."""
+    fault = fault_of(said)
+    return TargetError(message) if fault is None else StateRefused(message, fault)

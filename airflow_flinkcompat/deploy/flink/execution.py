@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.error_hints import refusal
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
-from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, relocate, resolve_settings
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import (

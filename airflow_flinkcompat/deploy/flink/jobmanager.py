@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, condense
+from airflow_flinkcompat.deploy.flink.error_hints import fault_of
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
-from airflow_flinkcompat.deploy.flink.state_faults import fault_of
 from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 
 _OK, _NOT_FOUND = 200, 404

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
-from airflow_flinkcompat.deploy.flink.readers import ADMITTED, refusal
 from airflow_flinkcompat.deploy.flink.tables import (
     TableError,
     declaration,
@@ -165,3 +164,70 @@ def _option(key: str, value: str) -> nodes.Option:
 
 def _shown(paths: Iterable[TablePath]) -> str:
     return ", ".join(path[2] for path in paths)
+
+
+PRIVATE = "{private}"
+"""Placeholder in an option for a name of the rehearsal's own."""
+
+
+@dataclass(frozen=True)
+class SecondReader:
+    """A connector that admits a second reader.
+
+    ``options`` replace those of the table; ``forbidden`` options would share with the live job. With the ``empty``
+    options it reads no existing rows and does not end.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    forbidden: tuple[str, ...] = ()
+    empty: Mapping[str, str] = field(default_factory=dict)
+
+    def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
+        given = {**self.options, **self.empty} if empty else self.options
+        return {key: value.replace(PRIVATE, private) for key, value in given.items()}
+
+
+_ALONE = SecondReader()
+# No path fits the pattern.
+_FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
+# Partitions are assigned, not subscribed to, so a group is only where positions are committed to.
+_UPSERT_KAFKA = SecondReader(
+    {
+        "properties.group.id": PRIVATE,
+        "properties.client.id.prefix": PRIVATE,
+        "properties.commit.offsets.on.checkpoint": "false",
+        "properties.enable.auto.commit": "false",
+    }
+)
+_KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
+
+ADMITTED: Mapping[str, SecondReader] = {
+    "filesystem": _FILES,
+    "datagen": _ALONE,
+    "faker": _ALONE,
+    "kafka": _KAFKA,
+    "upsert-kafka": _UPSERT_KAFKA,
+    "jdbc": _ALONE,
+    "iceberg": _ALONE,
+    # Snapshots are kept for a consumer id.
+    "paimon": SecondReader(forbidden=("consumer-id",)),
+}
+
+_ONE_READER = {
+    "mysql-cdc": "two readers of one server id disconnect each other",
+    "postgres-cdc": "a replication slot has one reader",
+    "pulsar": "a subscription keeps the position of its readers",
+    "kinesis": "readers share the throughput of a shard",
+    "rabbitmq": "a message that one reader takes is lost for the others",
+}
+
+
+def refusal(connector: str) -> str:
+    """Reason why a source of this connector is not read a second time; empty if it can be."""
+    if connector in ADMITTED:
+        return ""
+    if why := _ONE_READER.get(connector):
+        return why
+    if connector.endswith("-cdc"):
+        return "a change stream may admit one reader only"
+    return "whether it admits a second reader is unknown"

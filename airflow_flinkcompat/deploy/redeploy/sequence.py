@@ -11,26 +11,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from airflow_flinkcompat.compat.cutover.record import Cutover
-from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SnapshotGone, TargetError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
     DeployingEntry,
+    DisposedEntry,
     HeadEntry,
+    LedgerEntry,
+    MigratedEntry,
     Origin,
     Review,
     RollingBackEntry,
+    StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
-from airflow_flinkcompat.deploy.redeploy import retention
 from airflow_flinkcompat.deploy.redeploy.migrating import prepare
 from airflow_flinkcompat.deploy.redeploy.preconditions import (
     check_claim,
@@ -54,11 +58,10 @@ from airflow_flinkcompat.deploy.redeploy.run import (
     StateMigration,
     Wait,
 )
-from airflow_flinkcompat.deploy.redeploy.sourcing import planned, require_savepoint
-from airflow_flinkcompat.deploy.redeploy.starting import roll_back, rollback_hint, start
+from airflow_flinkcompat.deploy.redeploy.starting import planned, require_savepoint, roll_back, rollback_hint, start
 from airflow_flinkcompat.deploy.redeploy.stopping import Ended, Stopped, stop
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
-from airflow_flinkcompat.deploy.target import MasksSecrets, Start, Target
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, MasksSecrets, SavepointStore, Snapshot, Start, Target
 from airflow_flinkcompat.model import JobSpec, StartMode
 
 _log = logging.getLogger(__name__)
@@ -169,7 +172,7 @@ def deploy(
         if (stopped := progress.stopped) is None or progress.head is None or anything_runs(run, progress):
             raise
         raise type(error)(f"{error}\n{rollback_hint(run, stopped.stop.savepoint, progress.head)}") from None
-    retention.dispose_old(run)
+    dispose_old(run)
     return entry
 
 
@@ -210,3 +213,44 @@ def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> 
     check_hand_over(hand_over, run.side, resumes)
     for line in hand_over.lines():
         run.log(line)
+
+
+def dispose_old(run: Run) -> None:
+    """Delete old savepoints of this deployment's stops; failures are only logged.
+
+    The last savepoint is the way back from the present deployment and is always kept.
+    """
+    keep = run.options.keep_savepoints
+    if keep is None:
+        return
+    if not isinstance(run.target, SavepointStore):
+        run.log(f"old savepoints were not deleted: their paths {CANNOT_TELL}")
+        return
+    try:
+        for savepoint in surplus(run.ledger.entries(), keep):
+            with suppress(SnapshotGone):  # an earlier run died before it wrote it down
+                run.target.dispose(savepoint)
+            run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
+            run.log(f"deleted the savepoint {savepoint}: the latest {keep} are kept")
+    except DeployError as error:
+        run.log(f"old savepoints were not deleted: {error}")
+
+
+def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
+    """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first.
+
+    What a savepoint was rewritten to goes with it.
+    """
+    gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
+    stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
+    taken = dict.fromkeys(stop.savepoint for stop in stops if stop.request_id and stop.savepoint)
+    head = next((entry for entry in reversed(entries) if isinstance(entry, HeadEntry)), None)
+    kept = {*list(taken)[-max(keep, 1) :], *((head.start.savepoint, head.start.migrated_from) if head else ())}
+    migrated = [entry for entry in entries if isinstance(entry, MigratedEntry)]
+    every = (
+        path
+        for savepoint in taken
+        for path in (savepoint, *(Snapshot(each.migrated_to) for each in migrated if each.savepoint == savepoint))
+        if savepoint not in kept
+    )
+    return tuple(path for path in every if path not in {*gone, *kept})

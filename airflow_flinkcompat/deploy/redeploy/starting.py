@@ -1,4 +1,4 @@
-"""Starting the new job and proving it; and the way back: the former script from the same savepoint."""
+"""Start of the new job and its source positions, the proof, and the way back from the same savepoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.deploy.errors import DeployError, StateFault
+from upath import UPath
+
+from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateFault
 from airflow_flinkcompat.deploy.flink.statements import set_options
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
@@ -27,11 +30,21 @@ from airflow_flinkcompat.deploy.redeploy.run import (
     StartFailed,
     new_id,
 )
-from airflow_flinkcompat.deploy.redeploy.stopping import Stopped
+from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
 from airflow_flinkcompat.deploy.redeploy.submitting import NotYet, StartRefused, proved, submit
-from airflow_flinkcompat.deploy.sources.offsets import StartupOffset, settle, with_state
+from airflow_flinkcompat.deploy.sources.choices import Offset
+from airflow_flinkcompat.deploy.sources.offsets import (
+    StartupOffset,
+    check_startup_offsets,
+    decide,
+    settle,
+    trial,
+    unknown_startup_offsets,
+    with_state,
+)
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown
 from airflow_flinkcompat.deploy.target import (
+    CANNOT_TELL,
     CallerNamesJobs,
     ClusterOptions,
     JobHistories,
@@ -39,8 +52,12 @@ from airflow_flinkcompat.deploy.target import (
     ManualStart,
     SavepointStore,
     Snapshot,
+    Sources,
+    SourceTable,
+    SourceTables,
+    Start,
 )
-from airflow_flinkcompat.model import StartMode
+from airflow_flinkcompat.model import JobSpec, StartMode
 
 _NO_STATE = {
     StateFault.GONE: " The savepoint is missing: put it back first, or start stateless with ended jobs allowed.",
@@ -294,3 +311,75 @@ def _commands(run: Run, head: HeadEntry, savepoint: Snapshot | None, mode: str |
         f"To bring it back, deploy the script of ledger entry {head.number} again with start mode "
         f"'{mode or StartMode.SAVEPOINT}' (it starts from that state){by_hand}"
     )
+
+
+def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[StartupOffset, ...]:
+    """Validate the script with its sources' startup options; raises DeployRefused, validation errors."""
+    job = replace(run.side, settings=settings)
+    seen = _sources(run, job)
+    if seen.unknown and run.offsets.choices:
+        raise DeployRefused(
+            f"source offsets cannot be chosen, because the sources of the job are unknown: {seen.unknown}"
+        )
+    former: tuple[SourceTable, ...] = ()
+    if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
+        former = _former(run, head)
+    record = Cutover.from_dict(run.hand_over) if run.hand_over else None
+    found = unknown_startup_offsets(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
+    if record is not None:
+        check_startup_offsets(record, run.offsets, found)
+    if options := trial(found):
+        run.validate(job, Start(tables=options))
+    return found
+
+
+def _former(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
+    """Sources of the former job, if its savepoint has their positions. Raises DeployRefused."""
+    if head is None:
+        raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
+    _require_reach(run)
+    settings = run.job_settings(head.job.settings)
+    return _sources(run, replace(head.job, settings=settings, source=f"ledger entry {head.number}")).tables
+
+
+def _sources(run: Run, job: JobSpec) -> Sources:
+    """Validate the job and return its sources, if the target reports them."""
+    if isinstance(run.target, SourceTables):
+        return run.target.sources(job)
+    run.validate(job, Start())
+    return Sources(unknown=f"the sources of a job {CANNOT_TELL}")
+
+
+def require_savepoint(
+    startup_offsets: Sequence[StartupOffset], head: HeadEntry | None, stopped: Stopped | None
+) -> None:
+    """Raise DeployRefused if a source is to resume from a former job that ended without a savepoint."""
+    ended = head is not None and stopped is not None and stopped.savepoint is None
+    if head is not None and ended and any(each.stored for each in startup_offsets):
+        raise DeployRefused(f"{_NOWHERE}: job {head.job_id} of ledger entry {head.number} has ended without one")
+
+
+_NOWHERE = (
+    "the source offsets as-stored are read from the savepoint of the former job's stop, and there is none "
+    "(choose earliest, latest, a time, or script)"
+)
+
+
+def _require_reach(run: Run) -> None:
+    """Raise DeployRefused if savepoints cannot be read from here."""
+    if not isinstance(run.target, SavepointStore):
+        raise DeployRefused(
+            f"the source offsets as-stored are read from the savepoint, and its path {CANNOT_TELL} "
+            f"({run.target}): choose earliest, latest, a time, or script"
+        )
+    root = savepoint_root(run)
+    if root is None:
+        return
+    try:
+        UPath(root).exists()
+    except Exception as error:  # a store raises whatever its own library does
+        raise DeployRefused(
+            f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from "
+            f"here ({type(error).__name__}: {error}): install a client for it, or choose earliest, latest, a "
+            "time, or script"
+        ) from None

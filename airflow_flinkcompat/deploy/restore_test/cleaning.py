@@ -7,8 +7,7 @@ from contextlib import suppress
 
 from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, SnapshotGone, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.restore_test.place import RestoreTestTarget
-from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.restore_test.place import RestoreTestTarget, Started
 from airflow_flinkcompat.deploy.target import Operation, Verb
 
 SECONDS = 300.0

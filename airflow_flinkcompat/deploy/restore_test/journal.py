@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting
-from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.restore_test.place import Started
 from airflow_flinkcompat.deploy.target import JobRef, Operation
 
 T = TypeVar("T")

@@ -1,10 +1,10 @@
-"""The place of a rehearsal: a target with all needed capabilities, and how another process opens it."""
+"""The place of a rehearsal: a target that has all capabilities, and the operations to end there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.target import (
@@ -12,11 +12,15 @@ from airflow_flinkcompat.deploy.target import (
     JobDescription,
     JobDescriptions,
     JobHistories,
+    JobRef,
     LiveSavepoints,
+    Operation,
     RestoreObservations,
     RestoreTests,
     SavepointStore,
+    Snapshot,
     Target,
+    Verb,
 )
 from airflow_flinkcompat.deploy.targets import TargetLocation
 
@@ -92,3 +96,44 @@ def missing_slots(target: RestoreTestTarget, needed: int) -> str:
 def slots_of(described: JobDescription | None) -> int:
     """Number of slots of a job with all tasks in one sharing group: its highest parallelism."""
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
+
+
+@dataclass
+class Started:
+    """Announced operations by request id: starts, stops and savepoints, as far as each is known.
+
+    A JobManager remembers the outcome of a request for minutes only.
+    """
+
+    operations: dict[str, Operation] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Started:
+        """Operations of the rehearsal that was paused with this state."""
+        return cls.told(state["started"])
+
+    @classmethod
+    def told(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
+        """Add the operations that these messages announce."""
+        started = cls()
+        for message in messages:
+            started.take(_operation(message))
+        return started
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Messages that announce all operations again, as JSON values."""
+        return [operation.to_dict() for operation in self.operations.values()]
+
+    def take(self, operation: Operation) -> None:
+        self.operations[operation.request_id] = operation
+
+
+def _operation(message: Mapping[str, Any]) -> Operation:
+    """The operation that a message announces; earlier releases name a job, or a savepoint without a kind."""
+    if "verb" in message:
+        return Operation.from_dict(message)
+    if "job" in message:
+        return Operation(Verb.START, str(message["job"]), JobRef(message["job"]))
+    job, request = message["savepoint"]
+    path = message.get("path")
+    return Operation(Verb.SAVEPOINT, request, JobRef(job), None if path is None else Snapshot(path))

@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal, Paused
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, missing_slots, slots_of
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, Started, missing_slots, slots_of
 from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, with_states
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
@@ -32,7 +32,6 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Unanswered,
     Version,
 )
-from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding

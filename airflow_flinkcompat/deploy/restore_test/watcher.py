@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.restore_test.place import Started
 from airflow_flinkcompat.deploy.target import Operation
 from airflow_flinkcompat.deploy.targets import TargetLocation
 

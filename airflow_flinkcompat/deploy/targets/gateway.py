@@ -15,10 +15,9 @@ from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmittedBe
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
-from airflow_flinkcompat.deploy.flink.source_tables import sources_of
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, prepare_job
 from airflow_flinkcompat.deploy.flink.substitutes import Substitutes, tables_of
-from airflow_flinkcompat.deploy.flink.tables import overlay
+from airflow_flinkcompat.deploy.flink.tables import overlay, sources_of
 from airflow_flinkcompat.deploy.target import (
     EngineInfo,
     Operation,

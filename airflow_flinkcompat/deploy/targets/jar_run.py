@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any, Self
 
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.error_hints import refusal
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
-from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import prepare_job
 from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access

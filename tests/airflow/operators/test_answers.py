@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_flinkcompat.airflow.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
+from airflow_flinkcompat.airflow.operators.asking import Answer, AskedQuestion, Person, doubt, is_author
 
 ADA, BEN = Person("7", "ada"), Person("9", "ben")
 GIT = "Ada <ada@example.com>"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
-from airflow_flinkcompat.deploy.redeploy.comparison import compare_state
+from airflow_flinkcompat.deploy.redeploy.verify import compare_state
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.jobs import Files, Side

@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBac
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown
 from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy import migrating
-from airflow_flinkcompat.deploy.redeploy.retention import surplus
+from airflow_flinkcompat.deploy.redeploy.sequence import surplus
 from airflow_flinkcompat.deploy.target import Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.testing.fake_target import FakeTarget
 from tests.deploy.fake_cluster import FakeCluster

@@ -50,7 +50,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     VersionEntry,
 )
 from airflow_flinkcompat.deploy.ledger.rows import last_savepoint
-from airflow_flinkcompat.deploy.redeploy.retention import surplus
+from airflow_flinkcompat.deploy.redeploy.sequence import surplus
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint
 from airflow_flinkcompat.model import JobSpec, Span

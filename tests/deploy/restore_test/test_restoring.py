@@ -12,6 +12,7 @@ from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.restore_test import journal, restoring
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
+from airflow_flinkcompat.deploy.restore_test.place import Started
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
     Inconclusive,
@@ -20,7 +21,6 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Timeouts,
     Unanswered,
 )
-from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Slots, Snapshot, Verb
 from tests.deploy.restore_tests import Script
 

@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy import DeployRefused, JobManagerError, JobStatus
 from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse, sequence
+from airflow_flinkcompat.deploy.restore_test.place import Started
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
     Restored,
@@ -21,7 +22,6 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Runner,
     Unanswered,
 )
-from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.target import (
     JobDescription,
     JobHistory,

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
-from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.restore_test.place import Started
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation

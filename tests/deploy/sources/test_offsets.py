@@ -25,8 +25,7 @@ from airflow_flinkcompat.deploy import (
 )
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result
 from airflow_flinkcompat.deploy.flink.snapshot import StoredList
-from airflow_flinkcompat.deploy.flink.source_tables import sources_of
-from airflow_flinkcompat.deploy.flink.tables import overlay
+from airflow_flinkcompat.deploy.flink.tables import overlay, sources_of
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.sources.offsets import decide

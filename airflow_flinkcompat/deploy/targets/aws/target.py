@@ -16,10 +16,10 @@ from airflow_flinkcompat.deploy.errors import (
     StopFailed,
     TargetError,
 )
+from airflow_flinkcompat.deploy.flink.error_hints import fault_of, refusal
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Closing
-from airflow_flinkcompat.deploy.flink.state_faults import fault_of, refusal
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, prepare_job
 from airflow_flinkcompat.deploy.target import (
     Deployed,
@@ -34,7 +34,6 @@ from airflow_flinkcompat.deploy.target import (
     Verb,
 )
 from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.deploy.targets.aws.access import opened, runtime_of, settings_of
 from airflow_flinkcompat.deploy.targets.aws.looks import ApplicationLook, RunOutcome, job_ref, snapshot_ref, split
 from airflow_flinkcompat.deploy.targets.aws.properties import (
     Groups,
@@ -48,6 +47,9 @@ from airflow_flinkcompat.deploy.targets.aws.service import (
     ManagedFlink,
     ServiceError,
     ServiceUnanswered,
+    opened,
+    runtime_of,
+    settings_of,
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.model import JobSpec

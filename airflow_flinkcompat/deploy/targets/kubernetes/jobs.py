@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
+from airflow_flinkcompat.deploy.flink.error_hints import fault_of
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Closing, Endpoint
-from airflow_flinkcompat.deploy.flink.state_faults import fault_of
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,
     Deployed,

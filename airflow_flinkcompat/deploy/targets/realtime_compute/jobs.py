@@ -1,4 +1,4 @@
-"""The reading half of the target: deployments, their job instances, and JobManagers through the proxy."""
+"""The reading half of the target: deployments, job instances, and JobManagers through the proxy."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import httpx
+
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError, condense
 from airflow_flinkcompat.deploy.flink import state_stats
+from airflow_flinkcompat.deploy.flink.error_hints import fault_of
 from airflow_flinkcompat.deploy.flink.job_history import job_history
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.flink.rest import Closing
-from airflow_flinkcompat.deploy.flink.state_faults import fault_of
+from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.target import (
     Deployed,
     EngineInfo,
@@ -25,7 +27,6 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets.realtime_compute import instances
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi, RealtimeComputeError
-from airflow_flinkcompat.deploy.targets.realtime_compute.proxy import flink_job, proxied_jobmanager
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import version_of
 
 _FORBIDDEN = 403
@@ -225,3 +226,38 @@ def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
         tasks_running=running is not None and running.observed_flink_job_status == "RUNNING",
         failure=f"the platform restarted it {restarts} times" if restarts else None,
     )
+
+
+_REFUSED = 500
+
+
+class _ProxyTransport(httpx.BaseTransport):
+    """Transport of the requests of a JobManager's client as calls of ``FlinkApiProxy``."""
+
+    def __init__(self, api: OpenApi, job_id: str) -> None:
+        self._api = api
+        self._job_id = job_id
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """The JobManager's answer; a refusal by the service is an error of the JobManager."""
+        if request.method != "GET":
+            raise httpx.UnsupportedProtocol(f"the proxy of {self._api.place} passes GET requests on only")
+        try:
+            text = self._api.flink(self._job_id, request.url.raw_path.decode())
+        except RealtimeComputeError as error:
+            if error.unanswered:
+                raise httpx.ReadError(str(error)) from None
+            return httpx.Response(_FORBIDDEN if error.denied else _REFUSED, text=error.reason)
+        return httpx.Response(200, text=text)
+
+
+def proxied_jobmanager(api: OpenApi, job_id: str) -> JobManager:
+    """A client of the JobManager that runs a job instance; it is asked nothing yet."""
+    place = Endpoint(f"{api.settings.scheme}://{api.settings.host}", timeout=api.settings.timeout)
+    return JobManager(place, transport=_ProxyTransport(api, job_id))
+
+
+def flink_job(jobmanager: JobManager) -> str | None:
+    """The id that Flink itself gave the one job of a JobManager."""
+    found = list(jobmanager.jobs())
+    return found[0] if len(found) == 1 else None

@@ -21,8 +21,8 @@ from airflow_flinkcompat.deploy.errors import (
     TargetError,
     condense,
 )
+from airflow_flinkcompat.deploy.flink.error_hints import refusal
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, ScriptRefused, prepare_job
 from airflow_flinkcompat.deploy.target import (
     JobRef,
