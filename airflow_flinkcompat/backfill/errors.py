@@ -14,7 +14,7 @@ class BackfillError(ValueError):
     """A backfill that cannot be done exactly, or failed; the text is meant for the user.
 
     Attributes:
-        message: What is wrong and what to do about it, without the place.
+        message: The fault and its remedy, without the place.
         span: The place in the script; None if the cause is not in the script.
     """
 

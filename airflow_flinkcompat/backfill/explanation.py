@@ -71,8 +71,8 @@ def explain(plan: BackfillPlan, request: BackfillRequest) -> str:
     """Tell a plan as a person reads it.
 
     Args:
-        plan: What would be done.
-        request: What was asked for, with its bounds as the user wrote them.
+        plan: The backfill plan.
+        request: The request, with its bounds as the user wrote them.
 
     Returns:
         Lines of text, with secrets masked.

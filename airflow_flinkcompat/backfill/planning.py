@@ -47,7 +47,7 @@ class BackfillPlan:
         program: The plan of its script.
         bounds: The whole range.
         work: Steps that compute and publish it.
-        chunks: Its parts in order, each with its range; none if all is done at once.
+        chunks: Chunks in order, each with its range; empty if all is done at once.
         hand_over: Record for the live job; None without a boundary.
         guards: Conditions on the history at a boundary.
     """
@@ -65,7 +65,7 @@ def plan(request: BackfillRequest) -> BackfillPlan:
     """Settle without Spark what a backfill does; the script is planned and compiled once.
 
     Args:
-        request: What is asked for.
+        request: The request.
 
     Returns:
         The work, its chunks, and the hand-over to the live job.

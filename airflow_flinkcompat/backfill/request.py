@@ -258,7 +258,7 @@ def parse_duration(text: str) -> timedelta:
     """Read a length of time.
 
     Args:
-        text: As ``1d``, ``6h``, ``30 min``, ``90s`` or ``500ms``.
+        text: A duration such as ``1d``, ``6h``, ``30 min``, ``90s`` or ``500ms``.
 
     Returns:
         The length, longer than zero.

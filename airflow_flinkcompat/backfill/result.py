@@ -14,8 +14,8 @@ class SourceRows:
     """Rows read from one table.
 
     Attributes:
-        table: Its name.
-        place: Where it lies, without secrets.
+        table: Name of the table.
+        place: Place of its rows, without secrets.
         rows: All rows there.
     """
 
@@ -29,9 +29,9 @@ class SinkRows:
     """Rows published into one sink.
 
     Attributes:
-        table: Its name.
-        place: Where it lies, without secrets.
-        rows: How many rows were written.
+        table: Name of the table.
+        place: Place of its rows, without secrets.
+        rows: Number of rows written.
         files: The names of the files, where there are files.
         windows: Number of windows of the rows; None if the sink's columns do not show them.
     """
@@ -48,15 +48,15 @@ class BackfillResult:
     """Result of a backfill.
 
     Attributes:
-        sources: What was read; with several chunks, rows count each time they are read.
-        sinks: What was published.
+        sources: Rows read; with several chunks, rows count each time they are read.
+        sinks: Rows published.
         rows_dropped: Rows that belong to no window because their event time is NULL (Flink in batch mode drops them).
         from_: The lower bound asked for, None where open.
         to: The upper bound asked for, None where open.
         ties: Windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a
             backfill by their other columns.
-        chunks: In how many parts the range was computed.
-        rows_late: Rows dropped because they came too late for a window inside the range, once for each such window.
+        chunks: Number of chunks of the range.
+        rows_late: Rows dropped because they were late for a window in the range, once for each such window.
     """
 
     sources: tuple[SourceRows, ...]

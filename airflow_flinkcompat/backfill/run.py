@@ -34,10 +34,10 @@ def plan_backfill(request: BackfillRequest) -> Work:
     """The work of :func:`~airflow_flinkcompat.backfill.plan`.
 
     Args:
-        request: What is asked for.
+        request: The request.
 
     Returns:
-        What computes and publishes the whole range.
+        The work that computes and publishes the whole range.
 
     Raises:
         BackfillError: Something cannot be done exactly.
@@ -54,11 +54,11 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
     before it hold this run's rows; a repeated run completes all.
 
     Args:
-        asked: What is asked for, or its plan if there is one already.
-        progress: Gets one line per stage.
+        asked: The request, or its plan if there is one.
+        progress: Receives one line per stage.
 
     Returns:
-        What was read, left out and written.
+        Numbers of rows read, left out and written.
 
     Raises:
         BackfillError: Nothing, or not everything, was published; the message has its secrets masked.

@@ -62,7 +62,7 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
 
 
 def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """The query for legacy group windows, each of which has an accumulator of its own."""
+    """The query for legacy group windows, each of which has its own accumulator."""
     of = _Aggregation(rows, operator, layout)
     if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
         raise NotComputable("of the legacy group windows only TUMBLE is computed from history yet")

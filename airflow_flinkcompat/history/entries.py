@@ -43,10 +43,10 @@ _FAR, _NEAR = 2090, 2037
 
 @dataclass(frozen=True)
 class LocalClock:
-    """The clock by which windows are cut.
+    """The clock of windows.
 
     Attributes:
-        zone: Its time zone; ``UTC`` for times without a zone.
+        zone: Time zone; ``UTC`` for times without a zone.
     """
 
     zone: str = "UTC"

@@ -86,7 +86,7 @@ class JoinSide:
     """The rows of one side of a join.
 
     Attributes:
-        rows: Its input rows.
+        rows: Input rows of the side.
         operator: The join in the script's own plan.
         side: Number of the side.
         layout: Layout of the join's state.
@@ -227,7 +227,7 @@ class _TimedSide:
     """The rows of one side.
 
     Attributes:
-        side: Its input.
+        side: Input of the side.
         state: State that stores its rows.
         reach: Largest time distance from a row to a later match of the other side, in milliseconds.
     """
@@ -261,7 +261,7 @@ class _TimedSide:
         return Where(timed, f"c{place} >= {(max(watermark, _EPOCH) - self.reach) * 1000}")
 
     def cached(self) -> Step:
-        """The rows by their time, those of one time as they came."""
+        """The rows in order of their time, then of their arrival."""
         width, place = len(self._keys), self._time
         types = [field.type for field in self.state.value.fields]
         values = ", ".join(exact_value(type, f"c{width + i}") for i, type in enumerate(types))

@@ -176,7 +176,7 @@ class FramedRows(TableRows):
             yield StateRows(state, exact(Select(found, (*enumerate([*keys, value]),)), [*types, "BIGINT"]))
 
     def _lists(self, state: NamedState, keys: Sequence[str], types: Sequence[str]) -> Iterator[StateRows]:
-        """Rows by their time, those of one time as they came."""
+        """Rows in order of their time, then of their arrival."""
         row = self.stored(self.over.row, [self.over_table(column).type for column in self.over.row])
         timed = self._timed(row)
         stored = [field.type for field in state.value.fields]

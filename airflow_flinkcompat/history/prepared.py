@@ -65,7 +65,7 @@ class PreparedHistory:
 
     Attributes:
         folder: Path or URI, for Spark.
-        parts: By digest.
+        parts: Prepared parts by digest.
     """
 
     folder: str = ""

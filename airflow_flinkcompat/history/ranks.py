@@ -242,7 +242,7 @@ class _Ranking:
         return [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
 
     def stored(self, every: bool = False) -> Step:
-        """The rows that are kept: of a list those of one sort key in the order in which they came."""
+        """The stored rows; those of one sort key in arrival order."""
         found, (by_key, by_order, of_row) = self._ranked(every), self._width
         types = [field.type for field in self.state.value.fields]
         if self.state.map_key is None:

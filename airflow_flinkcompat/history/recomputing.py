@@ -209,7 +209,7 @@ class PlainKey:
     """Partial results of the rows of one key.
 
     Attributes:
-        key: Its columns.
+        key: Key columns.
         rows: Number of rows.
         found: Partial results of each call by place.
     """
@@ -250,7 +250,7 @@ class KeySample:
 
     Attributes:
         below: Keys from this hash on were left out; None: no key was.
-        held: By hash and key.
+        held: Recomputed keys by hash and key.
     """
 
     below: int | None = None

@@ -110,9 +110,9 @@ class Until:
     """End of one table's rows; without both fields everything that exists at the time.
 
     Attributes:
-        offsets: Of a topic by the number of a partition the offset of the first record that is not read.
-        moment: Of a topic the first record of each partition with this timestamp or a later one is not read; of a
-            folder no file that was changed then or later is.
+        offsets: Partition number of a topic, and the offset of the first record that is not read.
+        moment: Reading ends before the first record of each partition with this timestamp or a later one; files of a
+            folder that were changed then or later are not read.
     """
 
     offsets: tuple[tuple[int, int], ...] = ()
@@ -202,7 +202,7 @@ class SourceEnds(TableLocations):
     """Places of tables that are read to their ends.
 
     Attributes:
-        ends: By the name of a table how far it is read.
+        ends: End position by table name.
     """
 
     ends: tuple[tuple[str, SourceEnd], ...] = ()
@@ -311,9 +311,9 @@ class RowsRead(HistoryLocations):
 
     Attributes:
         savepoint: Path or URI of the job's savepoint.
-        readers: By the name of a table what the savepoint holds of its source.
+        readers: Stored source of the savepoint by table name.
         new_tables: The tables without any rows here, as the job did not read them.
-        ends: How far each of these is read, once that is known.
+        ends: End position of each, as soon as it is known.
     """
 
     savepoint: str = ""

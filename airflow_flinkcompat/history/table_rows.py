@@ -121,7 +121,7 @@ class TableRows:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of :attr:`node`, without when rows came."""
+        """The columns of :attr:`node`, without the arrival column."""
         return self.table.columns if isinstance(self.segment.origin, Source) else self.node.schema
 
     @property
@@ -132,7 +132,7 @@ class TableRows:
 
     @property
     def node(self) -> Node:
-        """The rows that the conditions let through, with a time to live each with when it came."""
+        """Rows that satisfy the conditions; with a state TTL, each with its arrival."""
         match self.segment.origin:
             case JoinOperator() as join:
                 left, right = (self._side(join, number) for number in (0, 1))

@@ -30,7 +30,7 @@ _IDLE = ("scan.watermark.idle-timeout", "table.exec.source.idle-timeout")
 
 
 def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Select:
-    """The rows of a table, each with how far the watermark may have been when it came."""
+    """The rows of a table, each with the highest possible watermark at its arrival."""
     table, source = rows.table, rows.locations.source(rows.table)
     assert table.watermark is not None
     if not rows.ordered:

@@ -69,11 +69,11 @@ class StateComputer(Protocol):
             wanted: The operator.
             scatter: Distributes a part's content to groups.
             parts: All that is read of the old savepoint.
-            gather: What to do with a range of groups.
+            gather: Function of a range of groups and its content.
             groups: The ranges, all groups together, in order.
 
         Returns:
-            What came of each range, in order.
+            The result of each range, in order.
 
         Raises:
             NotMigratable: The state cannot be computed.
@@ -83,15 +83,15 @@ class StateComputer(Protocol):
         """State of a source that the old savepoint lacks, after the rows from which state is computed.
 
         Args:
-            source: What the template holds of it.
+            source: The source in the template.
             template: Path or URI of the template.
 
         Returns:
             The source at its positions.
 
         Raises:
-            NotMigratable: How far its table is read is not known.
-            SavepointUnreadable: It keeps positions in a form that is not known.
+            NotMigratable: The end position in its table is unknown.
+            SavepointUnreadable: It stores positions in an unknown form.
         """
 
     def differ(self, operator: str, found: Differences) -> None:
@@ -106,16 +106,16 @@ class StateComputer(Protocol):
         """
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
-        """Compute some keys once more, in another way, and hold them against what was written.
+        """Recompute some keys in plain Python, and compare them with the written ones.
 
         Args:
             wanted: The operator.
-            written: What was written of each of its subtasks.
-            folder: Path or URI of where it lies.
+            written: Written key groups of each subtask.
+            folder: Path or URI of the written savepoint.
 
         Raises:
-            NotMigratable: The rows cannot be read once more.
-            SampleDiffers: A key is written otherwise.
+            NotMigratable: The rows cannot be read again.
+            SampleDiffers: A written key differs.
         """
 
 
@@ -124,11 +124,11 @@ class ComputedOperator:
     """An operator whose state is computed.
 
     Attributes:
-        made: What becomes of it.
-        header: Of its new files.
+        made: Migration of the operator.
+        header: Header of its new files.
         max_parallelism: The number of its key groups.
-        watermark: How far time has come in the savepoint; None of one that stores no watermark.
-        now: Milliseconds since 1970, by which values with a time to live have expired or not.
+        watermark: Watermark in the savepoint; None if the operator stores none.
+        now: Milliseconds since 1970; values with a state TTL expire by this time.
     """
 
     made: OperatorMigration
@@ -263,7 +263,7 @@ class EntryJoin:
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]
-            # What begins beside a value that is not written would be of a window or key that holds nothing else.
+            # A new field next to a value that is not written would be alone in its window or key.
             if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
 

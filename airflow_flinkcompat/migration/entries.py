@@ -85,7 +85,7 @@ class StoredKey:
     """A stored key without its key group.
 
     Attributes:
-        moment: Of a timer when it fires, as it is stored; else empty.
+        moment: Stored time of a timer; else empty.
         row: The key.
         rest: The namespace, and of a map the key of the user.
     """
@@ -267,7 +267,7 @@ def _as_it_is(row: bytes) -> bytes:
 
 
 def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, bytes, bytes]:
-    """A row of a join's side, and how often it came."""
+    """The count of a row of a join's side, the row, and its match count as stored."""
     content = value[content_begin(state) :]
     if not state.counts_rows:
         ((row, matched),) = stored_rows(content, state)

@@ -29,7 +29,7 @@ _WATERMARK = "watermark"
 OVER = ExecKind.OVER_AGGREGATE
 _LONG = 8
 _END = 8
-"""The length of the end of a slice or window, in front of a map's key."""
+"""Length of the end of a slice or window, before a map's key."""
 _SIGN = 1 << 63
 EVER = 1 << 50
 """A watermark above all rows, whose microseconds are a BIGINT."""
@@ -41,7 +41,7 @@ class StoredSlices:
 
     Attributes:
         windows: The windows.
-        watermark: How far time has come in the old savepoint.
+        watermark: Watermark in the old savepoint.
     """
 
     windows: SlicedWindow

@@ -57,7 +57,7 @@ class TargetFolder:
     def __exit__(self, *error: object) -> None:
         """Remove the output of a failed run. The mark goes last, so that leftovers can be cleared."""
         if error[0] is not None:
-            with suppress(Exception):  # what happened first is what is told
+            with suppress(Exception):  # the first error is reported
                 self._clear()
                 self._mark.unlink()
 

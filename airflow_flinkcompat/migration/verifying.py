@@ -64,9 +64,9 @@ def verify(
     Args:
         source: Path or URI of the old savepoint.
         target: The same of the written one.
-        migration: What was to become of each state.
+        migration: Planned migration of each state.
         written: The metadata of the written one, where it is not published yet; None: it is read.
-        workers: Who reads; None: this process.
+        workers: Workers that read; None: this process.
         template: Path or URI of the template; None: headers are not compared.
 
     Returns:
@@ -75,7 +75,7 @@ def verify(
 
     Raises:
         MigrationVerificationFailed: Something differs. No job may start from the savepoint.
-        SavepointUnreadable: It cannot be read back.
+        SavepointUnreadable: The written savepoint cannot be read back.
     """
     workers = workers or LocalWorkers()
     old = {each.id: each for each in read_metadata(source).operators}

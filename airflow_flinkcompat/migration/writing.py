@@ -73,10 +73,10 @@ def migrate_savepoint(
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
         target: Path or URI of the folder to write. It must not hold anything but what a run left that was killed.
-        migration: What becomes of each state.
+        migration: Migration of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
-        workers: Who reads and writes keyed state; None: this process.
-        history: Who computes what the migration takes from history; None if it takes nothing.
+        workers: Workers that read and write keyed state; None: this process.
+        history: Computer of state from history; None if the migration needs none.
 
     Returns:
         Written state of each operator that is kept.
@@ -84,9 +84,9 @@ def migrate_savepoint(
     Raises:
         NotMigratable: A state cannot be kept, would be lost silently, or differs from its plan.
         HistoryDiffers: The result of history for kept state differs from the savepoint.
-        SampleDiffers: What was computed of a key is not what plain Python computes of its rows.
-        MigrationVerificationFailed: What was written is not what was read; it is no savepoint.
-        SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
+        SampleDiffers: A computed key differs from what plain Python computes from its rows.
+        MigrationVerificationFailed: The written state differs from the old one; no savepoint is published.
+        SavepointUnreadable: A savepoint cannot be read, is damaged, or has an unknown form.
     """
     run = _Writing(source, template, target, now, workers, history)
     with run.target:
@@ -103,7 +103,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
         target: Path or URI of the folder to write. It must not hold anything but what a run left that was killed.
-        migration: What becomes of each state.
+        migration: Migration of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
 
     Returns:
@@ -111,7 +111,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
 
     Raises:
         NotMigratable: A state cannot be kept, would be lost silently, or differs from its plan.
-        SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
+        SavepointUnreadable: A savepoint cannot be read, is damaged, or has an unknown form.
     """
     run = _Writing(source, template, target, now)
     with run.target:
@@ -124,7 +124,7 @@ def require_predicted_state(migration: Migration, savepoint: str) -> None:
     """Compare the state that the old plan predicts with the headers of the old job's savepoint.
 
     Args:
-        migration: What becomes of each state.
+        migration: Migration of each state.
         savepoint: Path or URI of the savepoint's folder.
 
     Raises:
@@ -144,7 +144,7 @@ def require_rewritable(migration: Migration) -> None:
     """Build each rewriting from predicted layouts alone, so that a dry run refuses what a run would.
 
     Args:
-        migration: What becomes of each state.
+        migration: Migration of each state.
 
     Raises:
         NotMigratable: A field cannot be rewritten or merged.
@@ -159,7 +159,7 @@ def require_rewritable(migration: Migration) -> None:
 
 
 def _predicted_header(layout: StateLayout) -> KeyedHeader:
-    """The names and kinds of states, by which a rewriting is built."""
+    """A header with the predicted names and kinds of states."""
     no_serializer = Serializer("", (), (), b"")
     states = tuple(KeyedState(state.name, state.kind, None, no_serializer) for state in layout.states)
     return KeyedHeader(False, no_serializer, states, b"")
@@ -169,7 +169,7 @@ def require_predicted_template(migration: Migration, template: str) -> None:
     """Compare the state that the new plan predicts with the headers of the template.
 
     Args:
-        migration: What becomes of each state.
+        migration: Migration of each state.
         template: Path or URI of a savepoint that the new job took before it had read anything.
 
     Raises:

@@ -27,8 +27,8 @@ class KeyedFile:
     """The keyed state of one subtask.
 
     Attributes:
-        header: Of the file.
-        stored: Which key groups it has, and where they begin.
+        header: Header of the file.
+        stored: Its key groups and their offsets.
         content: The file, open.
     """
 

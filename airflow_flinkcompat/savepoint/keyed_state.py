@@ -30,11 +30,11 @@ class KeyedState:
     """One named state of an operator.
 
     Attributes:
-        name: As the operator registered it.
-        kind: What it holds for a key and a namespace.
-        namespace: Its serializer; None for timers, which have it in the value's.
-        value: Its serializer.
-        options: What else Flink stores about it, such as its kind.
+        name: Name that the operator registered.
+        kind: Kind of its content for a key and a namespace.
+        namespace: Serializer of the namespace; None for timers, where the value's includes it.
+        value: Serializer of the value.
+        options: Further options that Flink stores, such as the kind.
     """
 
     name: str
@@ -46,12 +46,12 @@ class KeyedState:
 
 @dataclass(frozen=True)
 class KeyedHeader:
-    """Content in front of the first key group.
+    """Content before the first key group.
 
     Attributes:
-        compressed: Whether key groups are compressed by Snappy.
-        key: The serializer of the keys.
-        states: In the order by which entries name them.
+        compressed: True if key groups are compressed with Snappy.
+        key: Serializer of the keys.
+        states: States, in the order of the numbers that entries use.
         stored: The bytes of the header.
     """
 

@@ -80,9 +80,9 @@ class ListState:
     """A list of operator state.
 
     Attributes:
-        name: As the operator registered it.
-        mode: How Flink hands it out among subtasks: 0 split, 1 whole to each (union), 2 the same in each (broadcast).
-        begins: Where each element begins in the content of the handle.
+        name: Name that the operator registered.
+        mode: Redistribution among subtasks: 0 split, 1 whole to each (union), 2 the same in each (broadcast).
+        begins: Offset of each element in the content of the handle.
     """
 
     name: str
@@ -119,11 +119,11 @@ class KeyGroups:
     """The keyed state of one subtask.
 
     Attributes:
-        form: How it is stored.
+        form: Form in which it is stored.
         first: The first of its key groups.
-        begins: Where each key group begins in the content of the handle; 0: the group holds nothing.
+        begins: Offset of each key group in the content of the handle; 0 if the group is empty.
         handle: The content.
-        id: Of the form that has one, else "".
+        id: Id, if the form has one; else "".
     """
 
     form: KeyedForm
@@ -151,12 +151,12 @@ class SubtaskState:
     """State of one subtask of an operator.
 
     Attributes:
-        index: Its number; negative where it had finished, and keeps nothing.
+        index: Number of the subtask; negative if it had finished and stores nothing.
         managed: Lists of the operator.
         raw: Lists that the operator wrote itself.
         keyed: State by key.
         raw_keyed: State by key that the operator wrote itself.
-        marked: Whether managed and raw lists are marked as present, even if nothing follows.
+        marked: True for managed and for raw lists if these are marked as present, even if nothing follows.
     """
 
     index: int
@@ -189,12 +189,12 @@ class OperatorState:
     """One operator of a savepoint.
 
     Attributes:
-        id: By which Flink finds it, 32 hex digits.
-        name: "" if the format stores none.
-        uid: That a program gave it, "" if none did.
-        parallelism: Of the job that stored it.
-        max_parallelism: The number of its key groups.
-        coordinator: State of its coordinator on the JobManager, as sources have.
+        id: Id by which Flink finds the operator, 32 hex digits.
+        name: Name; "" if the format stores none.
+        uid: Uid set by a program; "" without one.
+        parallelism: Parallelism in the job that stored it.
+        max_parallelism: Number of its key groups.
+        coordinator: State of its coordinator on the JobManager, such as a source's.
         subtasks: None if all of them had finished.
     """
 
@@ -238,11 +238,11 @@ class SavepointMetadata:
     """A ``_metadata`` file.
 
     Attributes:
-        format: Its version.
-        checkpoint_id: Of the checkpoint that it was.
-        masters: State of the job's own hooks, each as it is stored.
-        operators: Those with state and those without.
-        properties: What kind of savepoint it is, in Java's serialisation; kept as it is.
+        format: Version of the format.
+        checkpoint_id: Id of the checkpoint.
+        masters: State of the job's master hooks, as stored.
+        operators: Operators with and without state.
+        properties: Kind of the savepoint in Java's serialization; copied unchanged.
     """
 
     format: int

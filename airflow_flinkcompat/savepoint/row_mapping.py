@@ -142,7 +142,7 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], variab
             word = words[place]
             if own_part is None:
                 start = word >> 32
-                # In its word, or null without room behind.
+                # In its word, or null without room in the variable part.
                 if not start or (word & _INLINE and not room):
                     continue
                 low = word & _LOW

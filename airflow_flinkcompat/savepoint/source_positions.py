@@ -31,8 +31,8 @@ class PartitionRead:
     """Position in one partition of a topic.
 
     Attributes:
-        topic: Its topic.
-        partition: Its number.
+        topic: Topic of the partition.
+        partition: Number of the partition.
         offset: The offset of the first record that has not been read; negative where none has been.
     """
 
@@ -47,11 +47,11 @@ class FileSplit:
 
     Attributes:
         path: The URI of the file as Flink names it.
-        offset: Where the part begins, in bytes.
-        length: How long it is, in bytes.
-        file_size: Of the whole file, in bytes.
-        records_read: How many rows of it have been read, from ``position`` on.
-        position: From where on they are counted, in bytes; None: from the beginning of the part.
+        offset: Begin of the part, in bytes.
+        length: Length of the part, in bytes.
+        file_size: Size of the whole file, in bytes.
+        records_read: Number of its rows read, from ``position`` on.
+        position: Byte from which they are counted; None: the begin of the part.
     """
 
     path: str

@@ -36,7 +36,7 @@ def migration_workers(
 
     Args:
         savepoint: Path or URI of the savepoint.
-        wanted: Whether to use Spark; None: if the state is large.
+        wanted: True to use Spark, False not to; None: if the state is large.
         master: Master URL of Spark; None: its default, all cores of this machine.
         say: Receives the decision, unless this process alone was requested.
 
@@ -45,7 +45,7 @@ def migration_workers(
 
     Raises:
         InputError: Spark is wanted and does not start.
-        SavepointUnreadable: The savepoint cannot be had from here.
+        SavepointUnreadable: The savepoint cannot be read.
     """
     size = read_metadata(savepoint).keyed_size
     large = size >= SPARK_FROM
@@ -80,7 +80,7 @@ class SparkWorkers:
 
     Args:
         session: The session.
-        part: How many bytes a task reads, roughly; it takes whole key groups.
+        part: Approximate bytes that a task reads; it reads whole key groups.
     """
 
     def __init__(self, session: SparkSession, part: int = _PART) -> None:
@@ -95,7 +95,7 @@ class SparkWorkers:
         """As many parts as Spark has slots, and more for large ones.
 
         Args:
-            size: Of what is read, in bytes.
+            size: Bytes to read.
             groups: The number of key groups.
 
         Returns:
@@ -104,19 +104,19 @@ class SparkWorkers:
         return min(max(self._context.defaultParallelism, -(-size // self._part)), max(1, groups))
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """The same of each part, in a task each.
+        """Apply a function to each part, one task per part.
 
         Args:
-            work: What to do.
-            parts: With what.
+            work: Function of a part.
+            parts: The parts.
 
         Returns:
-            What came of each, in order.
+            The result of each part, in order.
 
         Raises:
-            MigrationVerificationFailed: As of the work; so with the others.
-            NotMigratable: As of the work.
-            SavepointUnreadable: As of the work.
+            MigrationVerificationFailed: Raised by the work, like the others.
+            NotMigratable: Raised by the work.
+            SavepointUnreadable: Raised by the work.
         """
         if not parts:
             return []
@@ -135,17 +135,17 @@ class SparkWorkers:
         Args:
             scatter: Distributes a part's content to groups.
             parts: All that is read.
-            gather: What to do with a range of groups, from the number and all content of each non-empty one, in order.
+            gather: Function of a range of groups, and of the number and content of each non-empty one, in order.
             groups: The ranges, all groups together, in order.
             additional: Content that comes from elsewhere, with the number of its group.
 
         Returns:
-            What came of each range, in order.
+            The result of each range, in order.
 
         Raises:
-            MigrationVerificationFailed: As of the work; so with the others.
-            NotMigratable: As of the work.
-            SavepointUnreadable: As of the work.
+            MigrationVerificationFailed: Raised by the work, like the others.
+            NotMigratable: Raised by the work.
+            SavepointUnreadable: Raised by the work.
         """
         if not parts and additional is None:
             return [gather(each, ()) for each in groups]

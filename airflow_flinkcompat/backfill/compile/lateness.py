@@ -59,7 +59,7 @@ def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str
 def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
     """Rows that reach an operator with windows, without late ones if those are to be dropped.
 
-    Raises :class:`Untranslatable` if it is not known which came late.
+    Raises :class:`Untranslatable` if the late rows are unknown.
     """
     windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
     if not context.drop_late or not windowed:
@@ -125,7 +125,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
 
     On event time a frame without a beginning takes what no watermark has passed, one of ROWS with a beginning what is
     later than the last row of its key that it has emitted, and any with a beginning nothing of 1970-01-01 00:00:00 or
-    before (Flink's operators; measured). Raises :class:`Untranslatable` if it is not known which came late.
+    before (Flink's operators; measured). Raises :class:`Untranslatable` if the late rows are unknown.
     """
     frame = node.calls[0].frame
     alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1

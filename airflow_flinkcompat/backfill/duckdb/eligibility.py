@@ -89,7 +89,7 @@ class DuckDbAccelerator:
         """Leave to Spark the failed part of DuckDB, and all that it would read of the same table.
 
         Args:
-            partials: What was aggregated when it failed.
+            partials: The failed aggregation.
             error: The error, whose reason is logged.
         """
         self._failed.add(partials.read.source.place)

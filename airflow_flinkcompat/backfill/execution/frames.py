@@ -120,7 +120,7 @@ class Execution:
         return sum(counted(seen, "nulls") for seen in self._nulls)
 
     def late(self) -> int:
-        """Rows that came too late for their window, over all windows they were too late for."""
+        """Number of rows late for a window, over all windows."""
         return sum(counted(seen, "late") for seen in self._late)
 
     def ties(self) -> int:

@@ -110,7 +110,7 @@ def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
 
 
 def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
-    """The rows whose window was not complete when they came; ``seen`` counts the others (``late``)."""
+    """The rows whose window was open at their arrival; ``seen`` counts the others (``late``)."""
     late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
     return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
 

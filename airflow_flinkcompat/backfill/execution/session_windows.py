@@ -27,7 +27,7 @@ def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> Dat
 
 
 def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, late: Observation) -> DataFrame:
-    """The rows in the sessions that were open when they came; ``late`` counts the others (``late``).
+    """The rows in sessions that were open at their arrival; ``late`` counts the others (``late``).
 
     Rows that touch in the end are gone through one by one, as they arrived: what touches at no time never meets. One
     task holds those of one key in memory.
@@ -65,7 +65,7 @@ def _went_through(gap: int) -> str:
     """Spark SQL over rows that touch, for their sessions.
 
     It returns those ``closed`` with the number of the row that found them so (in this order) and those still ``open``,
-    and the numbers of rows that came ``late``.
+    and the numbers of ``late`` rows.
     """
     is_open = f"s.last - {MILLISECOND} > r.{_REACHED}"
     touches = f"s.first <= r.{_MICROS} + {gap} AND s.last >= r.{_MICROS}"

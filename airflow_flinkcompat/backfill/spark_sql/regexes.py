@@ -19,7 +19,7 @@ _REPEATED = re.compile(r"(?:\*|(\+)|\?|\{(\d{1,3})(?:,(\d{1,3})?)?\})[?+]?")
 
 
 class RegexRefused(ValueError):
-    """A pattern that is not known to mean the same; the message is the reason."""
+    """A pattern that may match differently in Flink and Spark; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _within_one_unit(character: str) -> str:
 
 
 def read(pattern: str) -> Regex:
-    """Facts about a pattern. Raises :class:`RegexRefused` for one that is not known to mean the same."""
+    """Facts about a pattern. Raises :class:`RegexRefused` for one that may match differently."""
     reader = _PatternParser(pattern)
     part = reader.branches()
     if reader.at < len(pattern):

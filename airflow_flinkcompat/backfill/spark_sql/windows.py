@@ -189,8 +189,8 @@ class AskedWindows:
     Attributes:
         above: The windows over these rows, which windows are requested of them, and how far in microseconds their time
             may be off; None if nothing is between these windows and the published rows.
-        every: Whether all are computed, whatever is published.
-        published_too: Whether those of the published range are computed as well.
+        every: True if all are computed, whatever is published.
+        published_too: True if those of the published range are computed as well.
     """
 
     above: tuple[Aligned, AskedWindows, int] | None = None

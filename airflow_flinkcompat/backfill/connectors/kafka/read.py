@@ -37,7 +37,7 @@ class KafkaReader:
         reach(self._session, self._source)
 
     def version(self) -> str:
-        """The offsets that are read: records that came since are others."""
+        """The offsets to read; later records are left out."""
         start, end = reach(self._session, self._source)
         return ", ".join(f"{topic}-{number}: {start[topic, number]} to {end[topic, number]}" for topic, number in end)
 

@@ -52,7 +52,7 @@ class Position:
     """A position in every partition: earliest, latest, timestamp (``millis``) or specific (``offsets``).
 
     Mode ``read`` is the end of the rows that a job has read: by ``offsets`` too, and no row of a partition that is
-    missing there or below 0. Mode ``behind`` is the start of the rows that a job with these ``offsets`` has not read.
+    missing there or below 0. Mode ``after`` is the start of the rows that a job with these ``offsets`` has not read.
     """
 
     mode: str
