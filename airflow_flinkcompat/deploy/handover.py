@@ -1,4 +1,8 @@
-"""A hand-over record at a deployment: read, and compared with the job that would start."""
+"""Hand-over records of backfills: read one, and check that a deployment continues from it.
+
+A backfill with a boundary writes a record of its script and of the time at which a live job takes over. The deploy task
+reads it with ``read_hand_over``. The redeploy sequence calls ``check_hand_over`` before it stops the former job.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,13 @@ def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
     """Read the record of a backfill with a boundary.
 
     Args:
-        given: The record as a mapping, as JSON text, or the path or URI of a file that holds it.
+        given: The record as a mapping, as JSON text, or the path or URI of a file that contains it.
 
     Returns:
         The record.
 
     Raises:
-        BoundaryError: The file cannot be read, or the value is no record.
+        BoundaryError: The file cannot be read, or the value is not a record.
     """
     if isinstance(given, Mapping):
         return Cutover.from_dict(dict(given))
@@ -40,7 +44,7 @@ def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
 
 
 def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
-    """Raise DeployRefused if the job that would start does not resume after that backfill."""
+    """Raises DeployRefused if the job to start does not continue from that backfill."""
     try:
         record.check(job)
     except BoundaryError as error:

@@ -848,13 +848,13 @@ export interface operations {
     list_deployments_api_v1_deployments_get: {
         parameters: {
             query?: {
-                /** @description Only those of any of these kinds; may be repeated. */
+                /** @description Only deployments of these kinds; may be repeated. */
                 attention?: components["schemas"]["Attention"][] | null;
-                /** @description Only those of this team. */
+                /** @description Only deployments of this team. */
                 team?: string | null;
-                /** @description Words, all in: name, DAG, team, owner, author, commit, job. */
+                /** @description Words that must all occur in name, DAG, team, owner, author, commit or job. */
                 q?: string;
-                /** @description Only those of the ledger of this id. */
+                /** @description Only deployments of the ledger with this id. */
                 ledger?: string | null;
                 limit?: number;
                 offset?: number;
@@ -942,7 +942,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description There is none. Only who may read the ledger is told so. */
+            /** @description Not found. Only users who may read the ledger get this answer. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1011,7 +1011,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
-            /** @description There is none. Only who may read the ledger is told so. */
+            /** @description Not found. Only users who may read the ledger get this answer. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1043,7 +1043,7 @@ export interface operations {
     get_run_api_v1_runs__dag_id___run_id__get: {
         parameters: {
             query?: {
-                /** @description Of the task alone, where it wrote of any; else those of the run. */
+                /** @description Only changes of this task, if it wrote any; else changes of the run. */
                 task_id?: string | null;
             };
             header?: never;

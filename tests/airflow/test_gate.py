@@ -87,7 +87,7 @@ def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> Non
 
     # The verdict reads well in the log, and the tasks point to the report and to the job.
     log = client.log(DAG_ID, run, "check")
-    opened = log.index("::group::Findings in full")
+    opened = log.index("::group::All findings")
     assert any("sink-table-changed" in line for line in log[:opened])
     stored, markdown = gate.ledger.read_report(client.xcom(DAG_ID, run, "check", "report"))
     assert (stored["outcome"], "sink-table-changed" in markdown) == ("unknown", True)

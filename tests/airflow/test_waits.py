@@ -115,7 +115,7 @@ def test_ended_while_it_waits(waits: Waits) -> None:
     run = client.trigger(DAG_ID, {"redeploy_unchanged": True})
     wait_for(lambda: "to go on: in the triggerer" in waits.log(run, "rehearse"), "the control is watched", 180)
     (control,) = waits.jobs(beside=True)
-    waits.deferred(run, "rehearse", f"waiting for job {control} to go on beside the live one")
+    waits.deferred(run, "rehearse", f"waiting for job {control} to keep running next to the live one")
     assert waits.jobs(beside=True) == [control]
     client.mark_task(DAG_ID, run, "rehearse", "failed")
     wait_for(lambda: not waits.jobs(beside=True), "the control is ended", 60)
@@ -135,7 +135,7 @@ def test_ended_while_it_waits(waits: Waits) -> None:
     waits.settle(deploy=HOUR)
     waits.propose(waits.files.script().replace("'1' MINUTE", "'2' MINUTE"))
     run = client.trigger(DAG_ID)
-    waits.deferred(run, "restart", "to prove that it runs")
+    waits.deferred(run, "restart", "the verification of job")
     (new,) = waits.jobs(beside=False)
     assert [entry.kind for entry in waits.ledger.entries()][-1] == "started"
     client.mark_task(DAG_ID, run, "restart", "failed")

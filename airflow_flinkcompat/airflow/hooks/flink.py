@@ -120,7 +120,7 @@ class FlinkHook(BaseHook):
             with self.get_conn() as target:
                 found = target.page_of(JobRef(job_id), ui_url) if isinstance(target, JobPages) else None
         except (DeployError, AirflowException) as error:  # a link is not worth a failure
-            self.log.info("the page of job %s is not known: %s", job_id, mask_secrets(str(error)))
+            self.log.info("the page of job %s is unknown: %s", job_id, mask_secrets(str(error)))
             found = None
         return found or ("" if "{" in ui_url else ui_url)
 
@@ -165,7 +165,7 @@ class FlinkHook(BaseHook):
         scheme = parts.scheme or self.connection.schema or "http"
         if scheme not in ("http", "https"):
             raise AirflowFailException(
-                f"connection {self.flink_conn_id!r} has the schema {scheme!r}: http or https is needed"
+                f"connection {self.flink_conn_id!r} has the scheme {scheme!r}: http or https is needed"
             )
         name = parts.hostname or host
         name = f"[{name}]" if ":" in name else name  # IPv6
@@ -183,7 +183,7 @@ class FlinkHook(BaseHook):
         if self.target and named and self.target != named:
             raise AirflowFailException(
                 f"connection {self.flink_conn_id!r} is of target {named!r}, and the deployment asks for "
-                f"{self.target!r}: name a connection of that target (flink_conn_id), or change one of both"
+                f"{self.target!r}: name a connection of that target (flink_conn_id), or change one of them"
             )
         return str(named or self.target or DEFAULT)
 
@@ -228,7 +228,7 @@ class FlinkHook(BaseHook):
                 try:
                     found = stack.enter_context(local_cluster(connection_lookup(self.get_connection)))
                 except LocalFlinkError as error:
-                    raise self._without_planner(f"or have one started here: {error}") from None
+                    raise self._without_planner(f"or let a Flink start on this worker: {error}") from None
             yield found
 
     @cached_property
@@ -237,7 +237,7 @@ class FlinkHook(BaseHook):
         return FlinkHook(conn_id) if conn_id else None
 
     def _without_planner(self, remedy: str) -> AirflowFailException:
-        lacks = f"the target {self.target_name!r} plans no scripts" if self.exists else "it is not there"
+        lacks = f"the target {self.target_name!r} plans no scripts" if self.exists else "it does not exist"
         return AirflowFailException(
             f"connection {self.flink_conn_id!r}: {lacks}; name a connection of a SQL Gateway of the same version as "
             f"planner_conn_id in the extra, {remedy}"
@@ -340,13 +340,13 @@ class FlinkHook(BaseHook):
                 jobs = target.jobs() if isinstance(target, JobDescriptions) else None
             if self._given_ui_url and not _is_address(self._given_ui_url):
                 raise AirflowFailException(
-                    f"connection {self.flink_conn_id!r}: ui_url {self._given_ui_url!r} is no address that a browser "
-                    "opens: it reads https://host/path"
+                    f"connection {self.flink_conn_id!r}: ui_url {self._given_ui_url!r} is not an address for "
+                    "a browser: write https://host/path"
                 )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
         runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, engine {found.engine}"
-        known = "" if jobs is None else f"; it knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+        known = "" if jobs is None else f"; it has {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
         return True, f"{runs} {found.version}{known}"
 
 

@@ -125,7 +125,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
                 raise ValueError(f"{name} cannot be chosen: the options are {', '.join(_options(backfill))}")
         defaults = task_ids(defaults)
         if defaults not in ([], [REJECT]):
-            raise ValueError(f"defaults must be None or {REJECT!r}: no answer never means resume or restart")
+            raise ValueError(f"defaults must be None or {REJECT!r}: a missing answer never means resume or restart")
         self.branches = _checked_branches(branches)
         super().__init__(
             deployment=deployment,
@@ -252,7 +252,7 @@ def _form(given: Mapping[str, Any] | None) -> ParamsDict:
     reason = Param(
         None,
         title="Reason",
-        description="The reason, kept in the ledger with the decision. Give it above all if you reject.",
+        description="Reason, stored in the ledger with the decision. Write one if you reject.",
         type=["null", "string"],
         format="multiline",
     )
@@ -271,7 +271,7 @@ def _retries(arguments: Mapping[str, Any]) -> int:
 
     Raises ValueError if it was set to less than 1.
     """
-    why = "Airflow 3.3 can lose an answer; it asks again in the next try"
+    why = "Airflow 3.3 can lose an answer; the next try asks again"
     if (given := arguments.get("retries")) is not None:
         if given < 1:
             raise ValueError(f"retries must be at least 1: {why}")
@@ -289,7 +289,7 @@ def _retries(arguments: Mapping[str, Any]) -> int:
 
 def _checked_branches(branches: Mapping[str, Any]) -> dict[str, list[str]]:
     if unknown := [key for key in branches if key not in _BRANCHES]:
-        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(_BRANCHES)}")
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; choose from {', '.join(_BRANCHES)}")
     if missing := [key for key in ("resume", "restart") if not task_ids(branches.get(key))]:
         raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
     return {key: task_ids(value) for key, value in branches.items()}
@@ -323,4 +323,4 @@ def _from_zero(summary: Summary) -> str:
 
 
 def _without_report(summary: Summary) -> str:
-    return f"The check of **{summary.deployment}** kept no report; its outcome is **{summary.outcome or 'not known'}**."
+    return f"The check of **{summary.deployment}** stored no report; its outcome is **{summary.outcome or 'unknown'}**."

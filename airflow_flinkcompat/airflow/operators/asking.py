@@ -31,7 +31,7 @@ from typing import Self
 
 REJECT = "Reject"
 REASON = "reason"
-"""The field of the form that asks why."""
+"""The field of the form for the reason."""
 _LONGEST_REASON = 2_000
 
 
@@ -64,12 +64,16 @@ class AskingAgain(HITLOperator):
             missing, given = (
                 ("escalate_after", "escalate_to") if self.escalate_to else ("escalate_to", "escalate_after")
             )
-            raise ValueError(f"{given} needs {missing}: both, or neither")
+            raise ValueError(f"{given} needs {missing}: set both, or neither")
         if self.escalate_to and not self.assigned_users:
-            raise ValueError("escalate_to: everybody may answer at once; say who may by assigned_users (or approvers)")
+            raise ValueError(
+                "escalate_to: everybody may answer at once; restrict the users with assigned_users (or approvers)"
+            )
         after, total = self.escalate_after, self.response_timeout
         if after is not None and total is not None and after >= total.total_seconds():
-            raise ValueError("escalate_after must be shorter than response_timeout, after which nobody may answer")
+            raise ValueError(
+                "escalate_after must be shorter than response_timeout, because nobody may answer after that"
+            )
         may = {str(user["id"]) for user in self.assigned_users or ()} | {person.id for person in self.escalate_to}
         if may and len(may) < self.approvers_needed:
             raise ValueError(f"approvers_needed is {self.approvers_needed}, and only {', '.join(may)} may answer")
@@ -116,7 +120,7 @@ class AskingAgain(HITLOperator):
     def _escalate(self, context: Context, summary: Summary, asked: AskedQuestion, event: Mapping[str, Any]) -> NoReturn:
         """Let others answer, too."""
         names = [person.name for person in self.escalate_to]
-        self.log.warning("No decision so far: from now on %s may answer, too", ", ".join(names))
+        self.log.warning("No decision so far: from now on, %s may also answer", ", ".join(names))
         if event.get("timedout"):
             # Airflow knows one time alone, and took the default when it was up. Until here nobody could answer.
             self._ask_airflow_again(context)
@@ -135,9 +139,9 @@ class AskingAgain(HITLOperator):
         refusal = ""
         if asked.escalates_at is not None and by.id not in own and by.id in {each.id for each in self.escalate_to}:
             at = datetime.fromtimestamp(asked.escalates_at, UTC).isoformat(timespec="seconds")
-            refusal = f"{by.name} may answer from {at} on, if nobody of {', '.join(sorted(own))} decides before"
+            refusal = f"{by.name} may answer from {at} on, if none of {', '.join(sorted(own))} decides earlier"
         elif option != REJECT and told:
-            refusal = f"{by.name} made this change ({author}), so somebody else has to approve it"
+            refusal = f"{by.name} made this change ({author}), so somebody else must approve it"
         if refusal:
             why = f"The answer {option!r} does not count: {refusal}"
             self._note(context, asked, why)
@@ -151,7 +155,12 @@ class AskingAgain(HITLOperator):
             return agreed
         self._note(context, asked)
         said = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
-        self._ask_again(context, summary, asked, f"{said}. Asked again, until {self.approvers_needed} choose the same")
+        self._ask_again(
+            context,
+            summary,
+            asked,
+            f"{said}. The question returns until {self.approvers_needed} people choose the same",
+        )
 
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
         self.log.warning("%s", why)
@@ -181,20 +190,20 @@ class AskingAgain(HITLOperator):
         lines = []
         if self.approvers_needed > 1:
             lines.append(
-                f"**{self.approvers_needed} people have to choose the same.** This question comes back until they "
-                f"have; one *{REJECT}* is enough."
+                f"**{self.approvers_needed} people must choose the same.** This question returns until they "
+                f"do; one *{REJECT}* is enough."
             )
         if not self.author_may_approve:
             author = summary.origin.get("author")
             lines.append(
-                f"Its author, {code_span(author)}, may reject it and not approve it."
+                f"Its author, {code_span(author)}, may reject it but not approve it."
                 if author
-                else "Its author may not approve it; which one that is is not known."
+                else "Its author may not approve it, but the author is unknown."
             )
         if self.escalate_to and self.escalate_after is not None:
             names = ", ".join(code_span(person.name) for person in self.escalate_to)
             after = timedelta(seconds=self.escalate_after)
-            lines.append(f"Answers of {names} count once nobody else has decided for {after}.")
+            lines.append(f"Answers of {names} count if nobody else decides within {after}.")
         return "\n\n".join(lines)
 
 
@@ -246,7 +255,7 @@ class Person:
             return cls(given, given)
         if isinstance(given, Mapping) and given.get("id") and set(given) <= {"id", "name"}:
             return cls(str(given["id"]), str(given.get("name") or given["id"]))
-        raise ValueError(f"{given!r} is no user; write an id, or a table of id and name")
+        raise ValueError(f"{given!r} is not a user; write an id, or a table with id and name")
 
     def is_called(self, names: Sequence[str]) -> bool:
         """True if one of ``names`` is this user's id or name, ignoring case."""
@@ -319,5 +328,5 @@ def doubt(person: Person, author: str | None, told: bool | None) -> str:
     if told is not None:
         return ""
     if author is None:
-        return f"whether {person.name} made the change is not known, as it has no known author"
-    return f"whether {person.name} is its author, {author}, cannot be told"
+        return f"whether {person.name} made the change is unknown, because the change has no known author"
+    return f"whether {person.name} is its author, {author}, is unknown"

@@ -1,4 +1,9 @@
-"""History, recomputed by Spark with the proposed script."""
+"""FlinkBackfillOperator: recompute history with the proposed script in a Spark job.
+
+In the DAG of a redeploy this task fills the windows that a start without state, or a migration, leaves incomplete.
+``execute`` plans the backfill in this process, and submits ``backfill/job.py`` with SparkSubmitOperator. It records the
+counts in the ledger. With a boundary it also returns the hand-over record for FlinkSqlDeployOperator.
+"""
 
 from __future__ import annotations
 
@@ -109,13 +114,13 @@ class FlinkBackfillOperator(ScriptOperator):
     ) -> None:
         super().__init__(**kwargs)
         if own := [name for name in spark or {} if name in _OWN_ARGUMENTS]:
-            raise ValueError(f"spark: {', '.join(own)} cannot be given, this operator decides about it")
+            raise ValueError(f"spark: {', '.join(own)} cannot be set, because this operator sets it")
         self.tables = tables
         self.sinks = sinks
         self.order_by = order_by
         self.from_ = from_
         if sent_before and (to or boundary):
-            raise ValueError("sent_before says where the backfill ends: leave to and boundary out")
+            raise ValueError("sent_before determines the end of the backfill: omit to and boundary")
         self.to = to
         self.sent_before = sent_before
         self.late = late
@@ -143,7 +148,7 @@ class FlinkBackfillOperator(ScriptOperator):
         if self.sent_before:
             self.to = (context["ti"].xcom_pull(task_ids=self.sent_before) or {}).get("sent_until")
             if self.to is None:
-                raise AirflowSkipException("no window was sent before that lacks what was computed from history")
+                raise AirflowSkipException("no window that was already emitted lacks rows computed from history")
         with readable_errors():
             request = self.request()
             planned = plan(request)
@@ -282,7 +287,7 @@ class FlinkBackfillOperator(ScriptOperator):
                 )
             )
         except (DeployError, AirflowException) as error:
-            self.log.warning("The ledger gets no entry of this backfill: %s", mask_secrets(str(error)))
+            self.log.warning("Cannot record this backfill in the ledger: %s", mask_secrets(str(error)))
             return None
 
     def on_kill(self) -> None:
@@ -309,7 +314,7 @@ class FlinkBackfillOperator(ScriptOperator):
         if side.secrets:
             places = ", ".join(f"{secret.key} at {secret.span}" for secret in side.secrets)
             raise AirflowFailException(
-                f"the script holds secrets in plain text ({places}): use ${{conn.…}} placeholders"
+                f"the script contains secrets in plain text ({places}): use ${{conn.…}} placeholders"
             )
         return BackfillRequest(
             side,
@@ -338,10 +343,11 @@ class FlinkBackfillOperator(ScriptOperator):
         found = [each for each in request.placeholders if not isinstance(each, EnvPlaceholder)]
         if found and self._deploy_mode() == "cluster":
             raise AirflowFailException(
-                f"{found[0]}: with deploy mode cluster the driver starts on another machine, and spark-submit would "
-                "carry the value there in its arguments. Use deploy mode client, or put the value into the driver's "
-                "environment by the cluster's own means (on Kubernetes the setting "
-                "spark.kubernetes.driver.secretKeyRef.NAME) and write ${env.NAME} in place of the placeholder"
+                f"{found[0]}: with deploy mode cluster, the driver starts on another machine, and "
+                "spark-submit would pass the value in its arguments. Use deploy mode client, or set the "
+                "value in the driver's environment through the cluster (on Kubernetes with "
+                "spark.kubernetes.driver.secretKeyRef.NAME) and write ${env.NAME} instead of the "
+                "placeholder"
             )
         lookup = connection_lookup(BaseHook.get_connection)
         return {placeholder.variable: lookup(placeholder) for placeholder in found}

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
 _ENGINES = ("auto", *sorted(ENGINES))
-_NOT_PLANNED = 'Flink\'s planner plans SQL scripts on engine flink: leave explain_plan and planner="always" out'
+_NOT_PLANNED = 'Flink\'s planner plans SQL scripts on engine flink: omit explain_plan and planner="always"'
 # What Airflow calls the owner of a task that names none.
 _NO_OWNER = "airflow"
 
@@ -172,9 +172,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if unknown := [each for each in accept if each not in ACCEPTED]:
             raise ValueError(f"accept: {unknown[0]!r} is not one of {', '.join(ACCEPTED)}")
         if accept and not branches.get("migrate"):
-            raise ValueError("accept is said to a migration: give branches a 'migrate', or leave accept out")
+            raise ValueError("accept applies only to a migration: add 'migrate' to branches, or omit accept")
         if history and not branches.get("migrate"):
-            raise ValueError("history is for a migration: give branches a 'migrate', or leave history out")
+            raise ValueError("history applies only to a migration: add 'migrate' to branches, or omit history")
         self.history = known_tables(history)
         self.branches = {key: task_ids(value) for key, value in branches.items()}
         self.engine = engine
@@ -266,8 +266,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
 
         origin, why = self._origin(context)
-        against = f"against what entry {summary.old_entry} deployed" if summary.old_entry else "nothing is deployed yet"
-        words = [f"{summary.outcome or 'not compared'}: {against}", *([f"no commit is known: {why}"] if why else [])]
+        against = (
+            f"against the version of entry {summary.old_entry}" if summary.old_entry else "nothing is deployed yet"
+        )
+        words = [f"{summary.outcome or 'not compared'}: {against}", *([f"the commit is unknown: {why}"] if why else [])]
         entry = CheckedEntry(
             version=JobVersion.of(new),
             review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
@@ -288,7 +290,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         found = git_origin(self.files, getattr(context["ti"], "bundle_instance", None))
         if found.why:
-            self.log.info("The ledger gets no commit of %s: %s", self._source, found.why)
+            self.log.info("Cannot record the commit of %s in the ledger: %s", self._source, found.why)
         owned_by = self.owner if self.owner != _NO_OWNER else None
         return Origin(found.commit, found.author, str(self.team) if self.team else None, owned_by), found.why
 
@@ -389,7 +391,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
-            self.log.warning("Nobody was to be asked, and now a person is: %s", masked_text(why))
+            self.log.warning("The policy asks nobody, but a person is asked now: %s", masked_text(why))
             branch, report = "approve", replace(report, warnings=(*report.warnings, why))
         known = self._circumstances(head, new, branch)
         kept = {**report.to_dict(), "context": known.to_dict()}
@@ -446,8 +448,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             report = judge(old, new, mode, self._jar_files(), job=job, **known)
         except PlannerUnavailable as error:
             if not self.explain_plan:
-                raise AirflowFailException(f'planner is "always", and there is no answer: {error}') from None
-            self.log.info("The target is asked in place of a planner on this worker: %s", masked_text(str(error)))
+                raise AirflowFailException(
+                    f'planner is "always", and Flink\'s planner did not answer: {error}'
+                ) from None
+            self.log.info("The target plans instead of a planner on this worker: %s", masked_text(str(error)))
             return by_target()
         decides = planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches)
         if report.is_planned or not (decides or (self.explain_plan and report.migration_is_unknown)):
@@ -457,7 +461,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             said = (*found.warnings, *report.warnings, *filter(None, [report.doubt]))
             return replace(found, warnings=tuple(dict.fromkeys(said)))
         except (DeployError, InputError, AirflowException) as error:
-            why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
+            why = (
+                "Flink's planner could not determine the state that a rewritten savepoint keeps: "
+                f"{masked_text(str(error))}"
+            )
         self.log.warning("%s", why)
         return replace(report, warnings=(*report.warnings, why))
 
@@ -476,7 +483,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             places = [Path("/")] if Path(pattern).is_absolute() else self._folders
             matched = sorted(file for place in places for file in place.glob(pattern.lstrip("/")))
             if not matched:
-                raise AirflowFailException(f"jars: there is no {pattern}; looked in {', '.join(map(str, places))}")
+                raise AirflowFailException(f"jars: found no {pattern}; looked in {', '.join(map(str, places))}")
             found += matched
         return found
 
@@ -513,7 +520,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
             if self._is_in_force(ledger, head):
                 return "unchanged", None
-            self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
+            self.log.info("Nothing changed, but the job of entry %s does not run, so it is started", head.number)
         policy, migrates = self._effective_policy(), "migrate" in self.branches
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
@@ -548,11 +555,13 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 )
                 with made.compared() as savepoint:
                     if savepoint is None:
-                        return "no savepoint of the running job could be compared with what its plan predicts"
+                        return "no savepoint of the running job could be compared with the state that its plan predicts"
         except (DeployError, AirflowException) as error:
             if isinstance(error, DeployError) and error.unanswered:
                 raise
-            return f"what the plan predicts could not be compared with a savepoint of the running job: {error}"
+            return (
+                f"the state that the plan predicts could not be compared with a savepoint of the running job: {error}"
+            )
         return ""
 
     def _effective_policy(self) -> Policy:
@@ -577,7 +586,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             with self.hook.get_conn() as target:
                 status = target.status(head.job_id)
         except (DeployError, AirflowException) as error:
-            self.log.warning("Whether job %s runs cannot be asked: %s", head.job_id, masked_text(str(error)))
+            self.log.warning("Cannot determine whether job %s runs: %s", head.job_id, masked_text(str(error)))
             return True
         return status is not None and not status.terminal
 
@@ -585,13 +594,13 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat import render_text
 
         self.log.info(
-            "Verdict: %s on %s %s%s, against what entry %s of the ledger deployed → %s: %s",
+            "Verdict: %s on %s %s%s, against entry %s of the ledger → %s: %s",
             report.outcome, report.engine, report.engine_version, f", {report.ground}" * bool(report.ground),
             head.number, branch,
             ", ".join(self.branches.get(branch, [])) or "nothing downstream",
         )  # fmt: skip
         self.log_lines(masked_text(render_text(report, known=known, verbose=False)))
-        self.log.info("::group::Findings in full")
+        self.log.info("::group::All findings")
         self.log_lines(masked_text(render_text(report, known=known)))
         self.log.info("::endgroup::")
         self.log.info("Full report: %s", pointer)
@@ -647,6 +656,6 @@ def masked_text(text: str) -> str:
 def _check_branches(branches: Mapping[str, Any]) -> None:
     known = (*REQUIRED_BRANCHES, *OPTIONAL_BRANCHES)
     if unknown := [key for key in branches if key not in known]:
-        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(known)}")
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; choose from {', '.join(known)}")
     if missing := [key for key in REQUIRED_BRANCHES if not task_ids(branches.get(key))]:
         raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")

@@ -1,4 +1,9 @@
-"""Deployment of exactly the checked script."""
+"""FlinkSqlDeployOperator: stop the running job, start the checked version, and verify it.
+
+In the DAG of a redeploy this task follows the check and, if a person must decide, the approval. ``execute`` reads the
+check's summary, and ``_deploy`` runs the redeploy sequence. If the cluster takes long, the task waits in the triggerer
+and resumes in ``execute_complete``. With ``plan_only``, ``_plan`` writes a plan and deploys nothing.
+"""
 
 from __future__ import annotations
 
@@ -124,11 +129,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
         if "{{" not in f"{source_offsets} {start_mode}":
             _check_offsets(source_offsets, start_mode)
         if plan_to and not plan_only:
-            raise ValueError("plan_to is given, and nothing is planned: add plan_only=True, or leave it out")
+            raise ValueError("plan_to needs plan_only=True: add it, or omit plan_to")
         if plan_only and (hand_over or source_offsets):
             raise ValueError(
-                "plan_only takes no hand_over and no source_offsets: by a plan the platform starts the job itself, "
-                "where its script says"
+                "plan_only accepts no hand_over and no source_offsets: the platform itself starts a planned "
+                "job, at the offsets of its script"
             )
         self.plan_only = plan_only
         self.plan_to = plan_to
@@ -154,14 +159,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
             self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
         self.job_url = ""
         self._lineage: RunLineage | None = None
-        self._step = "nothing was touched yet"
+        self._step = "nothing was changed yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The ledger entry of the deployment (without the script), or of the plan.
 
         Raises AirflowFailException if the deployment fails.
         """
-        return self._plan(context) if self.plan_only else self._go_on(context, None)
+        return self._plan(context) if self.plan_only else self._deploy_or_defer(context, None)
 
     def _plan(self, context: Context) -> dict[str, Any]:
         """The plan's entry of the ledger, and the plan. Raises AirflowFailException: it is refused."""
@@ -195,12 +200,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
         plan, entry = planned.plan, planned.entry
         if self.plan_to:
             _write(self.plan_to, plan.text)
-        self.log_lines(f"Nothing was touched. Plan of ledger entry {entry.number} for {plan.place}:")
+        self.log_lines(f"Nothing was changed. Plan of ledger entry {entry.number} for {plan.place}:")
         self.log.info("::group::Plan")
         self.log_lines(plan.text)
         self.log.info("::endgroup::")
         if self.plan_to:
-            self.log_lines(f"Written to {self.plan_to}: merge it there, and the next check records what runs")
+            self.log_lines(f"Written to {self.plan_to}: merge it there, and the next check records the new job")
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         place = {"place": plan.place, "plan": plan.text, "patch": plan.patch, "plan_to": self.plan_to}
         return {**result, **place, "deployment": self.deployment, "job_url": ""}
@@ -215,9 +220,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
         Returns:
             What :meth:`execute` returns.
         """
-        return self._go_on(context, event["wait"])
+        return self._deploy_or_defer(context, event["wait"])
 
-    def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _deploy_or_defer(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Deploy, or resume a deploy that waited. Defers the task if the cluster takes long."""
         from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
         from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
         from airflow_flinkcompat.deploy import Waiting
@@ -420,8 +426,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def on_kill(self) -> None:
         """Report progress: stopping this task stops no job."""
         self.log.warning(
-            "Killed while: %s. Whatever runs keeps running, and the steps done are in the ledger of %s. "
-            "Clear this task to let it take up where it stopped.", self._step, self.deployment,
+            "Killed while: %s. Running jobs keep running, and the completed steps are in the ledger of %s. "
+            "Clear this task to resume where it stopped.", self._step, self.deployment,
         )  # fmt: skip
 
     def _note(self, message: str) -> None:
@@ -443,17 +449,17 @@ class FlinkSqlDeployOperator(ScriptOperator):
             decided, by, reason = str(answer["choice"]), str(answer["by"]), answer.get("reason")
         if decided == "reject":
             raise AirflowFailException(
-                f"the decision on {self.deployment} is 'reject': lead that branch to no deploy task"
+                f"the decision on {self.deployment} is 'reject': connect that branch to no deploy task"
             )
         if decided == "restart" and self.start_mode != "stateless":
             raise AirflowFailException(
                 f"the decision on {self.deployment} is {decided!r}, and this task would resume (start_mode "
-                f"{self.start_mode!r}): lead that branch to a task with start_mode 'stateless'"
+                f"{self.start_mode!r}): connect that branch to a task with start_mode 'stateless'"
             )
         if (decided == "migrate") != (self.start_mode == StartMode.MIGRATED.value):
             raise AirflowFailException(
                 f"the decision on {self.deployment} is {decided!r}, and this task starts with start_mode "
-                f"{self.start_mode!r}: lead the branch 'migrate', and no other one, to a FlinkStateMigrationOperator"
+                f"{self.start_mode!r}: connect only the branch 'migrate' to a FlinkStateMigrationOperator"
             )
         return by, reason
 
@@ -471,8 +477,8 @@ def _write(place: str, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except (OSError, ValueError, ImportError) as error:
         raise AirflowException(
-            f"the plan cannot be written to {place}: {error}. It is in the ledger, a retry plans it again, and "
-            "nothing was touched"
+            f"the plan cannot be written to {place}: {error}. It is in the ledger, a retry plans it again, "
+            "and nothing was changed"
         ) from None
 
 

@@ -232,21 +232,21 @@ class Deployment(BaseModel):
     def _plans_alone(self) -> Self:
         beside = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
         if self.plan_only and beside:
-            raise ValueError(f"plan_only takes no {beside[0]}: nothing is deployed by its tasks; leave one of them out")
+            raise ValueError(f"plan_only accepts no {beside[0]}, because its tasks deploy nothing: omit one of them")
         if self.backfill_sent and not (self.has_backfill and self.migrate is not None):
-            raise ValueError("backfill_sent is a backfill after a migration: add migrate and backfill, or leave it out")
+            raise ValueError("backfill_sent needs a migration: add migrate and backfill, or omit it")
         if self.warm_restart and (not self.has_backfill or self.hands_over):
             raise ValueError(
-                "warm_restart leaves what came before to a backfill without a boundary: add backfill, or leave it out"
+                "warm_restart leaves earlier rows to a backfill without a boundary: add backfill, or omit warm_restart"
             )
         told = {**self.check, **(self.migrate or {})}.get("history")
         if self.warm_restart and (self.migrate is None or not told):
             raise ValueError(
-                "warm_restart is for what no migration keeps, and computes state from history: add migrate, and name "
+                "warm_restart computes state from history if no migration keeps it: add migrate, and name "
                 "the tables as history in check"
             )
         if self.plan_to and not self.plan_only:
-            raise ValueError("plan_to is given, and nothing is planned: add plan_only, or leave it out")
+            raise ValueError("plan_to needs plan_only: add it, or omit plan_to")
         return self
 
     @property

@@ -23,7 +23,7 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartMo
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
 _FIRST = "nothing deployed yet"
-_SENT = "windows sent before"
+_SENT = "windows already emitted"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """Keys of the table ``migrate`` that apply to a warm restart too."""
 _PLACES = ("plan_dir", "savepoint_directory")
@@ -75,8 +75,8 @@ def gated_redeploy(
             FlinkSqlChangeSensor(task_id="changed", **tasks.watched()) >> check
     if check.dag.max_active_runs != 1:
         raise ValueError(
-            f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} times at "
-            "once: give it max_active_runs=1, so that a second run waits for the first"
+            f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} "
+            "times at once: set max_active_runs=1, so that a second run waits for the first"
         )
     if watch == "asset":
         check_schedule(deployment, check.dag)
@@ -131,7 +131,7 @@ def redeploy_dag(
 
 def _script_asset(deployment: Deployment, dag: Mapping[str, Any]) -> Asset:
     if "schedule" in dag:
-        raise ValueError('schedule cannot be chosen with watch="asset": it is the asset of the script')
+        raise ValueError('schedule cannot be set with watch="asset", because the schedule is the asset of the script')
     return script_asset(deployment, folders=dag.get("template_searchpath") or ())
 
 
@@ -195,11 +195,13 @@ class _Tasks:
     def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
         if deploy is None and deployment.script.endswith(PROGRAM_SUFFIXES):
             raise ValueError(
-                f"{deployment.script} is a program, and targets run SQL scripts only: give gated_redeploy a deploy "
-                "of your own, a function that makes the task which starts it (`flink run -py …`)"
+                f"{deployment.script} is a program, and targets run SQL scripts only: pass gated_redeploy "
+                "your own deploy function, which makes the task that starts it (`flink run -py …`)"
             )
         if deploy is not None and deployment.plan_only:
-            raise ValueError("plan_only is said to FlinkSqlDeployOperator, and deploy makes other tasks: leave one out")
+            raise ValueError(
+                "plan_only applies to FlinkSqlDeployOperator, and deploy makes other tasks: omit one of them"
+            )
         self.one = deployment
         self.deploy = deploy
         self.policy = Policy.of(deployment.check.get("policy"), backfill=deployment.has_backfill)

@@ -71,11 +71,11 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     ) -> None:
         for name in kwargs:
             if name in self.decided:
-                raise ValueError(f"{name} cannot be chosen: the written state decides where the job resumes")
+                raise ValueError(f"{name} cannot be set, because the written state decides where the job resumes")
         if spark_master and spark is False:
-            raise ValueError("spark_master is given and spark is False: leave one of them out")
+            raise ValueError("spark_master needs Spark, and spark is False: omit one of them")
         if sample is not None and sample < 0:
-            raise ValueError(f"sample: {sample!r} is no number of keys: give 0 or more")
+            raise ValueError(f"sample: {sample!r} is not a number of keys: write 0 or more")
         super().__init__(start_mode=self.start_modes[0].value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse
@@ -96,8 +96,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         known = self._known(summary, accepted)
         if head is None or summary.migration is None:
             raise AirflowFailException(
-                f"what a migration keeps of the state of {self.deployment} is not in the report of the check, so "
-                "nobody decided on it: check with explain_plan=True, on engine flink"
+                f"the report of the check does not contain the state of {self.deployment} that a migration "
+                "keeps, so nobody decided on it: check with explain_plan=True, on engine flink"
             )
         return SavepointMigration(
             side_of(head),
@@ -162,7 +162,7 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
             return None
         status = target.status(head.start.job_ref) if self.allow_ended and begun is None else None
         if status is not None and status.terminal:
-            self._note(f"no warm start: job {head.job_id} has ended ({status.state}), and leaves no savepoint now")
+            self._note(f"no warm start: job {head.job_id} has ended ({status.state}), and leaves no savepoint")
             return None
         restart = WarmRestart(
             side,

@@ -102,7 +102,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             side = self._side(context)
             if head is None:
                 found = Rehearsal(
-                    RehearsalFinding.INCONCLUSIVE, f"nothing of {self.deployment} is deployed: there is no state"
+                    RehearsalFinding.INCONCLUSIVE, f"{self.deployment} has no deployed job: there is no state to test"
                 )
             else:
                 found = self._rehearse(context, head, side, None)
@@ -136,8 +136,9 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
                 side = self._side(context)
                 if side.sha256 != sha256:
                     raise AirflowFailException(
-                        f"what is proposed ({side.sha256[:12]}) is not what is being rehearsed ({sha256[:12]}): the "
-                        "script, settings, functions or catalog changed in between. Run the rehearsal again"
+                        f"the proposed version ({side.sha256[:12]}) differs from the rehearsed one "
+                        f"({sha256[:12]}): the script, settings, functions or catalog changed in between. "
+                        "Run the rehearsal again"
                     )
             except BaseException:
                 self._abandon(state)

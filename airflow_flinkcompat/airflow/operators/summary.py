@@ -105,7 +105,7 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
     else:
         seen = f"task {named!r} left none" if named else "no FlinkSqlCompatibilityOperator upstream left one"
     raise AirflowFailException(
-        f"only what was checked in this run can go on. Of the verdicts on {task.deployment}: {seen}"
+        f"only a version that this run checked can be deployed. Verdicts on {task.deployment}: {seen}"
     )
 
 
@@ -114,8 +114,9 @@ def checked_side(task: ScriptOperator, summary: Summary) -> Side:
     side = task.proposed_side(summary.engine, summary.engine_version)
     if side.sha256 != summary.new_sha256:
         raise AirflowFailException(
-            f"what would be deployed ({side.sha256[:12]}) is not what was checked ({summary.new_sha256[:12]}): the "
-            "script, settings, functions or catalog changed in between. Run the check again"
+            f"the version to deploy ({side.sha256[:12]}) differs from the checked one "
+            f"({summary.new_sha256[:12]}): the script, settings, functions or catalog changed in between. "
+            "Run the check again"
         )
     return side
 

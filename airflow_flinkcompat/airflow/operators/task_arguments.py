@@ -21,14 +21,14 @@ _PLAIN = {"int": int, "str": str, "bool": bool, "float": float}
 def imported(path: str) -> Any:
     """The object that an import path names."""
     if not _PATH.fullmatch(path):
-        raise ValueError(f"{path!r} is no import path; write package.module:name")
+        raise ValueError(f"{path!r} is not an import path; write package.module:name")
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     try:
         return reduce(getattr, name.split("."), import_module(module))
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{path!r}: there is no module {error.name}; install it, or put it into the folder of the DAGs or plugins, "
-            "on every machine that reads this DAG"
+            f"{path!r}: there is no module {error.name}; install it, or put it into the folder of the DAGs "
+            "or plugins, on every machine that reads this DAG"
         ) from None
     except AttributeError:
         raise ValueError(f"{path!r}: module {module} has no {name}; correct the name") from None
@@ -41,7 +41,7 @@ def _called(value: Any) -> Any:
     path, arguments = value, {}
     if isinstance(value, Mapping):
         if unknown := set(value) - {"path", "arguments"}:
-            raise ValueError(f"{', '.join(sorted(unknown))} is not known; known are path, arguments")
+            raise ValueError(f"{', '.join(sorted(unknown))} is unknown; write path and arguments")
         path, arguments = value.get("path"), value.get("arguments", {})
         if not isinstance(path, str) or not isinstance(arguments, Mapping):
             raise ValueError("write { path = 'package.module:name', arguments = { … } }")
@@ -52,7 +52,7 @@ def _called(value: Any) -> Any:
         elif arguments:
             found = partial(found, **arguments)
     except TypeError as error:
-        raise ValueError(f"{path!r} does not take these arguments: {error}") from None
+        raise ValueError(f"{path!r} does not accept these arguments: {error}") from None
     if not callable(found):
         raise ValueError(f"{path!r} is neither a function nor a notifier; name one of these")
     return found
@@ -69,7 +69,7 @@ def _assets(value: Any) -> Any:
     try:
         return [*map(asset, value)] if isinstance(value, list | tuple) else [asset(value)]
     except TypeError as error:
-        raise ValueError(f"is no asset: {error}; write its URI, or a table of name, uri, group, extra") from None
+        raise ValueError(f"is not an asset: {error}; write its URI, or a table of name, uri, group, extra") from None
 
 
 CALLED = Annotated[Any, BeforeValidator(_every_called)]

@@ -53,7 +53,7 @@ def script_asset(
     for name in ("script", "catalog", "flink_conn_id", "target", "ledger", "settings", "functions", "variables"):
         value = getattr(deployment, name)
         if name == "catalog" and not isinstance(value, str) and any(Path(path).is_absolute() for path in value):
-            raise ValueError("catalog: of several files a watched script takes relative paths; give folders=")
+            raise ValueError("catalog: a watched script accepts several files only as relative paths; set folders=")
         if name in ("script", "catalog") and is_path(value, _FILES) and Path(value).is_absolute():
             places[name] = [*place_of(value)]
         elif isinstance(value, tuple):
@@ -78,7 +78,7 @@ def check_schedule(deployment: Deployment, dag: DAG) -> None:
     uri = asset_uri(deployment)
     if not any(asset.name == uri and asset.watchers for asset in _assets(dag.timetable)):
         raise ValueError(
-            f'watch="asset": DAG {dag.dag_id!r} does not follow the script of {deployment.name!r}; give it '
+            f'watch="asset": DAG {dag.dag_id!r} does not follow the script of {deployment.name!r}; set '
             "schedule=[script_asset(deployment)]"
         )
 
@@ -96,16 +96,14 @@ def _check(deployment: Deployment, folders: list[Path]) -> None:
     for name in _NO_TEMPLATES:
         if "{{" in str(getattr(deployment, name) or "") or "{%" in str(getattr(deployment, name) or ""):
             raise ValueError(
-                f"{name}: a watcher has no task whose context fills in a template; write it out, or watch=True"
+                f"{name}: a watcher has no task context to fill in a template; write the value, or use watch=True"
             )
     if deployment.plan_only:
-        raise ValueError(
-            'plan_only: whether a plan was carried out is looked at by the sensor; leave out watch="asset"'
-        )
+        raise ValueError('plan_only: only the sensor notices that a plan was carried out; omit watch="asset"')
     if deployment.ledger and (urlsplit(deployment.ledger).username or urlsplit(deployment.ledger).query):
-        raise ValueError("ledger: it may hold a secret, which a watcher would keep; put it on the connection")
+        raise ValueError("ledger: it may contain a secret, which a watcher would store; set it in the connection")
     if not Path(deployment.script).is_absolute() and not folders:
         raise ValueError(
-            f"script: {deployment.script!r} is relative; give folders= (or redeploy_dag a template_searchpath=), where "
-            "it is sought"
+            f"script: {deployment.script!r} is relative; set folders= (or template_searchpath= of "
+            "redeploy_dag) to the folders to search"
         )

@@ -70,7 +70,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     403: {"model": models.ErrorDetail, "description": "The user may not read it."},
 }
 _OF_ONE = _ERRORS | {
-    404: {"model": models.ErrorDetail, "description": "There is none. Only who may read the ledger is told so."},
+    404: {"model": models.ErrorDetail, "description": "Not found. Only users who may read the ledger get this answer."},
     503: {"model": models.ErrorDetail, "description": "The ledger cannot be read."},
 }
 # Every route is put here, so that none answers without a user.
@@ -93,13 +93,16 @@ def list_deployments(
     request: Request,
     rights: RightsDep,
     attention: Annotated[
-        list[fleet.Attention] | None, Query(description="Only those of any of these kinds; may be repeated.")
+        list[fleet.Attention] | None, Query(description="Only deployments of these kinds; may be repeated.")
     ] = None,
-    team: Annotated[str | None, Query(description="Only those of this team.")] = None,
+    team: Annotated[str | None, Query(description="Only deployments of this team.")] = None,
     q: Annotated[
-        str, Query(description="Words, all in: name, DAG, team, owner, author, commit, job.", max_length=200)
+        str,
+        Query(
+            description="Words that must all occur in name, DAG, team, owner, author, commit or job.", max_length=200
+        ),
     ] = "",
-    ledger: Annotated[str | None, Query(description="Only those of the ledger of this id.")] = None,
+    ledger: Annotated[str | None, Query(description="Only deployments of the ledger with this id.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
@@ -123,7 +126,7 @@ def get_change(request: Request, ledger: str, name: str, number: int, rights: Ri
         raise HTTPException(403, f"Forbidden: entry {number} of {name} is {views.HIDDEN}")
     proposal = changes.Proposal.at(entries, number)
     if proposal is None:
-        raise HTTPException(404, f"entry {number} of {name} is about no version, or there is none")
+        raise HTTPException(404, f"entry {number} of {name} does not exist, or has no version")
     return _answer(request, changes.change(found, name, entries, proposal, rights))
 
 
@@ -134,7 +137,7 @@ def get_run(
     run_id: str,
     rights: RightsDep,
     task_id: Annotated[
-        str | None, Query(description="Of the task alone, where it wrote of any; else those of the run.")
+        str | None, Query(description="Only changes of this task, if it wrote any; else changes of the run.")
     ] = None,
 ) -> Response:
     """The changes that a DAG run is about."""
@@ -193,7 +196,7 @@ def create_app() -> FastAPI:
     """The application that Airflow mounts under ``/flinkcompat``."""
     app = FastAPI(
         title="Flink deployments",
-        description="What the ledgers of Flink deployments say, for users of Airflow. Nothing is written.",
+        description="Read-only access to the ledgers of Flink deployments for users of Airflow.",
         version="1",
         docs_url=None,
         redoc_url=None,

@@ -125,7 +125,13 @@ def deployment_list(
 
 def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> models.LedgerItem:
     reads = rights.reads_ledger(ledger)
-    why = "" if error is None else mask_secrets(str(error)) if reads else "it cannot be listed: ask who runs Airflow"
+    why = (
+        ""
+        if error is None
+        else mask_secrets(str(error))
+        if reads
+        else "it cannot be listed: ask the administrator of Airflow"
+    )
     return models.LedgerItem(
         id=ledger.id,
         uri=mask_secrets(ledger.uri) if reads else None,

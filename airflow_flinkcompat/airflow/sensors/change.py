@@ -126,7 +126,9 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
             return {"deployment": self.deployment, "reason": offer.reason}
         left = self.timeout - (time.time() - since)
         if left <= 0:
-            raise AirflowSensorTimeout(f"nothing new for {self.deployment} within {self.timeout:.0f} s: {offer.reason}")
+            raise AirflowSensorTimeout(
+                f"no new version of {self.deployment} within {self.timeout:.0f} s: {offer.reason}"
+            )
         self.defer(
             trigger=FileChangeTrigger(
                 paths=sorted(self.files),
@@ -157,7 +159,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         if offer.reason != self._said:
             self._said = offer.reason
             if offer.problem:
-                self.log.warning("Waiting until this is corrected, and starting nothing: %s", offer.reason)
+                self.log.warning("Waiting until this is corrected; nothing is started: %s", offer.reason)
             else:
                 self.log.info("%s", offer.reason)
             context["ti"].xcom_push(key=WAITING_FOR, value="" if offer.offered else offer.reason)
@@ -185,9 +187,9 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
             status = carried_out(target, ledger, plan)
         if status is None:
             return offer
-        said = f"what entry {plan.number} planned was carried out as job {status.job_id}, which is {status.state}"
+        said = f"the plan of entry {plan.number} was carried out as job {status.job_id}, which is {status.state}"
         ready = is_to_be_judged(status)
-        return Offer(ready, f"{said}: it is offered to be recorded" if ready else f"{said}: waiting until it is up")
+        return Offer(ready, f"{said}: the check can record it" if ready else f"{said}: waiting until it runs")
 
 
 def _to_be_mended() -> tuple[type[Exception], ...]:

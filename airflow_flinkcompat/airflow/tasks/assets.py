@@ -79,4 +79,4 @@ def emit_tables(
     """Add an event to the asset of each table; tables without a known place are named in the log."""
     emit(task, context, alias, {each.uri: {**extra, "table": name} for name, sets in tables.items() for each in sets})
     if unnamed := [name for name, sets in tables.items() if not sets]:
-        task.log.info("No asset event on %s: the script does not tell where the data lies", ", ".join(unnamed))
+        task.log.info("No asset event on %s: the script does not show where the data is", ", ".join(unnamed))

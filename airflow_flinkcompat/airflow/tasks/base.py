@@ -64,8 +64,9 @@ class UnmappedMixin:
     def partial(cls, **_: Any) -> Any:
         """Raise TypeError: mapped tasks share their successors, so that none of them can choose a branch."""
         raise TypeError(
-            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped tasks skips. Make one gate "
-            "for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
+            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped tasks skips. Make "
+            "one gate for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) "
+            "for a DAG each"
         )
 
 
@@ -235,7 +236,9 @@ class ScriptOperator(DeploymentOperator):
                 raise AirflowFailException(NO_PROGRAM.format(path))
         for path in several:
             if not is_path(path, (SQL,)):
-                raise AirflowFailException(f"catalog: of a list each is the path of a file that ends in {SQL}")
+                raise AirflowFailException(
+                    f"catalog: each item of a list must be the path of a file that ends in {SQL}"
+                )
         if is_path(self.script, PROGRAM_SUFFIXES):
             self.language = language_of(self.script)
         if self._is_program and not self.takes_programs:
@@ -371,5 +374,5 @@ def known_tables(history: object) -> dict[str, str]:
     """Tables with known history."""
     given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
     if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
-        raise ValueError(f"history: {history!r} is no mapping from the name of a table to the place of its rows")
+        raise ValueError(f"history: {history!r} is not a mapping from table names to the places of their rows")
     return {str(table): str(place) for table, place in given.items()}

@@ -132,15 +132,15 @@ def _of_work_tree(places: list[Path]) -> GitOrigin | None:
     if edits is None:
         return None
     if edits.strip():
-        return GitOrigin(why="its files have edits that are in no commit")
+        return GitOrigin(why="its files have uncommitted edits")
     last = _git(root, "log", "-1", "--format=%H%x00%aN <%aE>%x00%P", "--", *own)
     if last is None:
         return None
     if not last.strip():
-        return GitOrigin(why="its files are in no commit")
+        return GitOrigin(why="its files are not committed")
     commit, author, parents = last.strip("\n").split("\0")
     if shallow and not parents:
-        return GitOrigin(why="the clone is too shallow to tell the commit of its files")
+        return GitOrigin(why="the clone is too shallow to determine the commit of its files")
     return GitOrigin(commit, author)
 
 

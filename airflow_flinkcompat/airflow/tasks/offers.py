@@ -35,7 +35,7 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     name = side.source
     head = next((entry for entry in reversed(entries) if entry.is_head), None)
     if head is not None and _is_about(head, side):
-        return Offer(False, f"{name} is what entry {head.number} deployed at {head.at}")
+        return Offer(False, f"{name} equals entry {head.number}, deployed at {head.at}")
     last = next((entry for entry in reversed(entries) if _is_word(entry) and _is_about(entry, side)), None)
     if last is not None and last.kind in _TURNED_DOWN:
         return Offer(
@@ -50,8 +50,8 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
         )
         return Offer(False, reason, plan=plan)
     if head is None:
-        return Offer(True, f"nothing is deployed yet: {name} is offered")
-    return Offer(True, f"{name} differs from what entry {head.number} deployed at {head.at}")
+        return Offer(True, f"nothing is deployed yet: {name} is a new version")
+    return Offer(True, f"{name} differs from entry {head.number}, deployed at {head.at}")
 
 
 def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:

@@ -46,8 +46,8 @@ def find_template(path: str, jinja_env: Any) -> Path:
             return candidate
     looked = f"; looked in {', '.join(map(str, places))}" if places else ""
     raise FileMissing(
-        f"script file {path!r} is not there{looked}. Give an absolute path, or one relative to the DAG's folder or to "
-        "a folder of template_searchpath",
+        f"script file {path!r} does not exist{looked}. Write an absolute path, or one relative to the DAG's "
+        "folder or to a folder of template_searchpath",
         candidates,
     )
 

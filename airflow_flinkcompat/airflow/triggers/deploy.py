@@ -111,7 +111,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     def _to_be_judged(self, wait: Wait, error: Exception) -> Wait:
         # Its text may hold what a placeholder stands for, which is masked where that is resolved: in the task.
-        self.log.info("there is something to judge (%s): continuing in a worker", type(error).__name__)
+        self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
         return wait
 
     @staticmethod
@@ -152,7 +152,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     async def _on_kill(self) -> None:
         if await asyncio.to_thread(self._is_deferred):
-            self.log.info("this triggerer lost the task to another one: nobody has ended it")
+            self.log.info("this triggerer lost the task to another one: nobody ended it")
         else:
             await self.killed()
 
@@ -180,8 +180,8 @@ class FlinkJobTrigger(BaseTrigger):
         try:
             state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
         except TimeoutError:
-            state = "in a state that the cluster does not tell now"
-        said = f"ended, cleared or marked by someone while it waited in the triggerer. {_left(wait, state)}"
+            state = "in a state that the cluster does not report now"
+        said = f"ended, cleared or marked by somebody while it waited in the triggerer. {_left(wait, state)}"
         self.log.warning("The task was %s", said)
         if self.deployment:
             await asyncio.to_thread(self._record, wait, f"the task was {said}")
@@ -190,7 +190,7 @@ class FlinkJobTrigger(BaseTrigger):
         with contextlib.suppress(Exception), self.hook.get_conn() as target:
             status = target.status(job_id)
             return status.state if status else "unknown to the cluster"
-        return "in a state that the cluster does not tell now"
+        return "in a state that the cluster does not report now"
 
     def _record(self, wait: Wait, message: str) -> None:
         from airflow_flinkcompat.deploy import DeployError
@@ -200,22 +200,23 @@ class FlinkJobTrigger(BaseTrigger):
         try:
             self.hook.ledger(self.deployment, self.ledger).append(entry)
         except (DeployError, AirflowException) as error:
-            self.log.warning("That could not be written into the ledger of %s: %s", self.deployment, error)
+            self.log.warning("This could not be recorded in the ledger of %s: %s", self.deployment, error)
 
 
 def _what(wait: Wait) -> str:
     stops = f"the stop of job {wait.job_id} with a savepoint (request {wait.request_id})"
-    return stops if wait.request_id else f"job {wait.job_id} to prove that it runs"
+    return stops if wait.request_id else f"the verification of job {wait.job_id}"
 
 
 def _left(wait: Wait, state: str) -> str:
     """Description of the jobs left running, and of the way to resume."""
     if wait.request_id:
         return (
-            f"It waited for {_what(wait)}, which goes on by itself; the job is {state}, and nothing is started after "
-            "it. Clear this task, or deploy again: it finds that stop, not a second one, and starts from its savepoint"
+            f"It waited for {_what(wait)}, which continues on its own; the job is {state}, and nothing is "
+            "started after it. Clear this task, or deploy again: it finds the same stop and starts from its "
+            "savepoint"
         )
     return (
-        f"It waited for {_what(wait)}; the job is {state} and is neither ended nor verified. Clear this task, or "
-        "deploy again: it takes up that job, not a second one, verifies it, and rolls back where it does not run"
+        f"It waited for {_what(wait)}; the job is {state} and is neither ended nor verified. Clear this "
+        "task, or deploy again: it finds the same job, verifies it, and rolls back if it does not run"
     )

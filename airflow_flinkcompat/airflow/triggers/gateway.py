@@ -39,7 +39,7 @@ class SqlGatewayTrigger(BaseTrigger):
             if silence is None:
                 break
             if silence != said:
-                self.log.info("%s: asking again every %.0f to %.0f s", silence, self.first_pause, _LAST)
+                self.log.info("%s: trying again every %.0f to %.0f s", silence, self.first_pause, _LAST)
                 said = silence
             await asyncio.sleep(min(pause, left))
             pause = min(2 * pause, _LAST)
@@ -55,5 +55,5 @@ class SqlGatewayTrigger(BaseTrigger):
         except DeployError as error:
             return str(error) if error.unanswered else None
         except Exception as error:  # of the connection, say: a trigger that fails takes the task with it, unheard
-            self.log.info("there is something to judge (%s): continuing in a worker", type(error).__name__)
+            self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
         return None

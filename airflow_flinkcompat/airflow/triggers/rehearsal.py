@@ -52,14 +52,14 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
     def what(self, wait: Wait) -> str:
         if wait.request_id:
             return f"a savepoint of job {wait.job_id}"
-        return f"job {wait.job_id} to {'go on' if wait.proven_since else 'come up'} beside the live one"
+        return f"job {wait.job_id} to {'keep running' if wait.proven_since else 'start'} next to the live one"
 
     def _is_up(self, status: JobStatus) -> bool:
         return status.tasks_running  # its checkpoints are its script's business
 
     async def killed(self) -> None:
         """End the started jobs; the live job continues."""
-        self.log.warning("The task was ended, cleared or marked by someone while its rehearsal waited: ending it")
+        self.log.warning("Somebody ended, cleared or marked the task while its rehearsal waited: ending the rehearsal")
         left = await asyncio.to_thread(self._abandon)
         for words in left:
             self.log.warning("not ended yet, a separate process keeps trying: %s", words)

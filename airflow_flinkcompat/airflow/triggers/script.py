@@ -116,7 +116,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
         from airflow_flinkcompat.airflow.tasks.offers import offer_of, was_checked
 
         if seen.version is None:
-            return "its files changed, or are watched anew; a template decides what they say"
+            return "its files changed, or the watch restarted; a template makes their text"
         with readable_errors():
             hook = FlinkHook(self.arguments.get("flink_conn_id", "flink_default"), target=self.arguments.get("target"))
             entries = hook.ledger(self._deployment, self.arguments.get("ledger")).entries()

@@ -136,7 +136,7 @@ def test_an_address_that_no_browser_opens_is_named_by_the_test(monkeypatch: pyte
         assert hook(monkeypatch, **fields, extra=json.dumps(extra)).test_connection()[0]
     assert (good, message) == (
         False,
-        "connection 'f': ui_url 'flink.example.com/ui' is no address that a browser opens: it reads https://host/path",
+        "connection 'f': ui_url 'flink.example.com/ui' is not an address for a browser: write https://host/path",
     )
 
 
@@ -210,7 +210,7 @@ def test_both_servers_are_reached_with_what_the_connection_holds(
         }
         fields = {"host": "localhost", "port": gateway.port, "schema": "https", "login": "me"}
         right = hook(monkeypatch, **fields, password="planted-pw", extra=json.dumps(extra))
-        assert right.test_connection() == (True, "SQL Gateway 2.3.0; it knows 0 jobs")
+        assert right.test_connection() == (True, "SQL Gateway 2.3.0; it has 0 jobs")
         assert [line for line, _ in proxy.seen] == [f"CONNECT localhost:{s.port}" for s in (gateway, jobmanager)]
         wrong = hook(monkeypatch, **fields, password="planted-other", extra=json.dumps(extra))
         good, message = wrong.test_connection()
@@ -225,7 +225,7 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         extra = json.dumps({"target": "jobmanager", "jobmanager_url": server.url})
         found = hook(monkeypatch, extra=extra)
         assert found.engine() == ("flink", "2.3.0")
-        assert found.test_connection() == (True, "target jobmanager, engine flink 2.3.0; it knows 0 jobs")
+        assert found.test_connection() == (True, "target jobmanager, engine flink 2.3.0; it has 0 jobs")
         with found.rehearsal_cluster() as cluster, pytest.raises(DeployRefused, match=f"JobManager at {server.url}:"):
             _ = cluster.restore_test_target
         assert cluster.location.addresses == {"jobmanager": server.url}
@@ -271,7 +271,9 @@ def test_a_target_without_a_planner_says_where_to_name_one(monkeypatch: pytest.M
     found = hook(monkeypatch, extra=json.dumps({"target": "jobmanager", "jobmanager_url": "http://jobs.test:8081"}))
     lacks = r"connection 'f': the target 'jobmanager' plans no scripts; name .* as planner_conn_id in the extra, or "
     with (
-        pytest.raises(AirflowFailException, match=f"{lacks}have one started here: .*/lib holds no flink-dist"),
+        pytest.raises(
+            AirflowFailException, match=f"{lacks}let a Flink start on this worker: .*/lib holds no flink-dist"
+        ),
         found.planner(),
     ):
         pass

@@ -45,5 +45,5 @@ def test_a_question_counts_one_answer_of_each() -> None:
 
 @pytest.mark.parametrize("given", ["", 7, {"name": "ada"}, {"id": "7", "mail": "x"}])
 def test_what_is_no_user_is_named(given: object) -> None:
-    with pytest.raises(ValueError, match="is no user; write an id"):
+    with pytest.raises(ValueError, match="is not a user; write an id"):
         Person.of(given)  # type: ignore[arg-type]

@@ -137,8 +137,8 @@ def test_whose_change_it_is_comes_before_the_report(
     ("arguments", "message"),
     [
         ({"retries": 0}, "retries must be at least 1"),
-        ({"defaults": RESUME}, "no answer never means resume"),
-        ({"defaults": [RESTART]}, "no answer never means resume"),
+        ({"defaults": RESUME}, "a missing answer never means resume"),
+        ({"defaults": [RESTART]}, "a missing answer never means resume"),
         ({"options": ["yes"]}, "options cannot be chosen"),
         ({"branches": {"resume": "a"}}, "'restart' missing"),
         ({"branches": {**BRANCHES, "approve": "x"}}, "unknown 'approve'"),

@@ -74,7 +74,7 @@ def test_a_resume_tells_from_what_it_goes_on(deployed: Site) -> None:
 def test_what_fails_or_is_only_planned_tells_nothing(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     deployed.propose(script(size=6))
-    with pytest.raises(Exception, match="is not what was checked"):
+    with pytest.raises(Exception, match="differs from the checked one"):
         run.execute(tasks["restart"])
     assert run.asset_events("restart") == {}
     with DAG("d"):
@@ -106,4 +106,4 @@ def test_a_place_that_the_script_does_not_tell_is_said(site: Site, logs: list[An
     run.execute(tasks["first"])
     assert list(run.asset_events("first")) == ["flink://flink_default/orders"]
     said = [each["event"] % each.get("positional_args", ()) for each in logs]
-    assert "No asset event on totals: the script does not tell where the data lies" in said
+    assert "No asset event on totals: the script does not show where the data is" in said

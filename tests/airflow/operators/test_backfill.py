@@ -101,10 +101,10 @@ def test_what_was_sent_before_a_migration_ends_where_that_says(submitted: dict[s
 def test_nothing_is_computed_where_no_window_was_sent(submitted: dict[str, Any], told: Any) -> None:
     run = Run()
     run.pushed["migrate", "return_value"] = told
-    with pytest.raises(AirflowSkipException, match="no window was sent before"):
+    with pytest.raises(AirflowSkipException, match="no window that was already emitted"):
         run.execute(backfill(script(), sinks={"totals": "/history"}, sent_before="migrate"))
     assert "request" not in submitted
-    with pytest.raises(ValueError, match="leave to and boundary out"):
+    with pytest.raises(ValueError, match="omit to and boundary"):
         backfill(script(), to="2026-01-02", sent_before="migrate")
 
 
@@ -222,7 +222,7 @@ def test_a_backfill_that_is_done_does_not_fail_for_its_ledger(
     for place in (None, str(tmp_path / "file")):  # none is named; one that cannot be written
         Run().execute(backfill(script(), ledger=place))
     said = [record["event"] % record.get("positional_args", ()) for record in logs]
-    told = [words for words in said if words.startswith("The ledger gets no entry of this backfill: ")]
+    told = [words for words in said if words.startswith("Cannot record this backfill in the ledger: ")]
     assert "no ledger is named" in told[0]
     assert "cannot" in told[1]
 
@@ -252,7 +252,7 @@ def test_values_of_connections_reach_the_driver_in_its_environment_only(
 
 
 def test_a_driver_elsewhere_gets_no_values(submitted: dict[str, Any]) -> None:
-    with pytest.raises(AirflowFailException, match=r"deploy mode client, or put .*secretKeyRef") as caught:
+    with pytest.raises(AirflowFailException, match=r"deploy mode client, or set .*secretKeyRef") as caught:
         Run().execute(backfill(DATABASE, conn_id="yarn", spark={"deploy_mode": "cluster"}))
     assert "planted-pw" not in str(caught.value)
     assert "command" not in submitted

@@ -183,7 +183,7 @@ def test_a_job_that_cannot_be_asked_about_is_left_alone(
 
     monkeypatch.setattr(deployed.cluster, "status", silent)
     assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart", "resume"]
-    assert any("cannot be asked" in record["event"] for record in logs)
+    assert any("Cannot determine whether" in record["event"] for record in logs)
 
 
 def test_state_is_not_thrown_away_unasked(deployed: Site) -> None:
@@ -452,7 +452,9 @@ def test_a_planner_that_dies_fails_no_task(deployed: Site, monkeypatch: pytest.M
     monkeypatch.setattr(questions, "daemon", lambda _: SimpleNamespace(ask=dies))
     run, _tasks, _skipped = deployed.checked(script(size=5))
     assert "died of this script" in deployed.ledger.read_report(run.pushed["check", "summary"]["report"])[1]
-    with pytest.raises(AirflowFailException, match=r'planner is "always", and there is no answer: .* died of this'):
+    with pytest.raises(
+        AirflowFailException, match=r'planner is "always", and Flink.s planner did not answer: .* died of this'
+    ):
         deployed.checked(script(size=6), check={"planner": "{{ 'always' }}"})
     assert deployed.kinds()[-1] == "checked", "it is no fault of the version"
 
@@ -555,7 +557,7 @@ def test_jars_are_sought_in_the_folder_of_the_dag(deployed: Site, monkeypatch: p
     deployed.checked(script(size=5), check={"jars": ["{{ 'lib' }}/*.jar"], "planner_network": "allow"})
     assert os.environ[NETWORK_VARIABLE] == "allow"
     assert asked[0]["jars"] == [str(deployed.folder / "lib" / name) for name in ("avro.jar", "kafka.jar")]
-    with pytest.raises(AirflowFailException, match=r"jars: there is no udf/\*\.jar; looked in "):
+    with pytest.raises(AirflowFailException, match=r"jars: found no udf/\*\.jar; looked in "):
         deployed.checked(script(size=6), check={"jars": ["udf/*.jar"]})
     with pytest.raises(ValueError, match="write a list of paths"):
         deployed.checked(script(), check={"jars": "lib/kafka.jar"})
@@ -572,7 +574,7 @@ def test_the_verdict_stands_outside_the_folded_details(deployed: Site, logs: lis
     deployed.checked(script(size=5))
     lines = [record["event"] for record in logs]
     assert all("\n" not in line for line in lines)
-    opened, closed = lines.index("::group::Findings in full"), lines.index("::endgroup::")
+    opened, closed = lines.index("::group::All findings"), lines.index("::endgroup::")
     (verdict,) = [index for index, line in enumerate(lines) if line.startswith("Verdict: incompatible")]
     assert verdict < opened < closed
     assert any("window-changed" in line for line in lines[verdict:opened])
@@ -637,7 +639,9 @@ def test_several_files_of_a_catalog_are_what_commands_make_of_them(site: Site, k
     of_files = run_check(site, script(), catalog=kind(texts))["new_sha256"]
     assert of_files == run_check(site, script(), catalog=joined)["new_sha256"]
     assert of_files != run_check(site, script(), catalog=kind(reversed(texts)))["new_sha256"]
-    with pytest.raises(AirflowFailException, match=r"catalog: of a list each is the path of a file that ends in \.sql"):
+    with pytest.raises(
+        AirflowFailException, match=r"catalog: each item of a list must be the path of a file that ends in \.sql"
+    ):
         run_check(site, script(), catalog=kind(["a.sql", texts["b.sql"]]))
 
 
@@ -660,9 +664,9 @@ def test_a_file_is_read_when_the_task_runs(site: Site) -> None:
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (lambda _path: None, r"'orders\.sql' is not there; looked in .*absolute path"),
+        (lambda _path: None, r"'orders\.sql' does not exist; looked in .*absolute path"),
         (lambda path: path.write_bytes(b"-- \xff\n"), r"orders\.sql:1: is not UTF-8"),
-        (lambda path: path.mkdir(), r"'orders\.sql' is not there"),
+        (lambda path: path.mkdir(), r"'orders\.sql' does not exist"),
     ],
 )
 def test_a_missing_file_is_named_with_the_places_looked_at(site: Site, prepare: Any, message: str) -> None:
@@ -689,7 +693,7 @@ def test_a_check_is_noted_with_its_branch_and_what_the_policy_said(deployed: Sit
     assert (noted.branch, noted.policy) == ("restart", "restart")
     assert (noted.review.outcome, noted.review.report_path) == ("incompatible", summary["report"])
     assert (noted.version.sha256, noted.owner) == (summary["new_sha256"], "airflow:gate/run-1/check")
-    assert noted.message == "incompatible: against what entry 5 deployed"
+    assert noted.message == "incompatible: against the version of entry 5"
     assert checks(deployed) == [first, noted]
 
 
@@ -744,7 +748,7 @@ def test_that_no_commit_is_known_is_said(deployed: Site, monkeypatch: pytest.Mon
     monkeypatch.setattr(bundles, "git_origin", lambda *_: bundles.GitOrigin(why="its files have edits"))
     deployed.checked(script(size=5))
     noted = checks(deployed)[-1]
-    assert noted.message.endswith("; no commit is known: its files have edits")
+    assert noted.message.endswith("; the commit is unknown: its files have edits")
     assert noted.origin == Origin()
 
 

@@ -69,7 +69,7 @@ def test_a_retry_finds_what_its_earlier_try_deployed(deployed: Site) -> None:
 def test_a_script_edited_after_the_check_is_refused(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     deployed.propose(script(size=6))
-    with pytest.raises(AirflowFailException, match="is not what was checked"):
+    with pytest.raises(AirflowFailException, match="differs from the checked one"):
         run.execute(tasks["restart"])
     assert deployed.cluster.now == {"job-1": "RUNNING"}
 
@@ -107,7 +107,7 @@ def test_the_links_lead_to_the_ui(deployed: Site, monkeypatch: pytest.MonkeyPatc
 def test_settings_are_part_of_what_was_checked(deployed: Site) -> None:
     run, _tasks, _ = deployed.checked(script(size=5))
     other = deployed.tasks(settings={"parallelism.default": "2"})
-    with pytest.raises(AirflowFailException, match="is not what was checked"):
+    with pytest.raises(AirflowFailException, match="differs from the checked one"):
         run.execute(other["restart"])
 
 
@@ -130,7 +130,7 @@ def test_a_job_that_is_not_the_ledgers_is_refused(deployed: Site) -> None:
 
 def test_without_a_check_nothing_is_deployed(site: Site) -> None:
     site.propose(script())
-    with pytest.raises(AirflowFailException, match="only what was checked"):
+    with pytest.raises(AirflowFailException, match="only a version that this run checked"):
         Run().execute(site.tasks()["first"])
     assert site.cluster.now == {}
 
@@ -210,7 +210,7 @@ def test_check_approval_and_deploy_link_to_the_change(deployed: Site, monkeypatc
 def test_a_killed_deployment_says_how_far_it_came(deployed: Site, logs: list[Any]) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     tasks["restart"].on_kill()
-    assert "nothing was touched yet" in logs[-1]["event"]
+    assert "nothing was changed yet" in logs[-1]["event"]
     run.execute(tasks["restart"])
     tasks["restart"].on_kill()
     assert "deployed: job job-2 is RUNNING" in logs[-1]["event"]
@@ -281,7 +281,7 @@ def test_a_rollback_is_told_to_its_notifiers_and_another_failure_is_not(deployed
     task = tasks["restart"]
     task.rollback_notifiers = (lambda context: told.append(context["flinkcompat"]),)
     deployed.propose(script(size=6))
-    with pytest.raises(AirflowFailException, match="is not what was checked"):
+    with pytest.raises(AirflowFailException, match="differs from the checked one"):
         run.execute(task)
     assert told == []
     run, tasks, _ = deployed.checked(script(size=5))

@@ -302,14 +302,14 @@ def test_objects_are_taken_as_they_are() -> None:
         (f"approve.notifiers = '{HERE}:nothing'", f"approve.notifiers: '{HERE}:nothing': module {HERE} has no nothing"),
         (
             "deploy.on_failure_callback = 'plain'",
-            "deploy.on_failure_callback: 'plain' is no import path; write package",
+            "deploy.on_failure_callback: 'plain' is not an import path; write package",
         ),
         (f"deploy.on_failure_callback = '{HERE}:HERE'", "is neither a function nor a notifier"),
         (
             f"approve.notifiers = {{ path = '{HERE}:Bell', arguments = {{ txt = 'x' }} }}",
-            "does not take these arguments",
+            "does not accept these arguments",
         ),
-        (f"approve.notifiers = {{ path = '{HERE}:Bell', args = 1 }}", "args is not known; known are path, arguments"),
+        (f"approve.notifiers = {{ path = '{HERE}:Bell', args = 1 }}", "args is unknown; write path and arguments"),
         ("deploy.outlets = [{ url = 's3://x' }]", "deploy.outlets: is no asset"),
         ("deploy.priority_weigth = 3", "deploy.priority_weigth: is not known; did you mean priority_weight?"),
         ("deploy.pool_slots = 'two'", "deploy.pool_slots: input should be a valid integer"),

@@ -118,7 +118,7 @@ def test_what_was_sent_before_a_migration_is_computed_on_request() -> None:
     table = {"sinks": {"totals": "/history"}, "to": "{{ ds }}"}
     dag = made(migrate=True, backfill=table, backfill_sent=True)
     assert edges(dag) - edges(made(migrate=True, backfill=table)) == {("migrate", "backfill_sent")}
-    assert dag.get_edge_info("migrate", "backfill_sent")["label"] == "windows sent before"
+    assert dag.get_edge_info("migrate", "backfill_sent")["label"] == "windows already emitted"
     task = dag.get_task("backfill_sent")
     assert (task.sent_before, task.to, task.sinks) == ("migrate", None, {"totals": "/history"})
     with pytest.raises(ValueError, match="add migrate and backfill"):
@@ -179,7 +179,7 @@ def test_only_what_was_checked_is_rehearsed(deployed: Site) -> None:
     dag, run = redeploy_dag(one, **arguments), Run("run-1")
     run.execute(dag.get_task("check"))
     deployed.propose(script() + "-- another comment\n")
-    with pytest.raises(AirflowFailException, match="is not what was checked"):
+    with pytest.raises(AirflowFailException, match="differs from the checked one"):
         run.execute(dag.get_task("rehearse"))
 
 
@@ -292,7 +292,7 @@ def test_everybody_may_answer_where_nobody_is_named() -> None:
 def test_airflow_starts_no_second_run() -> None:
     assert made().max_active_runs == 1
     with (
-        pytest.raises(ValueError, match=r"DAG 'd' redeploys 'orders' and may run 16 times at once: give it max_active"),
+        pytest.raises(ValueError, match=r"DAG 'd' redeploys 'orders' and may run 16 times at once: set max_active"),
         DAG("d", schedule=None),
     ):
         gated_redeploy(Deployment(name="orders", script="orders.sql"))

@@ -254,14 +254,14 @@ def test_what_history_says_is_kept_too(site: Site, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("history", ["bids", {"bids": None}, ["bids"]])
 def test_history_names_tables_and_places(history: object) -> None:
-    with pytest.raises(
-        ValueError, match=r"history: .* is no mapping from the name of a table to the place of its rows"
-    ):
+    with pytest.raises(ValueError, match=r"history: .* is not a mapping from table names to the places of their rows"):
         FlinkStateMigrationOperator(task_id="m", script="orders.sql", deployment="orders", ledger="/l", history=history)
 
 
 def test_history_is_for_a_migration() -> None:
-    with pytest.raises(ValueError, match="history is for a migration: give branches a 'migrate', or leave history out"):
+    with pytest.raises(
+        ValueError, match="history applies only to a migration: add 'migrate' to branches, or omit history"
+    ):
         FlinkSqlCompatibilityOperator(
             task_id="c",
             script="orders.sql",
@@ -273,7 +273,7 @@ def test_history_is_for_a_migration() -> None:
 
 
 def test_a_master_belongs_to_spark() -> None:
-    with pytest.raises(ValueError, match="spark_master is given and spark is False"):
+    with pytest.raises(ValueError, match="spark_master needs Spark, and spark is False"):
         FlinkStateMigrationOperator(
             task_id="migrate", deployment="orders", script="orders.sql", ledger="/ledger", spark=False,
             spark_master="local[2]",
@@ -282,7 +282,7 @@ def test_a_master_belongs_to_spark() -> None:
 
 def test_a_sample_is_of_keys() -> None:
     given = {"task_id": "migrate", "deployment": "orders", "script": "orders.sql", "ledger": "/ledger"}
-    with pytest.raises(ValueError, match="sample: -1 is no number of keys: give 0 or more"):
+    with pytest.raises(ValueError, match="sample: -1 is not a number of keys: write 0 or more"):
         FlinkStateMigrationOperator(**given, sample=-1)
     checked = Summary("orders", "migrate", "", "flink", None, history={"orders": ""})
     known = [FlinkStateMigrationOperator(**given, **more)._known(checked) for more in ({}, {"sample": 0})]
@@ -314,7 +314,7 @@ def test_what_it_keeps_in_part_is_for_a_person(site: Site, monkeypatch: pytest.M
     assert "in the branch `migrate` (Migrate the state)" in asked[0]["body"]
     assert run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"})) == ["restart", "resume"]
     for other in ("resume", "restart"):
-        with pytest.raises(AirflowFailException, match="lead the branch 'migrate', and no other one, to a FlinkState"):
+        with pytest.raises(AirflowFailException, match="connect only the branch 'migrate' to a FlinkState"):
             run.execute(dag.get_task(other))
     assert run.execute(dag.get_task("migrate"))["approved_by"] == "ada"
     assert Migration.given["at_least"] is MigrationExtent.PARTIAL
@@ -370,7 +370,7 @@ def test_what_cannot_be_accepted(accept: Any, message: str) -> None:
 
 
 def test_nothing_is_accepted_without_a_migration(site: Site) -> None:
-    with pytest.raises(ValueError, match="give branches a 'migrate', or leave accept out"):
+    with pytest.raises(ValueError, match="add 'migrate' to branches, or omit accept"):
         gate(site, migrate=False, check={"accept": ["filter"]})
 
 
@@ -390,13 +390,13 @@ def test_what_nobody_was_told_is_not_migrated(running: Site) -> None:
     dag, run = gate(running), Run()
     run.execute(dag.get_task("check"))
     run.pushed["check", "summary"] = {**run.pushed["check", "summary"], "migration": None}
-    with pytest.raises(AirflowFailException, match="is not in the report of the check, so nobody decided"):
+    with pytest.raises(AirflowFailException, match=r"does not contain the state of .*, so nobody decided"):
         run.execute(dag.get_task("migrate"))
 
 
 @pytest.mark.parametrize("name", ["start_mode", "hand_over", "source_offsets", "allow_ended"])
 def test_what_a_migration_does_not_take(name: str) -> None:
-    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: the written state decides where"):
+    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be set, because the written state decides where"):
         FlinkStateMigrationOperator(task_id="m", deployment="orders", script="o.sql", **{name: "savepoint"})
 
 

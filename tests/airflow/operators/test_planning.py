@@ -126,7 +126,7 @@ def test_a_plan_goes_to_the_file_the_log_and_xcom(shop: Shop) -> None:
     assert (result["deployment"], result["job_id"], result["start_mode"]) == ("orders", None, "savepoint")
     assert result["patch"]["spec"]["job"]["args"] == ["--script", CHANGED.rstrip()]
     assert json.dumps(result), "XCom keeps JSON"
-    assert any("Nothing was touched" in each for each in said)
+    assert any("Nothing was changed" in each for each in said)
     # Values of a log record are apart from its text.
     assert any("upgradeMode: savepoint" in str(row) for row in logs)
 
@@ -142,7 +142,7 @@ def test_the_sensor_waits_for_the_merge_and_the_check_records_it(shop: Shop) -> 
     shop.merge()
     ready = shop.offer(CHANGED)
     assert ready.offered
-    assert "which is RUNNING: it is offered to be recorded" in ready.reason
+    assert "which is RUNNING: the check can record it" in ready.reason
     assert shop.check(CHANGED) == "unchanged"
     assert [kind for kind in shop.kinds if kind != "checked"][-3:] == ["planned", "deployed", "unchanged"]
     assert not shop.offer(CHANGED).offered
@@ -179,7 +179,7 @@ def test_a_plan_of_before_a_deployment_does_not_count(shop: Shop) -> None:
 def test_a_file_that_cannot_be_written(shop: Shop) -> None:
     """The next try plans the same."""
     (shop.folder / "taken").write_text("a file")
-    with pytest.raises(AirflowException, match=r"the plan cannot be written to .*plan\.yaml.*nothing was touched"):
+    with pytest.raises(AirflowException, match=r"the plan cannot be written to .*plan\.yaml.*nothing was changed"):
         shop.run(CHANGED, "resume", plan_only=True, plan_to=str(shop.folder / "taken" / "plan.yaml"))
     shop.plan_of(CHANGED)
     assert shop.kinds.count("planned") == 1
@@ -208,10 +208,10 @@ def test_the_pages_dag_plans() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"plan_to": "x.yaml"}, "plan_to is given, and nothing is planned"),
-        ({"plan_only": True, "backfill": {}}, "plan_only takes no backfill"),
-        ({"plan_only": True, "migrate": True}, "plan_only takes no migrate"),
-        ({"plan_only": True, "rehearse": True}, "plan_only takes no rehearse"),
+        ({"plan_to": "x.yaml"}, "plan_to needs plan_only"),
+        ({"plan_only": True, "backfill": {}}, "plan_only accepts no backfill"),
+        ({"plan_only": True, "migrate": True}, "plan_only accepts no migrate"),
+        ({"plan_only": True, "rehearse": True}, "plan_only accepts no rehearse"),
     ],
 )
 def test_what_does_not_go_with_a_plan(arguments: dict[str, Any], words: str) -> None:
@@ -221,17 +221,17 @@ def test_what_does_not_go_with_a_plan(arguments: dict[str, Any], words: str) -> 
 
 def test_what_the_operator_does_not_take_beside(tmp_path: Path) -> None:
     given: dict[str, Any] = {"task_id": "t", "deployment": "orders", "script": "orders.sql"}
-    with pytest.raises(ValueError, match="plan_only takes no hand_over and no source_offsets"):
+    with pytest.raises(ValueError, match="plan_only accepts no hand_over and no source_offsets"):
         FlinkSqlDeployOperator(plan_only=True, start_mode="stateless", source_offsets="latest", **given)
-    with pytest.raises(ValueError, match="plan_to is given, and nothing is planned"):
+    with pytest.raises(ValueError, match="plan_to needs plan_only"):
         FlinkSqlDeployOperator(plan_to="x", **given)
-    with pytest.raises(ValueError, match="plan_only cannot be chosen"):
+    with pytest.raises(ValueError, match="plan_only cannot be set"):
         FlinkStateMigrationOperator(plan_only=True, **given)
     deployment = Deployment(name="orders", script="orders.sql", plan_only=True)
-    with DAG("own", max_active_runs=1), pytest.raises(ValueError, match="deploy makes other tasks: leave one out"):
+    with DAG("own", max_active_runs=1), pytest.raises(ValueError, match="deploy makes other tasks: omit one of them"):
         gated_redeploy(deployment, deploy=FlinkSqlDeployOperator)
     file = tmp_path / "deployments.toml"
     file.write_text('[deployments.orders]\nscript = "orders.sql"\nplan_only = true\nrehearse = true\n')
     (problem,) = read_deployments(file).problems
-    words = "deployment 'orders': plan_only takes no rehearse: nothing is deployed by its tasks; leave one of them out"
+    words = "deployment 'orders': plan_only accepts no rehearse, because its tasks deploy nothing: omit one of them"
     assert problem.endswith(words)

@@ -139,7 +139,7 @@ def test_the_gateway_is_given_no_program(site: Site) -> None:
 def test_plans_are_of_scripts(site: Site) -> None:
     adopt(site)
     propose(site)
-    with pytest.raises(AirflowFailException, match="plans SQL scripts on engine flink: leave explain_plan"):
+    with pytest.raises(AirflowFailException, match="plans SQL scripts on engine flink: omit explain_plan"):
         checked(site, explain_plan=True)
 
 
@@ -224,7 +224,7 @@ def test_the_sensor_watches_modules_too(site: Site) -> None:
     assert fingerprint_of(trigger.paths) == trigger.baseline  # type: ignore[attr-defined]
     split(site, "20")
     assert fingerprint_of(trigger.paths) != trigger.baseline  # type: ignore[attr-defined]
-    assert "orders.py differs from what entry 1 deployed" in look()["reason"]
+    assert "orders.py differs from entry 1" in look()["reason"]
 
 
 def test_a_module_at_the_root_that_a_path_is_given_from(site: Site) -> None:
@@ -286,6 +286,6 @@ def test_a_file_of_deployments_says_that_a_program_needs_a_dag_of_its_own(tmp_pa
 
 
 def test_a_program_is_found_missing_by_name(site: Site) -> None:
-    with pytest.raises(AirflowFailException, match=r"script file 'orders.py' is not there; looked in"):
+    with pytest.raises(AirflowFailException, match=r"script file 'orders.py' does not exist; looked in"):
         checked(site)
     assert Path(site.folder).is_dir()

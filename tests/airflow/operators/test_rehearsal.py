@@ -119,7 +119,7 @@ def test_nothing_deployed_is_nothing_to_tell(site: Site, found: Callable[..., An
     run, task = rehearse(site)
     result = run.execute(task)
     assert (result["finding"], asked) == ("could not tell", [])
-    assert "nothing of orders is deployed" in result["reason"]
+    assert "orders has no deployed job" in result["reason"]
 
 
 def test_a_cluster_that_does_not_answer_may_be_asked_again(deployed: Site, found: Callable[..., Any]) -> None:
@@ -200,7 +200,7 @@ def test_a_script_that_changed_meanwhile_ends_the_rehearsal(
     deployed.propose(script(size=6))
     _, task = rehearse(deployed)
     deployed.propose(script(size=6))
-    with pytest.raises(AirflowFailException, match=r"is not what is being rehearsed .*changed in between"):
+    with pytest.raises(AirflowFailException, match=r"differs from the rehearsed one .*changed in between"):
         task.execute_complete(run.render(task), {}, **(deferred.value.kwargs or {}))
     assert abandoned == [STATE]
 

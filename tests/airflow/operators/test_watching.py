@@ -82,9 +82,9 @@ def test_a_file_of_deployments_is_watched_beside_it(tmp_path: Path) -> None:
     ("given", "arguments", "message"),
     [
         ({"script": "SELECT 1;"}, {}, "script: a watched script is a file"),
-        ({"script": "orders.sql"}, {"folders": ()}, "script: 'orders.sql' is relative; give folders="),
+        ({"script": "orders.sql"}, {"folders": ()}, "script: 'orders.sql' is relative; set folders="),
         ({"flink_conn_id": "{{ var.value.c }}"}, {}, "flink_conn_id: a watcher has no task"),
-        ({"ledger": "s3://key:secret@bucket/l"}, {}, "ledger: it may hold a secret"),
+        ({"ledger": "s3://key:secret@bucket/l"}, {}, "ledger: it may contain a secret"),
         ({"plan_only": True}, {}, "plan_only: "),
         ({}, {"poll_interval": 0}, "poll_interval must be a number of seconds above 0"),
         ({}, {"recheck": -1}, "recheck must be a number of seconds above 0"),
@@ -101,10 +101,10 @@ def test_a_dag_that_does_not_follow_it_is_refused() -> None:
     for schedule in others:
         with (
             DAG("own", schedule=schedule, max_active_runs=1),
-            pytest.raises(ValueError, match=r"'own' does not follow the script of 'orders'; give it schedule=\["),
+            pytest.raises(ValueError, match=r"'own' does not follow the script of 'orders'; set schedule=\["),
         ):
             gated_redeploy(one, watch="asset")
-    with pytest.raises(ValueError, match="schedule cannot be chosen"):
+    with pytest.raises(ValueError, match="schedule cannot be set"):
         redeploy_dag(one, watch="asset", schedule="@daily", template_searchpath="/jobs")
     with pytest.raises(ValueError, match="watch is 'always'"):
         redeploy_dag(one, watch="always")  # type: ignore[arg-type]
@@ -115,5 +115,5 @@ def test_a_dag_that_does_not_follow_it_is_refused() -> None:
 def test_several_files_of_a_catalog_are_sought_like_the_script() -> None:
     asset = script_asset(Deployment(**ORDERS, catalog=["a.sql", "ddl/b.sql"]), folders="/jobs")
     assert watcher(asset).arguments["catalog"] == ["a.sql", "ddl/b.sql"]
-    with pytest.raises(ValueError, match="catalog: of several files a watched script takes relative paths"):
+    with pytest.raises(ValueError, match="catalog: a watched script accepts several files only as relative paths"):
         script_asset(Deployment(**ORDERS, catalog=["a.sql", "/ddl/b.sql"]), folders="/jobs")

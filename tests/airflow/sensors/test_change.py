@@ -74,7 +74,7 @@ def offered(site: Site) -> bool:
 
 def test_the_first_version_is_offered(site: Site) -> None:
     site.propose(script())
-    assert look(site) == "nothing is deployed yet: orders.sql is offered"
+    assert look(site) == "nothing is deployed yet: orders.sql is a new version"
 
 
 def test_what_is_deployed_is_waited_for_to_change(deployed: Site) -> None:
@@ -84,7 +84,7 @@ def test_what_is_deployed_is_waited_for_to_change(deployed: Site) -> None:
     assert trigger.paths == [str(deployed.folder / "orders.sql")]
     deployed.propose(script(size=5))
     assert trigger.baseline != fingerprint_of(trigger.paths)
-    assert look(deployed) == f"orders.sql differs from what entry 5 deployed at {deployed.ledger.entries()[4].at}"
+    assert look(deployed) == f"orders.sql differs from entry 5, deployed at {deployed.ledger.entries()[4].at}"
 
 
 @pytest.mark.parametrize("kind", [AdoptedEntry, DeployedEntry, RolledBackEntry])
@@ -237,7 +237,7 @@ def _ledger_is_named(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MISHAPS = {
-    "missing script": Mishap(_remove, r"script file 'orders\.sql' is not there; looked in", _propose(script(size=5))),
+    "missing script": Mishap(_remove, r"script file 'orders\.sql' does not exist; looked in", _propose(script(size=5))),
     "unreadable script": Mishap(_as_latin_1, r"orders\.sql:1: is not UTF-8 text", _propose(script(size=5))),
     "template": Mishap(_propose("SELECT {{ nothing.at.all }};\n"), "'nothing' is undefined", _propose(script(size=5))),
     "no ledger": Mishap(_propose(script(size=5)), "no ledger is named", _ledger_is_named, {"ledger": None}),
@@ -263,7 +263,7 @@ def test_what_somebody_has_to_mend_is_waited_out(
         seconds.append(trigger.recheck_seconds)
     assert seconds == [10, 20, 40, 80, 160, 320, 600, 600, 600], "less and less often, up to recheck"
     (said,) = _warnings(logs)
-    assert re.search(f"^Waiting until this is corrected, and starting nothing: .*{mishap.says}", said)
+    assert re.search(f"^Waiting until this is corrected; nothing is started: .*{mishap.says}", said)
     assert re.search(mishap.says, run.pushed["changed", "waiting_for"])
     mishap.mend(deployed, monkeypatch)
     assert run.complete(sensor(deployed, **mishap.arguments), event)["reason"].startswith("orders.sql differs")
@@ -294,7 +294,7 @@ def test_a_missing_script_is_watched_for(site: Site) -> None:
     assert (trigger.paths, str(site.folder / "orders.sql") in trigger.absent) == ([], True)
     site.propose(script())
     event = asyncio.run(asyncio.wait_for(_first(trigger), 10))
-    assert Run().complete(sensor(site), event)["reason"] == "nothing is deployed yet: orders.sql is offered"
+    assert Run().complete(sensor(site), event)["reason"] == "nothing is deployed yet: orders.sql is a new version"
 
 
 async def _first(trigger: FileChangeTrigger) -> dict[str, Any]:
@@ -332,7 +332,7 @@ def test_a_version_is_offered_without_a_cluster_where_none_is_required(
 def test_a_program_needs_no_gateway(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     _gateway_fails(site, monkeypatch)
     waiting = sensor(site, script="print('no job')", language="python")
-    assert Run().execute(waiting)["reason"] == "nothing is deployed yet: <script> is offered"
+    assert Run().execute(waiting)["reason"] == "nothing is deployed yet: <script> is a new version"
 
 
 def test_in_a_worker_a_problem_is_waited_out_too(deployed: Site, logs: list[Any]) -> None:
@@ -358,7 +358,7 @@ def test_it_gives_up_in_time_where_a_time_is_given(deployed: Site) -> None:
     trigger = look(deployed, timeout=60, recheck=timedelta(hours=1))
     assert isinstance(trigger, FileChangeTrigger)
     assert 50 < trigger.recheck_seconds <= 60
-    with pytest.raises(AirflowSensorTimeout, match="nothing new for orders within 60 s"):
+    with pytest.raises(AirflowSensorTimeout, match="no new version of orders within 60 s"):
         Run().complete(sensor(deployed, timeout=60), {"changed": False, "since": trigger.since - 61})
     # Airflow takes a task up again by this.
     skipping = sensor(deployed, timeout=timedelta(minutes=1), soft_fail=True)

@@ -55,12 +55,12 @@ def test_a_file_with_edits_has_no_commit(repository: Path) -> None:
     place = repository / "orders.sql"
     assert git_origin([str(place)]).author == ANN, "edits of other files do not count"
     place.write_text("SELECT 2")
-    assert git_origin([str(place)]) == GitOrigin(why="its files have edits that are in no commit")
+    assert git_origin([str(place)]) == GitOrigin(why="its files have uncommitted edits")
     new = repository / "new.sql"
     new.write_text("SELECT 1")
-    assert git_origin([str(new)]) == GitOrigin(why="its files have edits that are in no commit")
+    assert git_origin([str(new)]) == GitOrigin(why="its files have uncommitted edits")
     commit(repository, ".gitignore", "new.sql")
-    assert git_origin([str(new)]) == GitOrigin(why="its files are in no commit")
+    assert git_origin([str(new)]) == GitOrigin(why="its files are not committed")
 
 
 def test_a_shallow_clone_does_not_name_the_commit_that_it_ends_at(repository: Path, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_shallow_clone_does_not_name_the_commit_that_it_ends_at(repository: Pa
     newest = commit(repository, "clicks.sql", "SELECT 1", BEN)
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", repository.as_uri(), str(clone))
-    why = "the clone is too shallow to tell the commit of its files"
+    why = "the clone is too shallow to determine the commit of its files"
     assert git_origin([str(clone / "orders.sql")]) == GitOrigin(why=why)
     git(clone, "fetch", "-q", "--unshallow")
     assert git_origin([str(clone / "clicks.sql")]) == GitOrigin(newest, BEN)

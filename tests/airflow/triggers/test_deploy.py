@@ -132,9 +132,9 @@ def killed(trigger: FlinkJobTrigger) -> None:
 @pytest.mark.parametrize(
     ("request_id", "state", "words"),
     [
-        ("stop-1", "RUNNING", "the stop of job job-1 with a savepoint (request stop-1), which goes on by itself"),
-        (None, "RUNNING", "job job-1 to prove that it runs; the job is RUNNING and is neither ended nor verified"),
-        (None, None, "the job is in a state that the cluster does not tell now"),
+        ("stop-1", "RUNNING", "the stop of job job-1 with a savepoint (request stop-1), which continues on its own"),
+        (None, "RUNNING", "the verification of job job-1; the job is RUNNING and is neither ended nor verified"),
+        (None, None, "the job is in a state that the cluster does not report now"),
     ],
 )
 def test_a_kill_stops_nothing_and_is_told(
@@ -165,7 +165,7 @@ def test_a_kill_is_told_although_the_ledger_cannot_be_written(
     held = {"deployment": "orders", "ledger": str(tmp_path / "file"), "owner": "me"}
     killed(FlinkJobTrigger("flink_default", asdict(wait()), 60, 0.02, **held))
     assert "the job is RUNNING and is neither ended nor verified" in told()
-    assert "could not be written into the ledger of orders" in told()
+    assert "could not be recorded in the ledger of orders" in told()
 
 
 def test_a_triggerer_that_goes_away_is_no_kill(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_what_flink_says_is_shown_by_the_task_alone(cluster: FakeCluster, told: 
     """What its message holds of a connection is masked there."""
     cluster.fail, cluster.error = "result", lambda _: DeployError("the sink refused planted-word")
     fired(wait("stop-1"))
-    assert "there is something to judge (StopFailed)" in told()
+    assert "the wait has a result (StopFailed)" in told()
     assert "planted-word" not in told()
 
 

@@ -118,7 +118,7 @@ def test_each_new_version_has_one_event_and_the_deployed_one_has_none(watch: Wat
     asyncio.run(scenario())
     first, second = watch.events
     assert (first["deployment"], first["commit"]) == ("orders", None)
-    assert "orders.sql differs from what entry 1 deployed" in first["reason"]
+    assert "orders.sql differs from entry 1" in first["reason"]
     assert first["content"] != second["content"]
 
 
@@ -170,7 +170,7 @@ def test_what_somebody_has_to_mend_is_said_once_and_waited_out(watch: Watch) -> 
         asyncio.run(scenario())
     said = [row["event"] % row.get("positional_args", ()) for row in logs if row["log_level"] == "warning"]
     (said,) = [words for words in said if "cannot be watched" in words]
-    assert "The script of orders cannot be watched: script file 'orders.sql' is not there" in said
+    assert "The script of orders cannot be watched: script file 'orders.sql' does not exist" in said
 
 
 def test_a_template_is_told_by_the_content_of_its_files(watch: Watch) -> None:
@@ -185,7 +185,7 @@ def test_a_template_is_told_by_the_content_of_its_files(watch: Watch) -> None:
             await watch.until(lambda: len(watch.events) == 2)
 
     asyncio.run(scenario())
-    assert "a template decides" in watch.events[0]["reason"]
+    assert "a template makes their text" in watch.events[0]["reason"]
 
 
 def test_settings_belong_to_the_version(watch: Watch) -> None:

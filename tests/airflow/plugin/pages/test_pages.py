@@ -141,7 +141,7 @@ def test_the_form_says_what_comes_of_each_answer(browser: Browser) -> None:
         told = page.locator(".fc-option").all_inner_texts()
     assert [each.split("\n")[0] for each in told] == ["Resume from savepoint", "Restart without state", "Reject"]
     assert "Not advised: " in told[0]
-    assert "All state is given up" in told[1]
+    assert "All state is discarded" in told[1]
     assert "is not offered again" in told[2]
 
 
@@ -153,7 +153,7 @@ def test_what_ran_before_may_be_hidden(browser: Browser) -> None:
         page.route(re.compile(r"/changes/\d+$"), hidden)
         browser.open(page, browser.waiting("revenue"))
         told = page.locator(".fc-root").inner_text()
-    assert "What ran before is in entry 1, of a DAG that you may not read." in told
+    assert "The previous version is in entry 1 of a DAG that you may not read." in told
     assert "this is the first version" not in told
 
 
@@ -204,7 +204,7 @@ def test_a_decision_is_given_by_keyboard_once_and_with_a_reason(browser: Browser
 
         other.get_by_role("radio", name="Resume from savepoint").check()
         other.get_by_role("button", name="Send this answer").click()
-        assert "Somebody has answered before you." in other.get_by_role("alert").inner_text()
+        assert "Somebody answered before you." in other.get_by_role("alert").inner_text()
     question = browser.server.question("redeploy_orders", "manual__4")
     assert (question["chosen_options"], question["params_input"]) == (["Reject"], {"reason": reason})
     assert question["responded_by_user"] == {"id": "admin", "name": "admin"}
