@@ -1,7 +1,7 @@
 """Batch recomputation of a script over bounded history with Spark.
 
-Importing this package needs no PySpark; :func:`run_backfill` does. What has no exact translation is refused before
-Spark starts, by :func:`plan_backfill` too.
+Importing this package needs no PySpark; :func:`run_backfill` does. Constructs without an exact translation are refused
+before Spark starts, by :func:`plan_backfill` too.
 """
 
 from __future__ import annotations

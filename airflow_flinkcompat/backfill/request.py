@@ -190,7 +190,7 @@ class BackfillRequest:
         """Parse a request from a JSON text.
 
         Args:
-            text: What :meth:`to_dict` returns, as JSON.
+            text: The result of :meth:`to_dict`, as JSON.
 
         Returns:
             The request.

@@ -79,7 +79,7 @@ class Assign:
 class AssignSessions:
     """Assignment of each row to its session: columns as for :class:`Assign`.
 
-    A session is what rows of one ``partition`` (SQL) make that follow each other ``gap`` microseconds apart or less; it
+    A session consists of rows of one ``partition`` (SQL) that follow each other ``gap`` microseconds apart or less; it
     ends a gap after its last row. ``time`` and ``zone`` are those of :class:`Assign`: sessions of a TIMESTAMP_LTZ are
     put together in local time. All rows are read, because rows before and after the windows in ``window_range`` decide
     where these begin and end; rows of the others are then left out.

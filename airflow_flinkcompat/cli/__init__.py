@@ -98,7 +98,7 @@ def run(command: Callable[[], Any]) -> NoReturn:
     """Run a command and exit: 2, with one message, for usage and input errors; 3 if out of reach.
 
     Args:
-        command: What returns the exit code, or something that is none.
+        command: Function that returns the exit code, or something that is none.
     """
     try:
         code = command()

@@ -98,11 +98,12 @@ def accept_command(
 ) -> None:
     """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
 
-    /dev/null as OLD, or a new deployment, waives what NEW shows by itself, for lint too.
+    /dev/null as OLD, or a new deployment, waives a finding in NEW by itself, for lint too.
 
     It is written into a file next to the script, SCRIPT.waivers.toml, which is committed with the change. The verdict
-    stays the same, and every report shows who waived what; the gate lets it pass until that day. It is bound to what is
-    deployed and to the whole finding: another change is not waived, and once this one is deployed the waiver ends.
+    stays the same, and every report shows who waived what; the gate lets it pass until that day. It is bound to the
+    deployed version and to the whole finding: another change is not waived, and once this one is deployed the waiver
+    ends.
     """
     if len(what) not in (1, 2):
         raise InputError(f"name one deployment or two scripts, then the rule: {_FORM}")

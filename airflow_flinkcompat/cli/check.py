@@ -119,9 +119,9 @@ def check_command(
 
     Settings of --set apply to both sides; --old-set replaces or adds to them on the old side.
 
-    On engine flink, if flinkcompat planner install has fetched Flink's own planner, it reports what Flink refuses: NEW,
-    by line and column with exit code 2; a restore, by its operator. Nothing is started. Settings of the cluster of
-    --jobmanager (or --target) are used for planning, below the settings of the scripts.
+    On engine flink, if flinkcompat planner install has fetched Flink's own planner, it reports Flink's refusals: of
+    NEW, by line and column with exit code 2; of a restore, by its operator. Nothing is started. Settings of the cluster
+    of --jobmanager (or --target) are used for planning, below the settings of the scripts.
     """
     if not new:
         told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"

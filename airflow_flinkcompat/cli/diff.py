@@ -107,9 +107,9 @@ def lint_command(
 ) -> None:
     """Read each FILE by itself, or each script of the project file, and compare it with nothing.
 
-    It reports errors of syntax, what Flink's planner refuses, and literal secrets (exit code 2), and what the rules of
-    the engine refuse, what is not read or cannot be resolved, and tables and functions that nobody declares (exit code
-    1, unless --fail-on is set otherwise). A script with a literal secret is read all the same.
+    Errors of syntax, refusals of Flink's planner, and literal secrets result in exit code 2. Refusals by the engine's
+    rules, parts that are not read or cannot be resolved, and tables and functions that nobody declares result in exit
+    code 1, unless --fail-on is set otherwise. A script with a literal secret is read all the same.
     """
     with named_extras("lint"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script

@@ -15,8 +15,8 @@ from airflow_flinkcompat.cli.project import Given
 def lsp_command(against: str | None, given: Given) -> None:
     """A language server on standard input and output: the verdict on a script while one types.
 
-    An editor starts it; docs/editors.md describes the setup. Each script is compared with what is deployed as
-    flinkcompat diff does, by the project file found upwards from it; one that no deployment names is only read.
+    An editor starts it; docs/editors.md describes the setup. Each script is compared with the deployed one as by
+    flinkcompat diff, by the project file found upwards from it; one that no deployment names is only read.
     """
     try:
         from airflow_flinkcompat.fleet.baselines import require_against

@@ -54,9 +54,9 @@ def read_named(name: str, *, program: bool = False) -> NamedScript:
 def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
     """Both sides of a change, of which one may be missing.
 
-    A side that is not there is taken for one that was added or deleted only where that is certain: it is the null
-    device, or both names are of one path, or the new file is empty. Anything else may be a slip of the pen, and a
-    change that is not compared with what is deployed would pass.
+    A missing side counts as added or deleted only if that is certain: it is the null device, or both names are of one
+    path, or the new file is empty. Anything else may be a slip of the pen, and a change that is not compared with the
+    deployed script would pass.
     """
     require_one_stdin(old, new)
     before, after = read_named(old, program=True), read_named(new, program=True)

@@ -93,13 +93,14 @@ def check(
         new: The proposed side, likewise; its engine and version judge.
         engine: ``flink`` or ``vvr``, in place of the sides' own engine. None: the sides' own, ``vvr`` for strings.
         with_other_engine: Whether the report also has the outcome on the other engine.
-        plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
+        plans: Flink's compiled plans of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
         accepted: Exceptions that a migration may make; the report shows what it would keep then.
-        history: Says what a migration would keep if the rows are known that the job had read; None: they are not.
+        history: Determines the state that a migration would keep if the rows are known that the job had read; None:
+            they are not.
         prediction: How Flink's planner ends a restore, where it was asked too; needs ``plans``.
 
     Returns:
-        The report: the outcome, the findings and what becomes of each operator and sink.
+        The report: the outcome, the findings and the fate of each operator and sink.
 
     Raises:
         ScriptError: A script holds no statement.

@@ -26,7 +26,7 @@ Fired = Sequence[tuple[Level, Finding]]
 def decision_groups(fired: Fired) -> list[tuple[Fired, Fired]]:
     """The findings that are weighed together, and those of them that decide.
 
-    A version decides for all; else what fired at the highest level in each sink's pipeline, and in the script.
+    A version decides for all; else the findings of the highest level in each sink's pipeline, and in the script.
     """
     whole = [entry for entry in fired if entry[0] is Level.VERSION]
     if whole:

@@ -136,7 +136,7 @@ class Finding:
             data: An entry of a report's ``findings``.
 
         Returns:
-            The finding; what older reports leave out has its default.
+            The finding; fields that older reports lack have their defaults.
 
         Raises:
             KeyError: The rule, outcome or message is missing, or the reason is not known.
@@ -470,7 +470,7 @@ class Reports:
         """The reports as JSON-able data.
 
         Returns:
-            What ``reports.schema.json`` publishes: the worst outcome, and each engine's report under its name.
+            The document of ``reports.schema.json``: the worst outcome, and each engine's report under its name.
         """
         return {
             "schema": SCHEMA_OF_SEVERAL,

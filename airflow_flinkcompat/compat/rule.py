@@ -214,7 +214,7 @@ class Rule:
         table_api_cover: Where it holds of queries through the Table API.
         yields_to: The code of the rule that decides over it where both speak in one pipeline, because its page does; ""
             where the worse one decides.
-        beside_operators: It is about tables, settings or what a query does above its operators alone: where it is in
+        beside_operators: It is about tables, settings or the parts of a query above its operators alone: if it is in
             doubt, an operator in which nothing changed is still the same.
     """
 

@@ -151,7 +151,7 @@ class Side(JobSpec):
             ddl: ``CREATE`` statements, each without a semicolon at its end.
 
         Returns:
-            A new side; the DDL follows what its catalog held.
+            A new side; the DDL follows the content of its catalog.
         """
         text = ";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl)))
         return replace(self, catalog=text, catalog_sources=())

@@ -29,8 +29,8 @@ class ChangeIdentity:
     """Both sides of a change by their digests, whatever engine they are judged for.
 
     Attributes:
-        deployed: What is deployed; "" if that was not asked, because nothing was compared.
-        proposed: What is proposed.
+        deployed: The deployed version; "" if that was not requested, because nothing was compared.
+        proposed: The proposed version.
     """
 
     deployed: str

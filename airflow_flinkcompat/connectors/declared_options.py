@@ -1,7 +1,7 @@
 """Options that connectors declare, with the plan parts that each moves, from their artifacts.
 
-The data is written by ``python -m dev.measure connectors``. What moves nothing may still change what is read or
-written: its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
+The data is written by ``python -m dev.measure connectors``. An option that moves nothing may still change the rows that
+are read or written: its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class DeclaredOption:
         artifact: The artifact and its version.
         key: The option by its name of today.
         type: Its type.
-        default: What the connector takes where it is left out; "" if that is nothing, or not a text.
+        default: The connector's value if it is left out; "" if there is none, or it is not a text.
         older: Its older names.
-        moves: What differs between plans with other values, of ids, state and serializers; None if none was planned.
+        moves: Differences between plans with other values, of ids, state and serializers; None if none was planned.
     """
 
     artifact: str

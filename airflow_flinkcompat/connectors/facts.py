@@ -145,7 +145,7 @@ class OptionFact:
 
     Attributes:
         key: The option, with a ``*`` for any text.
-        effect: What another value of it means.
+        effect: Effect of another value.
         ids: Restores across each of which it was changed: all right if the effect is harmless, all of one bad end if it
             is not. None, if none was run.
         document: The page or class that documents it, if no restore shows it.
@@ -199,13 +199,13 @@ class SourceFacts:
     """State of a connector's source, and the abilities that the planner pushes into it.
 
     Attributes:
-        positions: What a savepoint holds of its position.
+        positions: Form of its positions in a savepoint.
         projection: Whether it reads only the columns that a query wants, so that no operator drops the others.
         filters: Whether conditions may be evaluated in it, in place of an operator.
         watermark: Whether it makes watermarks by itself, in place of an operator.
         metadata: Whether it can hand out metadata columns.
         appends: Whether its rows are only ever added, unless their format changes that.
-        options: What each option does where the table is read.
+        options: Effect of each option if the table is read.
         startup: Where it begins without state; None if that is unknown.
         table_name_option: The option that names the table to read, in place of its name in the script; "" if that name
             never does.
@@ -229,17 +229,17 @@ class SinkFacts:
     """State of a connector's sink.
 
     Attributes:
-        state: What a savepoint holds of it.
+        state: Its state in a savepoint.
         stateful_options: Options with the values under one of which alone it has state; empty if it always has.
         operators: Number of its operators in a job, None if it is not known.
-        upserts: Whether it takes the last row of a primary key, in place of what it replaces.
+        upserts: Whether it accepts the last row of a primary key, in place of the row that it replaces.
         upserts_appended: Whether it asks for upserts also of rows that are only added.
         updates: Whether it takes results that change without a primary key.
         row_before: Whether it asks for the row before an update too; one that takes upserts never does.
-        primary_key: What Flink refuses its table for where that declares no primary key.
+        primary_key: Reason why Flink refuses its table without a primary key.
         ids_use_table_name: Whether the ids of operators that keep something are made of the table's name.
         state_survives_columns: Whether a savepoint's state of it is kept under other columns of the table.
-        options: What each option does where the table is written.
+        options: Effect of each option if the table is written.
         ids: Restores of jobs with this sink that ended right.
         document: The page or class that documents it.
     """
@@ -284,7 +284,7 @@ class LookupFacts:
 
     Attributes:
         support: Whether rows may wait for an answer, which are state.
-        options: What each option does where the table is looked up.
+        options: Effect of each option if the table is looked up.
         document: The page or class that documents it.
     """
 
@@ -325,7 +325,7 @@ class ConnectorFacts:
         """Effect of an option: by its full name, else by the longest listed prefix.
 
         Args:
-            use: What a query does with the table.
+            use: Use of the table in a query.
             key: The option.
 
         Returns:

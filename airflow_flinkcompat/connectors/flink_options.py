@@ -32,7 +32,7 @@ class FlinkOption:
 
     Attributes:
         type: The name of its type, or the constants of an enum with ``|`` between them; ``list:`` in front of a list's.
-        default: What Flink takes where it is left out; "" if that is nothing, or not a text.
+        default: Flink's value if it is left out; "" if there is none, or it is not a text.
         least: The least number that Flink takes; for a duration in milliseconds.
         names: The words that Flink takes, of an option that is a text.
         classes: The keywords for which Flink also accepts the name of a class.

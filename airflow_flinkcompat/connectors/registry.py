@@ -93,7 +93,7 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
 
     Args:
         connector: The value of the option ``connector``, None for a table without one.
-        use: What a query does with the table.
+        use: Use of the table in a query.
         key: The option.
 
     Returns:

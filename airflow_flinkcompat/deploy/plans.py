@@ -56,8 +56,8 @@ def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folde
     """The plans of both sides, job by job.
 
     Args:
-        old: What is deployed.
-        new: What is proposed; the planner's version must be its own.
+        old: The deployed script.
+        new: The proposed script; the planner's version must be its own.
         planner: The target to ask, or ``SqlGatewayPlanner``: a SQL Gateway alone, without a cluster.
         folder: Path or URI of a folder that the planner and this machine both see; for one on this machine a temporary
             one by default.

@@ -65,7 +65,7 @@ class PlanFacts:
     Attributes:
         stateless_sinks: Sinks that keep nothing.
         column_independent_sinks: Sinks whose state is read under other columns of their table.
-        identities: By source what makes a column of it the same one on both sides.
+        identities: By source the identity that makes a column of it the same one on both sides.
         renamed: By the new name of a source its old name.
         waiting: Tables of lookups that may be asynchronous.
         settings: The settings of the old and of the new job.
@@ -150,7 +150,7 @@ class CompiledGraph:
 
     Attributes:
         graph: All of them.
-        of: For each node of the plan the places of its operators; none for what becomes an edge.
+        of: For each node of the plan the places of its operators; none for a node that becomes an edge.
     """
 
     graph: StreamGraph

@@ -194,7 +194,7 @@ class PlannedScript:
         catalogs: By name the type of each catalog that one in memory replaces.
         guessed: The kinds of stand-ins whose abilities are a guess, ``source`` and ``sink``.
         lookups: The tables among them that rows are looked up in.
-        lasting: The statements that would change what lasts outside of the session, in order.
+        lasting: The statements that would change objects outside of the session, in order.
     """
 
     flink: str

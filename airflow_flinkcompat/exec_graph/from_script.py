@@ -72,7 +72,7 @@ def sole_layout(output: Output, pipeline: Pipeline, program: Program, symbols: S
 def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> ExecGraph | Unknown:
     """Derive the state of a query with one stateful operator, without ids.
 
-    That is enough to derive what a rewritten savepoint would keep.
+    That is enough to derive the state that a rewritten savepoint would keep.
     """
     found = operators(output)
     if len(found) != 1:

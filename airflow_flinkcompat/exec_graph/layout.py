@@ -82,7 +82,7 @@ class StateField:
         meaning: Its meaning; equal values mean the same. None if it is unknown, as in a savepoint.
         words: The same for a reader, such as ``SUM(b)``.
         begins: Its first content; None if that was not measured.
-        merges: What is left of two of its values where keys become one; None if they do not show it.
+        merges: Result of merging two of its values when keys become one; None if they do not show it.
         sources: The columns that it is computed from, if known.
         hidden: Whether Flink keeps it in addition to what a script requests.
         composition: What it is computed from, down to the columns of tables; None if unknown.
@@ -117,8 +117,8 @@ class NamedState:
 
     Attributes:
         name: As the operator registers it.
-        kind: What it holds for a key and a namespace.
-        value: What is stored; of a map the value, of a list the whole list.
+        kind: Its content for a key and a namespace.
+        value: The stored value; of a map the value, of a list the whole list.
         map_key: Of a map.
         namespace: What distinguishes it in addition to the key.
         time_to_live: Whether each value carries when it was last used.

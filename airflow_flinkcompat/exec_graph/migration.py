@@ -72,7 +72,7 @@ class OperatorMigration:
     Attributes:
         effect: How it ends.
         old: State of the old job, None if it has none here.
-        new: What the new job keeps, None if nothing does.
+        new: State of the new job, None if it has none here.
         reason: Why, as a clause.
         key: For each field of the new key the place of the old one, where the operator is rewritten.
         states: Where its states come from, where the operator is rewritten.
@@ -132,7 +132,7 @@ class OperatorMigration:
     def stored_windows_are_open(self) -> bool:
         """True if the old state holds only windows that were not emitted.
 
-        The older group windows store no watermark, and take away what they have sent.
+        The older group windows store no watermark, and retract emitted results.
         """
         beside = self.effect is RestoreEffect.REWRITTEN and self.from_history
         return beside and self.new is not None and self.new.name == ExecKind.GROUP_WINDOW_AGGREGATE
@@ -179,11 +179,11 @@ class DdlEffects:
 
     Attributes:
         column_independent_sinks: Sinks whose state is kept under other columns of their table.
-        replaced: Sinks of another connector now, which does not know what the former one has stored.
+        replaced: Sinks of another connector now, which does not know the former one's state.
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
         restarted: Sources that are to begin again.
         converted: Why values that are stored would not be made as they are now; empty if they would.
-        stored_otherwise: Operators that the new line of Flink stores in another way, with what is known of it.
+        stored_otherwise: Operators that the new line of Flink stores in another way, with the known facts.
     """
 
     column_independent_sinks: Set[str] = frozenset()
@@ -364,7 +364,7 @@ def _above_begun(
 ) -> OperatorMigration:
     """The line, refused if an operator below begins empty or restarts one of its metrics.
 
-    An operator that begins empty, one of the ids in ``empty``, emits again what it emitted before.
+    An operator that begins empty, one of the ids in ``empty``, emits again the results that it emitted before.
     """
     if line.new is None or line.effect not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line

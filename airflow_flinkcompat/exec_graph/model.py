@@ -69,15 +69,15 @@ class StateSpec:
         name: The operator in the words of compiled plans; of a source or sink its table.
         id: The id under which Flink stores it; "" if it is not known.
         layout: How keyed state is stored; None without keyed state, or if it is unknown.
-        meaning: What determines the content of the fields besides them, such as windows and the input rows.
-        unmeasured_properties: What may decide it too: the same where it is equal, not known where it differs.
+        meaning: Facts that determine the content of the fields besides them, such as windows and the input rows.
+        unmeasured_properties: Facts that may decide it too: the same if they are equal, not known if they differ.
         further_ids: The ids of further operators of a sink: the writer after a materializer, and those that commit.
         meaning_without_filter: Of an aggregation its meaning without the conditions on the rows that come in.
         windows: Of an aggregation its windows, where they are kept in slices of event time.
         meaning_without_window: Of an aggregation its meaning without which windows they are.
         co_dependent_calls: Calls of an aggregation that together compute one output each.
         having_calls: The calls that decide which of its results go on.
-        reads: Of a source the rows it reads, with all options, and what it feeds.
+        reads: Of a source the rows it reads, with all options, and its readers.
         sinks: The names of the tables that its rows reach, as far as a compiled plan shows them.
         rows: Input rows of an operator, as far as a compiled plan shows them.
         outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.

@@ -23,8 +23,8 @@ class StreamNode:
     """One operator of a job.
 
     Attributes:
-        kind: What it is, in the words of compiled plans.
-        inputs: Places, in the graph, of what it reads, an edge each, in order.
+        kind: Its kind, in the words of compiled plans.
+        inputs: Places, in the graph, of its inputs, an edge each, in order.
         chained: Whether it runs in one task with its input, without an exchange in between. An operator of several
             inputs never is.
     """

@@ -29,8 +29,8 @@ class Prediction:
 
     Attributes:
         flink: The release that planned both.
-        restore: The effects on states: refusals in the order in which Flink finds them, else what it drops without a
-            word, and what is new or was not opened.
+        restore: The effects on states: refusals in the order in which Flink finds them, else state that it drops
+            silently, and state that is new or was not opened.
         doubt: Reason why the planner cannot decide, "" if it can.
         stand_ins: The connectors and formats whose jars are absent.
         stubs: The names of the tables that have them.
@@ -38,7 +38,7 @@ class Prediction:
         unproven: Reason why nothing is compatible, whatever the plans and the rules show.
         alike: Whether every operator has a counterpart of its class.
         bare_sinks: The tables without a stand-in whose sinks keep nothing on either side.
-        contradicted: What the deployed job's savepoint holds otherwise than the plan of its script.
+        contradicted: Differences between the deployed job's savepoint and the plan of its script.
     """
 
     flink: str

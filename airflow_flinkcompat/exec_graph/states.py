@@ -24,7 +24,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbo
 class CompiledOperator:
     """A stateful operator, or a sink that keeps nothing.
 
-    Its node, the facets of its state by effect and name, and the columns of what it reads; of a source its rows.
+    Its node, the facets of its state by effect and name, and the columns of its inputs; of a source its rows.
     """
 
     node: ExecNode
@@ -45,8 +45,8 @@ def operators(
     """The stateful operators and all sinks of a plan, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
-    the sinks that keep nothing. ``identities``: of a source what makes a column of it the same one. ``waiting``:
-    identifiers of tables whose rows may wait for an answer, whatever the plan shows.
+    the sinks without state. ``identities``: the identity of each source's columns. ``waiting``: identifiers of tables
+    whose rows may wait for an answer, whatever the plan shows.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []

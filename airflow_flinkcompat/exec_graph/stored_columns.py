@@ -42,7 +42,8 @@ class Part:
     """The identity of a stored value: its shape and the columns from which it is computed.
 
     Attributes:
-        shape: What has to be equal: the type in which it is stored, of a metric its function and how that is called.
+        shape: Parts that have to be equal: the type in which it is stored, of a metric its function and the form of its
+            call.
         composition: What it is computed from; None if unknown.
     """
 

@@ -30,7 +30,7 @@ _SAME_ROWS = ASIDE | {"argument types"}
 def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
     """The meaning of an operator's output rows, including everything upstream.
 
-    What an operator stores may stay right under another condition, join type or rank. Its output rows do not.
+    The state of an operator may stay right under another condition, join type or rank. Its output rows do not.
     """
     told = (
         (name, value)

@@ -158,8 +158,9 @@ class Symbols:
 class ColumnMeanings:
     """The meaning of a node's output: its columns, with names and types, and its rows.
 
-    ``before`` is what a local aggregation read, ``window`` its window: the global one is configured in their terms.
-    ``at_window_end``: rows that all come out when their window ends. ``appends``: rows that surely are only added.
+    ``before`` are the inputs of a local aggregation, ``window`` its window: the global one is configured in their
+    terms. ``at_window_end``: rows that all come out when their window ends. ``appends``: rows that surely are only
+    added.
     """
 
     symbols: tuple[Symbol, ...]

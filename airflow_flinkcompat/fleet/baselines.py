@@ -78,7 +78,7 @@ class RevisionBaselines:
         former: The project file of that commit.
         files: The files of that commit.
         root: Where those of the project are written out.
-        description: What the commit is, in words.
+        description: The commit, in words.
     """
 
     former: FormerProject

@@ -48,7 +48,7 @@ class Request:
         names: The deployments that are asked for; empty: all.
         command: ``diff`` or ``plan``.
         today: The day in UTC, by which waivers expire.
-        unsaved: What an editor holds of proposed files, by their resolved paths.
+        unsaved: The editor's texts of proposed files, by their resolved paths.
         options: Options of the command line that ``accept`` needs too.
     """
 
@@ -133,7 +133,7 @@ class LoneScript:
     """A script that is read by itself.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         side: The script, or why it cannot be read.
         options: How it is read; where they name no engine, each engine is asked.
         waivers: Waivers next to the script.

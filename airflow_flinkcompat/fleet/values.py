@@ -65,16 +65,16 @@ class DeploymentReview:
 
     Attributes:
         name: The deployment; of a script that belongs to none its path.
-        status: What became of it.
+        status: Its result.
         script: The proposed script from the root of the repository; if there is none, the project file.
-        baseline: What it is compared with, in words; "" for nothing.
+        baseline: Its baseline, in words; "" for nothing.
         reports: The verdict of each engine that was asked, worst first.
         faults: Why there is no verdict, or why the script cannot be deployed whatever the verdict.
         branch: The branch that the gate in Airflow would take, for each engine; none if it would reach none.
-        action: What the gate would do, in words.
+        action: The gate's action, in words.
         known: Facts in addition to the change, for the report.
         change: Both sides by their digests, which waivers are bound to; None if nothing was compared.
-        notes: What else is to be known of it, a line each.
+        notes: Further remarks on it, a line each.
         files: Paths of its catalog and of the files next to a program, from the root of the repository, by their names
             in messages.
         stopped: The file's text on the end of its job; "" without one.
@@ -156,10 +156,10 @@ class FleetDiff:
     Attributes:
         command: ``diff``, ``plan`` or ``lint``.
         project: The project file from the root of the repository; "" if there is none.
-        against: What the deployments are compared with, in words; "" for nothing.
+        against: The baseline of the deployments, in words; "" for nothing.
         fail_on: The gate.
         deployments: The reviews in the order of the file.
-        notes: What else is to be known, a line each.
+        notes: Further remarks, a line each.
     """
 
     command: str

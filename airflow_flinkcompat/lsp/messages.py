@@ -33,7 +33,7 @@ from airflow_flinkcompat.lsp.projects import DocumentVerdict
 from airflow_flinkcompat.secrets import mask_secrets
 
 REFRESH = "flinkcompat.refresh"
-"""The command that asks again what is deployed."""
+"""The command that reads the deployed versions again."""
 _SOURCE = "flinkcompat"
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -122,7 +122,7 @@ def _description(rule: str) -> types.CodeDescription | None:
 def _former(
     finding: Finding | None, baseline: Baseline | None, deployed: DeployedTexts, codec: PositionCodec
 ) -> list[types.DiagnosticRelatedInformation] | None:
-    """The place of a finding in what is deployed."""
+    """The place of a finding in the deployed version."""
     span = None if finding is None else finding.before_span
     side = None if baseline is None else baseline.side
     if finding is None or span is None or baseline is None or side is None or span.source != side.source:
@@ -135,7 +135,7 @@ def _former(
 
 
 def lenses(shown: ShownDocument) -> list[types.CodeLens]:
-    """The verdict of each deployment in a line above the script; a click reads what is deployed again."""
+    """The verdict of each deployment above the script; a click reads the deployed version again."""
     reviews = shown.verdict.fleet.deployments
     return [types.CodeLens(_TOP, types.Command(_line(each, shown.verdict), REFRESH)) for each in reviews]
 

@@ -49,7 +49,7 @@ class DocumentVerdict:
     Attributes:
         project: The project file.
         fleet: The reviews of the deployments whose script it is; of one that belongs to none its lint.
-        deployed: What is deployed of these, by deployment, as far as it was compared with.
+        deployed: The deployed versions of these, by deployment, as far as they were compared.
         warning: Why nothing was compared although a deployment is named; "" if nothing is amiss.
     """
 
@@ -147,7 +147,7 @@ class Projects:
 
 
 class _OpenProject:
-    """A project file with what its deployments are compared with, as long as the file stays as it is."""
+    """A project file with the baselines of its deployments, as long as the file is unchanged."""
 
     def __init__(self, file: Path, given: JobOptions, against: str | None) -> None:
         self.lock = threading.Lock()
@@ -189,7 +189,7 @@ class _OpenProject:
         return self._project.fail_on or DEFAULT_GATE
 
     def _renew(self) -> None:
-        """Read the file again, where it changed or somebody asked for it. Raises InputError."""
+        """Read the file again, if it changed or somebody asked for it. Raises InputError."""
         stamp = _stamp_of(self._file)
         wanted = self.wanted  # somebody may ask once more meanwhile
         if self._had == wanted and stamp == self._stamp:

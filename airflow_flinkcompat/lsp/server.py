@@ -1,4 +1,4 @@
-"""The server: which document is checked when, and what is sent to the client."""
+"""The server: the time of each document's check, and messages to the client."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class FlinkcompatServer(LanguageServer):
             self.workspace_code_lens_refresh(None)
 
     def _tell(self, about: Path, warning: str) -> None:
-        """Say what is amiss, once until it is something else."""
+        """Show a warning, once until it changes."""
         if warning and self._told.get(about) != warning:
             message = f"{about.name}: {warning}"
             self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))

@@ -49,7 +49,7 @@ class HistoryDiffers(NotMigratable):
 
 
 class SampleDiffers(NotMigratable):
-    """Raised if a written key differs from what plain Python computes from its rows."""
+    """A written key that differs from plain Python's result for its rows."""
 
 
 class StateComputer(Protocol):
@@ -339,7 +339,7 @@ class _RowJoin:
         self._begin = content_begin(state)
 
     def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
-        """The value to write, and what of it differs, in words."""
+        """The value to write, and its differences, in words."""
         begin = self._begin
         one, other = (read_row(value[begin + 4 :], self._forms) for value in (stored, computed))
         difference = [

@@ -237,7 +237,7 @@ def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
 
 
 Run = Generator[bytes, None, tuple[int, int]]
-"""Entries of one state in blocks; where the old ones end, and how many they are."""
+"""Entries of one state in blocks; the end of the old ones, and their number."""
 
 
 def _run(group: bytes, at: int, way: EntryRewrite) -> Run:

@@ -167,7 +167,7 @@ def least_begin(operator: OperatorState, path: str) -> int | None:
 
 
 def with_watermark(operator: OperatorState, path: str, watermark: int) -> OperatorState:
-    """An operator for which time has come so far, where it keeps that."""
+    """An operator with this watermark, if it stores one."""
     subtasks = tuple(
         replace(
             each,

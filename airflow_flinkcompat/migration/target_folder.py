@@ -68,7 +68,7 @@ class TargetFolder:
 
     @property
     def disk(self) -> Path | None:
-        """The folder where it is one of this machine."""
+        """The folder if it is one of this machine."""
         return Path(self.path) if self._local else None
 
     @property
@@ -161,7 +161,7 @@ class TargetFolder:
             return False
 
     def _clear(self, but: Set[str] = frozenset()) -> None:
-        """Remove what runs have written here, and leave a savepoint and its files alone.
+        """Remove files of runs here, and leave a savepoint and its files alone.
 
         Raises NotMigratable if there is one, or the mark of another run.
         """

@@ -146,7 +146,7 @@ def _elements(path: str, operator: OperatorState) -> object:
 
 @dataclass
 class _Total:
-    """The number of entries of a state, and a sum over what is kept of each, which no order changes.
+    """The number of entries of a state, and a sum over their kept parts, which no order changes.
 
     ``merged`` are entries several of which become one, by their new keys.
     """

@@ -375,7 +375,7 @@ class _Writing:
         raise NotMigratable(f"the template has no keyed state of {_name(made)}")
 
     def _lists(self, old: OperatorState, parallelism: int) -> tuple[SubtaskState, ...] | None:
-        """The operator state of each subtask; where they are to be fewer, that of several is put together."""
+        """The operator state of each subtask; for fewer subtasks, that of several is merged."""
         if any(each.raw is not None or each.raw_keyed is not None for each in old.subtasks or ()):
             raise NotMigratable("an operator has raw state, which cannot be migrated")
         subtasks = old.subtasks and tuple(replace(each, keyed=None) for each in old.subtasks)
@@ -403,7 +403,7 @@ class _Writing:
         return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
 
     def _carried(self, handle: Handle | None) -> Handle | None:
-        """The same content in the new folder: what a savepoint refers to goes with it when Flink claims it."""
+        """The same content in the new folder, because Flink claims a savepoint with its files."""
         if not isinstance(handle, StateFile):
             return handle
         if handle.path not in self._copied:

@@ -21,8 +21,8 @@ class EngineFacts:
         majors: The first numbers that its versions have; None: any number.
         flink_lines: The line of Flink that a version is made of, by its first number; None if a version is one of
             Flink itself.
-        one_deployment: Whether a whole script is one deployment, so that what is set for a query that comes or goes
-            holds for the others too; else each query may be a job of its own.
+        one_deployment: Whether a whole script is one deployment, so that settings for an added or removed query apply
+            to the others too; else each query may be a job of its own.
         takes_commands: Whether Flink's own commands can be passed to a job: SQL of its Gateway, or its client's.
         tells_endings: Whether it is known how a restore ends that does not fit: refused, or with wrong rows.
         compiles_plans: Whether a planner that can be asked compiles its scripts.

@@ -43,7 +43,7 @@ def missing_packages(*extras: Extra) -> tuple[str, ...]:
         extras: The extras.
 
     Returns:
-        Their names on an index, in order; none if it is not known what this package requires.
+        Their names on an index, in order; none if this package's requirements are not known.
     """
     return tuple(sorted({name for extra in extras for name in _required(extra) if not _installed(name)}))
 

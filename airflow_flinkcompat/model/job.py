@@ -1,4 +1,4 @@
-"""A job as a value: what it is written in, the engine it runs on, and what it declares."""
+"""A job as a value: its language, the engine it runs on, and its declarations."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class FunctionDeclaration:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> FunctionDeclaration:
-        """Read what :meth:`to_dict` wrote; keys of a later version are passed over.
+        """Read the values of :meth:`to_dict`; keys of a later version are passed over.
 
         Args:
             row: The declaration as JSON values; only the name is needed.
@@ -96,14 +96,14 @@ class JobSpec:
 
     Attributes:
         script: The text: Flink SQL, or a program of the Table API.
-        settings: What is in force before the script's own SETs.
+        settings: Settings in force before the script's own SETs.
         functions: DdlEffects of functions that the script only uses.
         catalog: DDL of tables that the script does not declare.
         engine: Whose state semantics apply; ``vvr`` unless another one is named.
         engine_version: The version of that engine; None for the one it is judged by then (``ENGINES``).
         source: The name of the script in messages.
-        language: What the script is written in: ``sql``, ``python`` or ``table``.
-        variables: What only the environment of a program knows, by name.
+        language: Language of the script: ``sql``, ``python`` or ``table``.
+        variables: Values that only the environment of a program has, by name.
         files: The texts next to a Python program, its modules and the files it reads, by their path from its folder.
 
     Raises:
@@ -145,7 +145,7 @@ class JobSpec:
     def digest(self) -> str:
         """The SHA-256 of everything that is compared, in hex; the source is only a name.
 
-        What was checked is what gets deployed: ledgers and summaries hold it, so its formula never changes.
+        Exactly the checked version is deployed: ledgers and summaries hold the digest, so its formula never changes.
 
         Returns:
             64 hex digits.
@@ -199,7 +199,7 @@ class JobSpec:
             The job.
 
         Raises:
-            InputError: A field holds what it cannot.
+            InputError: A field holds an invalid value.
             KeyError: There is no script, or a function has no name.
         """
         known = {each.name: row[each.name] for each in fields(JobSpec) if each.name in row}

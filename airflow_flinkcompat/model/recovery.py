@@ -24,5 +24,5 @@ def spelled(option: str, version: str) -> str:
 
 
 def in_every_spelling(options: Mapping[str, str]) -> dict[str, str]:
-    """The same options for a Flink of any version; where it knows both spellings, the new one wins."""
+    """The same options for a Flink of any version; if it knows both spellings, the new one wins."""
     return {**options, **{_BEFORE_1_20[option]: value for option, value in options.items()}}

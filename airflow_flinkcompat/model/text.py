@@ -25,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True)
 class NormalForm:
-    """A piece of SQL that is compared by its normal form; ``text`` is what a reader sees of it."""
+    """A piece of SQL that is compared by its normal form; ``text`` is its form for readers."""
 
     form: str = field(repr=False)
     text: str = field(compare=False)
@@ -48,7 +48,7 @@ def join_ddl(files: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[str, in
     """The DDL of several files as one text, in which each is ended before the next one begins.
 
     Args:
-        files: Each by its name, with what it holds.
+        files: Content of each file by its name.
 
     Returns:
         The text, and each name with the number of lines that are of its file: one file is the text as it is.

@@ -15,16 +15,16 @@ class Waiver:
 
     Attributes:
         rule: The code of the rule.
-        subject: What the finding is about: the path of an operator, a sink, or ``script``.
+        subject: Subject of the finding: the path of an operator, a sink, or ``script``.
         engine: The engine whose finding it is.
-        outcome: What that finding makes of the change.
+        outcome: Outcome of the change by that finding.
         finding: Its message, secrets masked.
         reason: Reason of the waiver.
         by: Author of the waiver.
         until: The last day on which it holds.
-        deployed_sha256: The digest of what was deployed then, without its engine; that of nothing if the script was
+        deployed_sha256: The digest of the version deployed then, without its engine; that of nothing if the script was
             read by itself.
-        finding_sha256: The digest of the finding and of what changed.
+        finding_sha256: The digest of the finding and of the changed parts.
         deployment: The deployment; "" where two scripts were compared.
         even_silently_wrong: Whether it was confirmed on purpose although the restore may give wrong rows without an
             error.
@@ -95,7 +95,7 @@ class AppliedWaiver:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> AppliedWaiver:
-        """Read what :meth:`to_dict` wrote.
+        """Read the values of :meth:`to_dict`.
 
         Args:
             row: The keys.

@@ -1,4 +1,4 @@
-"""Aggregations as operators: what each keeps, from keys and calls that are resolved already."""
+"""Aggregations as operators: the state of each, from resolved keys and calls."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 class Calls:
     """The calls of an aggregation.
 
-    They are held as ``written``, what ``each`` of them means, the distinct ones in order of first use, and the types of
-    their arguments.
+    They are held as ``written``, the meaning of ``each`` of them, the distinct ones in order of first use, and the
+    types of their arguments.
     """
 
     written: tuple[AggregateCall, ...]

@@ -63,7 +63,7 @@ def build_program(
 ) -> Program:
     """Build the program of a script under these settings.
 
-    What cannot be read or bound becomes a :class:`Problem`, never an error.
+    A construct that cannot be read or bound becomes a :class:`Problem`, never an error.
 
     Args:
         script: The parsed script.
@@ -156,7 +156,7 @@ class _Builder:
         self.problems: list[Problem] = []
         self.sets = 0
         self.texts: dict[Path, Text] = {}
-        """The script's own CREATE TABLE statements by what they declare."""
+        """The script's own CREATE TABLE statements by their tables."""
         self.compiled: dict[str, list[Pipeline]] = {}
         """The queries of each plan that the script compiles into a file of its own, by the file."""
         self.temporary: set[Path] = set()
@@ -388,7 +388,7 @@ class _Builder:
         return (*(step for view in read if view is not None for step in view.steps), *own)
 
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
-        """The query's plan; what cannot be taken apart is kept whole, with its reason."""
+        """The query's plan; an unknown construct is kept whole, with its reason."""
         try:
             return QueryBinder(self.environment, statement).query(tree, root=True)
         except BindError as error:

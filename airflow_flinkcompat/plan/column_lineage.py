@@ -42,7 +42,7 @@ class Composition:
 
     Attributes:
         columns: The columns of tables.
-        functions: The names of what is called, in capitals; a planner may have written some in other ones.
+        functions: The names of the called functions, in capitals; a planner may have written some in other ones.
         literals: The constants, as text; a planner may have computed with some.
     """
 
@@ -67,7 +67,7 @@ class _Untold(Exception):
 
 
 def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigin, ...]]:
-    """The origins of what one INSERT writes."""
+    """The origins of the columns that one INSERT writes."""
     names = _names(sink)
     if len(names) != len(output.columns):
         return {}

@@ -24,7 +24,7 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("COLUMNS", "PARTITIONS"), _RELATIONS),
     "DATABASES": ("CATALOG",),
 }
-"""Kinds of what SHOW … FROM names; of any other list it is a database."""
+"""Kinds of objects that SHOW … FROM names; for any other list it is a database."""
 _STORED = "table.catalog-store."
 _Object = tuple[str, Path, bool]
 """Kind, path and whether it is temporary."""
@@ -153,7 +153,7 @@ class Existing:
         return (*path[:2], path[2].lower()) if kind == "FUNCTION" else path
 
     def execute(self, tree: exp.Expr, at: Namespace) -> None:
-        """Note what a statement creates, drops or renames."""
+        """Note the objects that a statement creates, drops or renames."""
         match tree:
             case nodes.CreateTable() | nodes.CreateView() | nodes.CreateFunction():
                 self.objects.add((_CREATED[type(tree)], self._path(tree, at), bool(tree.args.get("temporary"))))

@@ -20,7 +20,7 @@ LiteralValue = bool | int | Decimal | float | str | None
 
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Comparisons of order and what they are called with their sides exchanged."""
+"""Comparisons of order and their names with exchanged sides."""
 
 
 @quick_init
@@ -103,7 +103,7 @@ class FunctionCall:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A resolved origin (see ``operators``): what a column is once all projections below it are unfolded."""
+    """A resolved origin (see ``operators``): a column with all projections below it unfolded."""
 
     type: DataType = field(kw_only=True, hash=False)
     span: Span | None = field(default=None, compare=False, kw_only=True)

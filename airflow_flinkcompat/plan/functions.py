@@ -213,7 +213,7 @@ def _round(types: r.Types) -> DataType:
 
 
 def _moved(types: r.Types) -> DataType:
-    """TIMESTAMPADD: the type of the timestamp; what becomes of a date depends on the unit."""
+    """TIMESTAMPADD: the type of the timestamp; the type for a date depends on the unit."""
     return r.argument(1)(types) if len(types) == 2 and types[1].name in TIMESTAMPS else UNKNOWN
 
 

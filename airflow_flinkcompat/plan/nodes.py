@@ -89,10 +89,10 @@ def dotted(path: tuple[str, str, str]) -> str:
 class Table:
     """A table as declared: fully qualified name, columns, options, keys and partitioning.
 
-    ``path`` is (catalog, database, name) with what the script leaves open as "". ``physical`` are the stored columns,
-    ``metadata`` maps a metadata column to (key, virtual), ``computed`` a computed column to its expression over the
-    physical and metadata columns. ``columns`` gives all of them in declared order. ``declared`` is False for a table
-    that neither the script nor the side's catalog declares: its columns are unknown.
+    ``path`` is (catalog, database, name), with parts that the script leaves open as "". ``physical`` are the stored
+    columns, ``metadata`` maps a metadata column to (key, virtual), ``computed`` a computed column to its expression
+    over the physical and metadata columns. ``columns`` are all of them in declared order. ``declared`` is False for a
+    table that neither the script nor the side's catalog declares: its columns are unknown.
     """
 
     path: tuple[str, str, str]

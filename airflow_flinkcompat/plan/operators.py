@@ -1,4 +1,4 @@
-"""The stateful operators of a plan: what each keeps, with every expression resolved to its origins.
+"""The stateful operators of a plan: the state of each, with every expression resolved to its origins.
 
 :func:`~airflow_flinkcompat.plan.lineage.resolve_operators` makes them. Together they are complete: whatever the plan
 holds lands in exactly one field of one operator, segment or output, so comparing fields finds every difference.
@@ -75,7 +75,7 @@ class Rows:
 @quick_init
 @dataclass(frozen=True)
 class StatelessSegment:
-    """The stateless stretch between an operator (or sink) and what it reads.
+    """The stateless segment between an operator (or sink) and its input.
 
     ``filters`` are conjuncts on anything but window fields, ``window_filters`` those on window fields,
     ``functions`` the table
@@ -375,7 +375,7 @@ class OtherKind(StrEnum):
 
 
 _HANDS_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
-"""Constructs whose rows are those of their inputs, so that they are taken back where those are."""
+"""Constructs that pass rows on, which are retracted if those of their inputs are."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ from airflow_flinkcompat.sql.normal_form import hint_options, normal_form, relat
 @quick_init
 @dataclass(frozen=True)
 class Relation:
-    """A bound relation: its node and how its columns may be named."""
+    """A bound relation: its node and the possible names of its columns."""
 
     node: Node
     scope: Scope
@@ -79,7 +79,7 @@ class QueryBinder(OrderBinder):
     def query(self, tree: exp.Expr, *, root: bool = False) -> Node:
         """The plan of a query; ``root``: it is a statement's or a view's own, whose ORDER BY Flink keeps.
 
-        Raises :class:`BindError` for what the plan cannot take apart.
+        Raises :class:`BindError` for a construct that the plan cannot take apart.
         """
         unread(tree, self.span)
         if isinstance(self.statement, ProgramStatement):  # the Table API sorts wherever it is asked to
@@ -560,7 +560,7 @@ _NAMING = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "STATE_TTL
 
 
 def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
-    """The first name in a hint that FROM does not show: an alias hides its table, a view what it reads."""
+    """The first name in a hint that FROM does not show: an alias hides its table, a view its inputs."""
     kind = hint.this.name.upper()
     if kind not in _NAMING:
         return ""

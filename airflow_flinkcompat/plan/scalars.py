@@ -146,7 +146,7 @@ class ScalarBinder:
         return span_of(tree, self.statement)
 
     def bind(self, tree: exp.Expression) -> Expression:
-        """The bound expression. Raises :class:`BindError` for what the plan has no value for."""
+        """The bound expression. Raises :class:`BindError` for one without a value in the plan."""
         if self.special is not None and (found := self.special(tree)) is not None:
             return found if found.span is not None else placed(found, self.span(tree))
         if type(tree) in _READ:

@@ -1,7 +1,7 @@
 """``CREATE TABLE … LIKE …``: the parts of another table that a new one takes over.
 
-Which parts these are and what is refused was seen with Flink 2.3, whose words the refusals are. EXCLUDING PARTITIONS
-and EXCLUDING DISTRIBUTION, and with them EXCLUDING ALL, only allow the new table to declare its own.
+These parts and the refusals were seen with Flink 2.3, whose words the refusals are. EXCLUDING PARTITIONS and EXCLUDING
+DISTRIBUTION, and with them EXCLUDING ALL, only allow the new table to declare its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Own:
 
 
 def inherited(base: Table, tree: nodes.CreateTable) -> Table:
-    """The base table of a LIKE clause without what the new table does not take over.
+    """The base table of a LIKE clause without parts that the new table does not inherit.
 
     Columns that the new table overwrites stay, for their place.
     """

@@ -64,7 +64,7 @@ class Daemon:
         _ALL.add(self)
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask what Flink plans for a script."""
+        """Ask for Flink's plan of a script."""
         with self._lock:
             deaths: list[str] = []
             for _ in range(_KILLS):
@@ -197,7 +197,7 @@ class _Running:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self) -> None:
-        """Close what was inherited: the process ends when its owner no longer holds the pipe."""
+        """Close inherited files: the process ends when its owner no longer holds the pipe."""
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(AttributeError, OSError):
                 stream.raw.close()  # type: ignore[union-attr] # without the lock of a thread that is not here

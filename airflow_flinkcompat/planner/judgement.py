@@ -72,15 +72,15 @@ def judge(
     """Judge a change, and ask Flink's planner first.
 
     Args:
-        old: What is deployed.
-        new: What is proposed.
+        old: The deployed script.
+        new: The proposed script.
         mode: When the planner is asked: ``always``, ``never``, or ``auto``, where one is installed for the version and
             the scripts differ in more than layout.
         jars: Jars of connectors, formats and functions.
-        accepted: What a migration may do on request alone.
-        history: What a migration keeps with history.
+        accepted: Exceptions that a migration makes on request alone.
+        history: The state that a migration keeps with history.
         with_other_engine: Whether the report also holds the outcome on the other engine.
-        job: What is known of the deployed job.
+        job: Known facts about the deployed job.
 
     Returns:
         The report, with its ground. Where ``auto`` found no planner, the ground names what is missing
@@ -156,10 +156,10 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
     """Have the planner of the new side's version compile every job of both sides.
 
     Args:
-        old: What is deployed.
-        new: What is proposed; the same object if there is one script alone.
+        old: The deployed script.
+        new: The proposed script; the same object if there is one script alone.
         jars: Jars of connectors, formats and functions; none may be missing.
-        job: What is known of the deployed job.
+        job: Known facts about the deployed job.
 
     Returns:
         The plans of each side.

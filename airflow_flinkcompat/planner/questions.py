@@ -59,8 +59,8 @@ class PlannedChange:
     """The answers about a change.
 
     Attributes:
-        old: What is planned for the deployed script.
-        new: What is planned for the new one.
+        old: The plan of the deployed script.
+        new: The plan of the new one.
         prediction: The end of a restore, if every variant of the unknown parts results in the same.
         plans: The compiled plans of both sides; None if Flink compiles none.
     """
@@ -79,11 +79,11 @@ def predict(
     operators: Collection[str] = (),
     stored: StoredJob | None = None,
 ) -> PlannedChange:
-    """Ask Flink how a restore of a changed script ends.
+    """Ask Flink for the end of a restore of a changed script.
 
     Args:
-        old: What is deployed.
-        new: What is proposed.
+        old: The deployed script.
+        new: The proposed script.
         before: The planner of the deployed job's line.
         after: The planner of the new script's line.
         operators: OperatorIDs that the deployed job has, by its vertices or its savepoint.

@@ -1,4 +1,4 @@
-"""The project file as tables: where it is found, its keys, and the merged table of each deployment.
+"""The project file as tables: its place, its keys, and the merged table of each deployment.
 
 TOML, because Python reads it without a further package, a line that cannot be read is named by its number, and ``no``
 stays a text. Only the file itself is opened: no script, no connection, no ledger.
@@ -50,7 +50,7 @@ class ProjectTables:
 
     Attributes:
         path: The file.
-        common: What holds for all deployments, ``[defaults]`` laid over the top of the file.
+        common: Options of all deployments, ``[defaults]`` merged over the top of the file.
         deployments: Each deployment by name, laid over ``common``.
         fail_on: The gate of ``flinkcompat``, as written there; None without one.
         problems: A line for each thing that is wrong with the file as a whole.
@@ -114,7 +114,7 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
         path: A file of TOML in UTF-8; of a ``pyproject.toml`` the table ``[tool.flinkcompat]`` counts.
 
     Returns:
-        The tables, with what is wrong with them.
+        The tables, with their faults.
 
     Raises:
         InputError: The file cannot be read or is not valid TOML, or ``defaults``, ``deployments`` or ``stopped`` is no

@@ -44,7 +44,7 @@ class Option:
         help: Its meaning; ``{where}`` stands for the scripts in which a setting is in force.
         flag: Its option on the command line; "" if there is none.
         metavar: The form of its value there; None: a text.
-        default: What counts there if it is not named; "": nothing.
+        default: The value that counts there if it is not named; "": nothing.
         form: The form of its value in the project file and in operators.
         choices: The values that it may have; empty: any.
         variable: The environment variable that holds it; "" if there is none.
@@ -224,7 +224,7 @@ GATE: Mapping[str, Option] = {
         choices=PLANNER_NETWORKS, variable=NETWORK_VARIABLE, of_file=True,
     ),
 }  # fmt: skip
-"""Options of the gate and of the ledger, which are no part of how a script is judged."""
+"""Options of the gate and of the ledger, which do not affect the judgement of a script."""
 _DECLARED = {**{each.key or name: each for name, each in declarations(JobOptions).items()}, **GATE}
 CHECK_KEYS = tuple(key for key, each in _DECLARED.items() if each.of_check)
 """Keys of the project file that are arguments of the gate, and may stand outside of its table."""

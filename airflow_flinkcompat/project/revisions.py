@@ -89,7 +89,7 @@ def commit_of(repository: Path, revision: str) -> str:
 
 
 def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The commit on which a change was begun: where it left the branch that it goes into."""
+    """The commit at which a change branched from the branch that it goes into."""
     target = next((environment[name] for name in _TARGET_BRANCHES if environment.get(name)), None)
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
@@ -112,7 +112,7 @@ class RevisionFiles:
     Attributes:
         repository: The root of the repository.
         commit: The commit.
-        label: What it is called in messages.
+        label: Its name in messages.
         modes: Git's mode of each file, link and submodule, by its path from the root.
     """
 

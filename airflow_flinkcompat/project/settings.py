@@ -78,7 +78,7 @@ class ProjectFile:
         deployments: Those that can be used, in the order of the file.
         fail_on: The mildest outcome that fails, or ``never``; None if the file does not set it.
         ledger: Place of the ledgers, unless a deployment names another.
-        broken: What is wrong with the other deployments, a line each, by name.
+        broken: Faults of the other deployments, a line each, by name.
         stopped: Who stopped the job of a deployment that is deleted, when, and with which savepoint, by its name.
         network: Whether connectors may connect while Flink plans a script; None if the file does not set it.
     """

@@ -1,4 +1,4 @@
-"""The kinds of keyed state, in Flink's words; imports nothing, so that whoever speaks of state may."""
+"""The kinds of keyed state, in Flink's words; imports nothing."""
 
 from __future__ import annotations
 

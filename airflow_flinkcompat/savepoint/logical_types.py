@@ -89,6 +89,6 @@ def _shape(word: str, type: Any) -> str:
 
 
 def _items(collection: Any) -> list[Any]:
-    """The elements of one of Java's lists: of a wrapper, those of what it wraps."""
+    """The elements of one of Java's lists: of a wrapper, those of the wrapped list."""
     inner = getattr(collection, "c", None) or getattr(collection, "list", None) or collection
     return list(inner) if isinstance(inner, list) else [item for item in inner.annotations if not isinstance(item, str)]

@@ -1,4 +1,4 @@
-"""Snapshots of serializers: what Flink writes of how keys, namespaces and values are stored."""
+"""Snapshots of serializers: Flink's records of the storage of keys, namespaces and values."""
 
 from __future__ import annotations
 

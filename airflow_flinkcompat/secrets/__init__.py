@@ -1,4 +1,4 @@
-"""Secrets: which values are some, where a text asks for one, and texts that do not show any."""
+"""Secrets: their recognition, their placeholders, and texts without them."""
 
 from airflow_flinkcompat.secrets.detect import Secret, are_of_namespace, find_secrets, variables_alone
 from airflow_flinkcompat.secrets.keys import is_secret_key

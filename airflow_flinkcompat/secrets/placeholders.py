@@ -68,7 +68,7 @@ class PlaceholderError(ScriptError):
 
 @dataclass(frozen=True)
 class Resolved:
-    """A text with its placeholders filled in, and what hides the secret ones among the values."""
+    """A text with its placeholders filled in, and the redactor of the secret values."""
 
     text: str = field(repr=False)
     redactor: Redactor
@@ -110,7 +110,7 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
         lookup: Gives the value of a placeholder.
 
     Returns:
-        The statements to send, and the redactor of what was filled in.
+        The statements to send, and the redactor of the filled-in values.
 
     Raises:
         PlaceholderError: A malformed placeholder, or one outside of a string literal.
@@ -125,11 +125,11 @@ def resolve_value(text: str, lookup: Lookup) -> Resolved:
     """Fill in each placeholder of one value, such as an option's, that is no SQL literal.
 
     Args:
-        text: The value. Directly inside double quotes (JAAS, JSON) what is filled in is escaped.
+        text: The value. Directly inside double quotes (JAAS, JSON) a filled-in value is escaped.
         lookup: Gives the value of a placeholder.
 
     Returns:
-        The value to use, and the redactor of what was filled in.
+        The value to use, and the redactor of the filled-in values.
 
     Raises:
         PlaceholderError: A malformed placeholder.
@@ -160,7 +160,7 @@ def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
 
 
 class _Values:
-    """A lookup that remembers what it answered."""
+    """A lookup that remembers its answers."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup

@@ -32,7 +32,7 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
     Args:
         text: The program.
         source: Its name or path, for the places.
-        language: What it is written in; literals are found by name in ``python`` only.
+        language: Its language; literals are found by name in ``python`` only.
 
     Returns:
         The name and the place of each secret.
@@ -76,7 +76,7 @@ def mask_program(text: str, language: str) -> str:
 
     Args:
         text: The program.
-        language: What it is written in; literals are found by name in ``python`` only.
+        language: Its language; literals are found by name in ``python`` only.
 
     Returns:
         The masked text, which need not run any more.
@@ -97,7 +97,7 @@ def secret_texts(text: str, language: str) -> tuple[str, ...]:
 
     Args:
         text: The program.
-        language: What it is written in.
+        language: Its language.
 
     Returns:
         The distinct values in order of appearance; none if the text is not Python or does not parse.
@@ -165,7 +165,7 @@ def _constants(value: ast.expr) -> Iterator[ast.Constant]:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Every text with what is put together with it, the outermost expression once."""
+    """Every text with the parts joined to it, the outermost expression once."""
     inner: set[int] = set()
     for node in ast.walk(tree):
         if id(node) in inner or not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):

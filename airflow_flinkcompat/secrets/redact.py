@@ -109,7 +109,7 @@ class Redactor:
     encoded for a URL; and base64 of a text that holds it (``user:password``).
 
     Attributes:
-        values: What to hide.
+        values: Values to hide.
         too_short: Names of values that are not looked for, because that would hide parts of other words.
     """
 

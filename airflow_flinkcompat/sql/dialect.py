@@ -11,7 +11,7 @@ from airflow_flinkcompat.sql.tokenizer import FlinkTokenizer
 
 
 class Flink(Dialect):
-    """Flink SQL (Apache Flink 1.20 to 2.3, and what VVR adds in syntax)."""
+    """Flink SQL (Apache Flink 1.20 to 2.3, and VVR's additional syntax)."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
     NORMALIZE_FUNCTIONS: bool | str = False

@@ -41,7 +41,7 @@ class Lexeme(NamedTuple):
 class Chunk:
     """One statement's extent in a script (offsets, end exclusive), without its ``;`` and outer comments.
 
-    ``unclosed`` names what was never closed, if anything; ``unclosed_at`` is its offset.
+    ``unclosed`` names an unclosed string, comment or hint, if any; ``unclosed_at`` is its offset.
     """
 
     start: int

@@ -44,7 +44,7 @@ _CALLS_WITH_UNIT = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF", "FLOOR
 
 
 def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
-    """Find what the grammar reads and Flink's parser or validator refuses, whatever the tables are."""
+    """Find constructs that Flink's parser or validator refuses, whatever the tables are."""
     if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
         return
     yield from _reserved_names(statement, line)
@@ -101,7 +101,7 @@ def _unread_comparisons(statement: Statement) -> Iterator[tuple[Span, str]]:
 
 
 def _too_new(node: exp.Expr, line: str) -> str:
-    """Tell what a node writes that the parser of this line does not read yet."""
+    """Construct of a node that the parser of this line does not read yet, in words."""
     for first, what, written in _SINCE.get(type(node), ()):
         if written(node) and _version(line) < _version(first):
             return f"Flink {line} does not know {what}, which is new in Flink {first}; leave it out, or run on {first}"

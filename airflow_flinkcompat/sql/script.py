@@ -182,7 +182,7 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
     """The text of a script's bytes, without a byte order mark.
 
     Args:
-        content: What was read.
+        content: The bytes.
         source: Its name, in messages.
         program: Whether the caller takes programs of the Table API as well.
 

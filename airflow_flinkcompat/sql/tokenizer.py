@@ -216,7 +216,7 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
 
 
 def _with_templates(tokens: list[Token], sql: str) -> list[Token]:
-    """The tokens with each template variable, and what is written together with it, as one word."""
+    """The tokens with each template variable, and the text joined to it, as one word."""
     merged: list[Token] = []
     end = -1
     for token in tokens:

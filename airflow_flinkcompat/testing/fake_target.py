@@ -1,7 +1,7 @@
 """A platform in memory that differs from the SQL Gateway in everything a target may differ in.
 
 Its server names the jobs itself, names savepoints by numbers that are no paths, shows no checkpoints, and may lose the
-answer to a call after it has done what it was asked for.
+answer to a call after it has carried it out.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class FakeRestoreTest:
     job: JobSpec
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        """Run the job under the name; of what it does not claim nothing is known here."""
+        """Run the job under the name; unclaimed state is unknown here."""
         started = self.target.start(self.job, Start(savepoint), request_id)
         assert started.job is not None
         found = self.target.server.jobs[started.job]

@@ -160,7 +160,7 @@ class TargetContract:
         assert target.running(name) == (job,)
 
     def test_a_stopped_job_goes_on_from_its_savepoint(self, target: Target, name: str) -> None:
-        """The stop ends it, and its successor is restored from what the stop left."""
+        """The stop ends it, and its successor is restored from the stop's savepoint."""
         job = self.started(target, name)
         savepoint = self.stopped(target, job)
         assert target.running(name) == ()

@@ -191,7 +191,7 @@ class FlinkHook(BaseHook):
         """The deployment target that the extra's ``target`` names, to be used in a ``with``.
 
         Raises:
-            AirflowFailException: It is not usable; the message names what is wrong in the connection.
+            AirflowFailException: It is not usable; the message names the fault in the connection.
         """
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import Access, target_class

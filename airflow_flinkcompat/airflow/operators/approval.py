@@ -161,7 +161,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
             asked: The question as it stood, where this Airflow hands it on.
 
         Returns:
-            What a branching task returns.
+            The result of a branching task.
 
         Raises:
             HITLTimeoutError: Time is up, and there is no default.

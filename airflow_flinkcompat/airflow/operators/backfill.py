@@ -63,8 +63,9 @@ class FlinkBackfillOperator(ScriptOperator):
         sinks: Sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
         from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
         to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
-        sent_before: Task id of a FlinkStateMigrationOperator: computed are the windows that were sent before it without
-            what it computed from history, in place of ``to``; if there are none the task is skipped.
+        sent_before: Task id of a FlinkStateMigrationOperator: the windows that were emitted before it, without the
+            state that it computed from history, are recomputed, in place of ``to``; if there are none the task is
+            skipped.
         order_by: Table of the script → columns, ``a,b``, which define the order in which its rows arrived; "" stands
             for all others. (templated)
         late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
@@ -77,7 +78,7 @@ class FlinkBackfillOperator(ScriptOperator):
         allow_empty: Whether a run that reads no row succeeds; if not, it fails and leaves every sink as it was.
             The shipped gate sets False if the backfill follows a restart without state.
         hand_over: File or URI to write the hand-over record to. (templated)
-        dry_run: Log what would be read, computed and written; submit nothing.
+        dry_run: Log the planned reads, computations and writes; submit nothing.
         conn_id: Connection of type ``spark``. (templated)
         spark: Further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
     """

@@ -77,19 +77,18 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     Args:
         branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
-            ``restart``, ``approve``: what the policy makes of the outcome; ``migrate``, a FlinkStateMigrationOperator,
+            ``restart``, ``approve``: the policy's branch for the outcome; ``migrate``, a FlinkStateMigrationOperator,
             may be left out, and nothing is migrated then; ``unchanged`` and ``reject`` too: everything downstream is
             skipped then.
         engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the target is asked. (templated)
         engine_version: Version of that engine; with ``auto`` the target's. (templated)
         policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
-            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment follows and no state
-            can be kept. With a branch ``migrate`` an incompatible change takes it where a migration keeps all of the
-            state (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
-            savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
-            Where the branch depends on how much a migration keeps, and neither the scripts nor the worker's planner
-            show it, the planner of the target or of the connection's ``planner_conn_id`` is asked. Without any a
-            person is asked.
+            for approval; incompatible restarts if a FlinkBackfillOperator of the deployment follows and no state can be
+            kept. With a branch ``migrate`` an incompatible change takes it if a migration keeps all of the state
+            (``migratable``), and asks if it keeps some (``partly_migratable``). Before it takes that branch a savepoint
+            of the running job is compared with the plan's prediction; if that fails, a person is asked. If the branch
+            depends on how much a migration keeps, and neither the scripts nor the worker's planner show it, the planner
+            of the target or of the connection's ``planner_conn_id`` is asked. Without any a person is asked.
         redeploy_unchanged: Reaction if nothing changed that matters to the job, and the deployed job runs. By default
             (False) it is left alone: the branch ``unchanged``. True: the policy's branch for a compatible change, to
             restart a job on purpose (for another JAR of a function, for example). (templated: ``true`` or ``false``)
@@ -212,7 +211,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 whether the target did not answer the triggerer either, at least once.
 
         Returns:
-            What :meth:`execute` returns.
+            The result of :meth:`execute`.
         """
         # Where only this task gets no answer, waiting for one would go on all day.
         return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])

@@ -49,13 +49,13 @@ _RETURNED = (
 class FlinkSqlDeployOperator(ScriptOperator):
     """Stop the running job with a savepoint, and start the checked script from it or without state.
 
-    It acts on what was checked: the script, settings, functions and catalog must match the hashes in the check's
+    It acts on the checked change: the script, settings, functions and catalog must match the hashes in the check's
     summary, and the ledger's head and the running job must be the old side of that check. Placeholders
     (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
     refused. A start counts only when the job has proved that it runs from the requested state.
 
     If the new job does not start, the former script is started again from the savepoint and verified, and the task
-    fails with both reasons. A retry after a kill finds out what was done and resumes from there.
+    fails with both reasons. A retry after a kill finds the completed steps and resumes after them.
 
     Args:
         start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
@@ -75,9 +75,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         patience: Seconds a worker waits before the triggerer does.
         poll_interval: Seconds between two looks there.
         allow_ended: Start stateless although the deployed job has ended without this deployment's doing.
-        hand_over: The record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
-            ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless;
-            where the sources have to start is logged, and the ledger keeps it. (templated)
+        hand_over: The record of a backfill with a boundary: a mapping (``hand_over`` of a FlinkBackfillOperator's
+            result), JSON text, or a path or URI. It must be of this very script and the start be stateless; the
+            required starting positions of the sources are logged, and the ledger keeps it. (templated)
         source_offsets: Where sources begin, apart from the state: ``as-stored``, ``earliest``, ``latest``, a moment in
             ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
             its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A
@@ -218,7 +218,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             event: Event of the trigger; ``wait`` is the wait that the run ended in.
 
         Returns:
-            What :meth:`execute` returns.
+            The result of :meth:`execute`.
         """
         return self._deploy_or_defer(context, event["wait"])
 
@@ -419,7 +419,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     ) -> StateMigration | None:
         """The migration that rewrites the savepoint before the start, for operators that migrate.
 
-        ``opened`` closes what that opens.
+        ``opened`` closes everything that this opens.
         """
         return None
 

@@ -68,7 +68,7 @@ def _table(
 ) -> Any:
     """The type of a table that holds arguments of ``operator``.
 
-    Its keys are the operator's own parameters, by name and as annotated, and what Airflow's own classes take.
+    Its keys are the operator's own parameters, by name and as annotated, and those of Airflow's own classes.
     """
     known = dict(more)
     for cls in operator.__mro__:

@@ -95,7 +95,7 @@ def redeploy_dag(
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
-        prefix: What the DAG id begins with, before the deployment's name.
+        prefix: Beginning of the DAG id, before the deployment's name.
         watch: ``"sensor"``: always one run waits for a change, or is at work. ``"asset"``: the triggerer watches the
             script, sought in the folders of ``template_searchpath``, and a run begins when it changed.
         **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``, or the script's asset;
@@ -149,7 +149,7 @@ def redeploy_dags(
 
     Args:
         path: The file of deployments.
-        prefix: What each DAG id begins with, before the deployment's name.
+        prefix: Beginning of each DAG id, before the deployment's name.
         watch: As :func:`redeploy_dag` has it.
         **dag: Further arguments of every DAG, as :func:`redeploy_dag` takes them.
 

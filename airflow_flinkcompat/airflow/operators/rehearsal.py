@@ -44,7 +44,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     Returns the finding (``refused``, ``restored`` or ``could not tell``), its reason, and the operators whose state was
     claimed and dropped. ``restored`` does not prove right rows; the check does.
 
-    After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
+    After a FlinkSqlCompatibilityOperator of its deployment it rehearses exactly the checked version.
 
     Args:
         fail_on: Findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by default.
@@ -118,14 +118,13 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             event: Event of the trigger; it is not used.
             entry: The number of the ledger entry whose job is rehearsed.
             sha256: The digest of the version that is rehearsed.
-            state: What the rehearsal has started so far.
+            state: Operations that the rehearsal has started so far.
 
         Returns:
-            What :meth:`execute` returns.
+            The result of :meth:`execute`.
 
         Raises:
-            AirflowFailException: What is proposed is not that version any more, or the rehearsal has a finding of
-                ``fail_on``.
+            AirflowFailException: Another version is proposed now, or the rehearsal has a finding of ``fail_on``.
         """
         from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 

@@ -150,7 +150,7 @@ def get_run(
 def _entries(ledger_id: str, name: str, rights: Rights) -> tuple[NamedLedger, Sequence[LedgerEntry]]:
     """The entries of a deployment that the user may see. Raises HTTPException.
 
-    Who may not read the ledger gets one answer for what is not there and for what is not theirs.
+    Users who may not read the ledger get one answer for missing and for hidden entries.
     """
     ledger = find_ledgers().by_id(ledger_id)
     if ledger is None:

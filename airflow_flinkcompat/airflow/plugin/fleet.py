@@ -145,7 +145,7 @@ def entries_and_row(
 ) -> tuple[tuple[LedgerEntry, ...] | LedgerError, DeploymentRow | LedgerError]:
     """The entries of a deployment and its row, or why there is none.
 
-    Where an old entry is damaged there is still a row, by what is in force: so the DAG that owns it is known.
+    A damaged old entry still has a row, by the job in force, so that its DAG is known.
     """
     try:
         entries = ledger.entries(name)

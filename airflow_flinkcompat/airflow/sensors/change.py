@@ -108,7 +108,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
                 corrected.
 
         Returns:
-            What :meth:`execute` returns.
+            The result of :meth:`execute`.
         """
         self._said = str(event.get("reason", ""))
         return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))

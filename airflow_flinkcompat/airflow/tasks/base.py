@@ -169,8 +169,8 @@ class ScriptOperator(DeploymentOperator):
             and never run, as are its modules and the files it opens) or ``.table`` (FLIP-11's notation). Absolute, or
             relative to the DAG's folder or ``template_searchpath``; read when the task runs, not when the DAG is
             parsed. (templated, also what a ``.sql`` file holds; a program is Python, and no template)
-        variables: Of a program: name → value of what only its environment knows, as ``--var`` of the command line.
-            Where a value is secret, a placeholder. (templated)
+        variables: Of a program: name → a value that only its environment has, as ``--var`` of the command line. For a
+            secret value, a placeholder. (templated)
         language: Of a program that is passed as text: ``python`` or ``table``.
         settings: Options of the job in addition to the script's own SET. (templated)
         functions: Declared functions: name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.

@@ -1,7 +1,7 @@
 """Waiting in the triggerer for a cluster: a job's stop with savepoint, or the proof of its start.
 
 Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
-``on_kill``, but not when a triggerer stops or restarts. The task's log and the ledger then state what is left running.
+``on_kill``, but not when a triggerer stops or restarts. The task's log and the ledger then name the jobs left running.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class FlinkJobTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Stop nothing; report the jobs left running and the way to resume.
 
-        Airflow 3.3 cancels what it ends again at every turn of its loop, this method included; it is completed all the
+        Airflow 3.3 cancels a trigger again at every turn of its loop, this method included; it is completed all the
         same.
         """
         work = asyncio.create_task(self._on_kill())

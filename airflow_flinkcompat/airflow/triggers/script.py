@@ -33,8 +33,8 @@ _MOST_DOUBLINGS = 6
 class _Seen:
     """One look.
 
-    ``content`` hashes what the version is made of, ``stamp`` the files by their places on this machine. ``version`` is
-    None if a template decides what it is.
+    ``content`` hashes the parts of the version, ``stamp`` the files by their places on this machine. ``version`` is
+    None if a template decides it.
     """
 
     content: str

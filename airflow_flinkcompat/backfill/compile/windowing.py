@@ -154,7 +154,7 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
 def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
     """An aggregation whose groups lie in one window each.
 
-    It is computed a window at a time, whatever else is computed of the window's fields: what Flink keeps differs, its
+    It is computed a window at a time, whatever else is computed of the window's fields: Flink's state differs, its
     final rows do not.
     """
     windowed = isinstance(node, WindowAggregate)

@@ -1,7 +1,7 @@
 """Flink's csv and json formats: their options, and how fields are read from and written as text.
 
 Everything here was measured with Flink 2.3's filesystem connector: reading gives the same values, writing the same
-bytes. What Flink refuses raises an error while Spark runs, unless the format ignores parse errors, as in Flink.
+bytes. A text that Flink refuses raises an error while Spark runs, unless the format ignores parse errors, as in Flink.
 """
 
 from __future__ import annotations

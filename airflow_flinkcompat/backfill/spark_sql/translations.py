@@ -88,8 +88,8 @@ def distinguished(number: str) -> str:
 def _comparison(sign: str) -> tuple[Translation, ...]:
     """The translations of a comparison; a row in which a number is NaN is an error.
 
-    Spark puts NaN above all numbers and holds it equal to itself, Java's operators do not, and what Flink answers
-    depends on how its planner simplified the condition: better no answer than a guess.
+    Spark puts NaN above all numbers and holds it equal to itself, Java's operators do not, and Flink's answer depends
+    on how its planner simplified the condition: better no answer than a guess.
     """
     some_nan = "isnan(CAST({0} AS DOUBLE)) OR isnan(CAST({1} AS DOUBLE))"
     refused = _no_nan("compares differently in Flink, depending on the plan")

@@ -1,7 +1,7 @@
 """Two expressions evaluated on rows of boundary values: whether any row shows a difference.
 
-The rows hold NULL, the constants of both expressions with their neighbours, and what two constants make together.
-Equality on these rows proves nothing, but no difference may be claimed without a row that shows one.
+The rows hold NULL, the constants of both expressions with their neighbours, and results of two constants. Equality on
+these rows proves nothing, but no difference may be claimed without a row that shows one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Variable:
     """A column of the rows.
 
     Attributes:
-        name: What it is, the same on both sides.
+        name: Name of the part, the same on both sides.
         type: Its type without NOT NULL, as it is declared.
         nullable: Whether it may be NULL.
     """

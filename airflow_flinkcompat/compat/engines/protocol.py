@@ -20,11 +20,11 @@ class AdjusterContext:
     """Context of adjusting a finding, besides the finding and its rule.
 
     Attributes:
-        change: What is judged.
+        change: The change.
         certain: Findings, by code of their rule and sink, that stay incompatible although one side alone declares a
             table: they were found just so with the table declared on both sides, or in compiled plans.
         graph_voice: The diff of the exec graphs; None if Flink did not plan both sides.
-        memo: What an adjuster has worked out of a query: it sees every finding about it.
+        memo: Results that an adjuster has derived from a query: it sees every finding about it.
     """
 
     change: Change

@@ -40,7 +40,7 @@ class Upgrade:
 
     Attributes:
         outcome: How it ended.
-        stored: What the new line read of it, by exec node, accumulator, serializer and connector.
+        stored: Parts that the new line read of it, by exec node, accumulator, serializer and connector.
     """
 
     outcome: str

@@ -69,7 +69,7 @@ def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
 def _asks_about_partitions(pair: PipelinePair) -> bool:
     """True if a differing condition drops whole partitions of the operator below, and might move there.
 
-    Flink 2.3 leaves it above (EXPLAIN); no page states what VVR does.
+    Flink 2.3 leaves it above (EXPLAIN); no page describes VVR's planner.
     """
     return any(
         all(isinstance(leaf, Literal) or getattr(leaf, "output", None) in partition for leaf in leaves(part))

@@ -143,7 +143,7 @@ def own_functions(parts: Iterable[Expression]) -> list[str]:
 def _prunes_otherwise(pair: PipelinePair) -> bool:
     """True if a condition on a source's partition columns changed: such a source reads by it.
 
-    It stores what it has read, so an added partition is new to it.
+    It stores all that it has read, so an added partition is new to it.
     """
     chosen = (
         {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}

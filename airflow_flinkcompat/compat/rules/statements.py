@@ -47,9 +47,9 @@ _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", 
 def unread_alike(change: Change) -> frozenset[str]:
     """Messages about parts unread on both sides that are the same before and after the change.
 
-    It is a query, a declaration or no SQL at all. A query outside of any set is a job of its own; neither it nor a
-    declaration means anything else than before unless it names something that changed, and where a query that changed
-    names what was declared, this is in doubt.
+    It is a query, a declaration or no SQL at all. A query outside of any set is a job of its own. Neither it nor a
+    declaration changes its meaning unless it names a changed object; if a changed query names a declared object, this
+    is in doubt.
     """
     a, b = ([(problem.reason, problem.text) for problem in program.problems] for program in change.programs)
     texts = [problem for problem in change.programs[0].problems if problem.reason == "statement"]

@@ -372,11 +372,11 @@ def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
 def fires_on_flink(pair: PipelinePair) -> Verdict | None:
     """The verdict on Flink for a change of the fires of a window.
 
-    What was measured: one fire added, kept or removed, or an early one at another pace, and nothing else, on an
-    event-time TUMBLE or HOP into a stateless sink.
+    Measured: one fire added, kept or removed, or an early one at another pace, and nothing else, on an event-time
+    TUMBLE or HOP into a stateless sink.
 
-    A window that sends a result more than once also stores what it sent last, window fields included; lateness alone
-    makes it do so. Whatever reads the updates plans another changelog.
+    A window that sends a result more than once also stores the result it sent last, window fields included; lateness
+    alone makes it do so. Readers of the updates plan another changelog.
     """
     old, new = in_force(pair.old_pipeline), in_force(pair.new_pipeline)
     if old == new:

@@ -54,9 +54,9 @@ _NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
 def query_of(plan: Mapping[str, Any]) -> Counter[str]:
     """The operators of the query in a job's plan as REST describes them, sinks apart.
 
-    A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; what a sink's connector adds has no
-    number before it, or is known by its name. Left out are the numbers, and the names a Calc gives: before a sink they
-    are the sink's.
+    A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; an operator of a sink's connector
+    has no number before it, or is known by its name. Left out are the numbers, and the names a Calc gives: before a
+    sink they are the sink's.
     """
     lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
     texts = (line.lstrip(" +-:|") for line in lines)

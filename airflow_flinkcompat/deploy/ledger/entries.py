@@ -214,7 +214,7 @@ class LedgerEntry:
         number: Its place in the ledger, set by ``Ledger.append``.
         at: When it was written, ISO 8601 in UTC, set by ``Ledger.append``.
         owner: The name of the run that wrote it.
-        message: What is to be known of it, for readers.
+        message: Remarks on it, for readers.
         passes_over: Numbers of the torn entries right before it.
     """
 
@@ -269,7 +269,7 @@ class LedgerEntry:
             The entry, of the type of its kind; an :class:`OtherEntry` where this version does not know that.
 
         Raises:
-            ValueError: The row is of another schema, lacks the kind or the number, or what it holds cannot be.
+            ValueError: The row is of another schema, lacks the kind or the number, or holds an impossible value.
         """
         if row.get("schema") != SCHEMA:
             raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
@@ -380,7 +380,7 @@ class StopEntry(AttemptEntry):
 class DeployingEntry(AttemptEntry):
     """A claim of a run on the deployment; ``start_mode`` is the requested start of the job.
 
-    ``prepared`` is the folder that holds what a migration computed of history by then.
+    ``prepared`` is the folder with the state that a migration has computed from history by then.
     """
 
     KIND = "deploying"

@@ -101,7 +101,7 @@ class Ledger:
         """The number of the last entry, by the names of the files alone; that entry may be torn.
 
         Returns:
-            The number; 0 if there is none. Entries never change: what was read up to this number is what is there.
+            The number; 0 if there is none. Entries never change: the entries read up to this number stay as they are.
 
         Raises:
             LedgerError: The ledger cannot be listed, or an entry is missing.
@@ -196,10 +196,10 @@ class Ledger:
         """The row of the deployment in a list, computed from the ledger itself.
 
         Args:
-            known: The row after an entry of this ledger: only what follows is read. None: every entry.
+            known: The row after an entry of this ledger: only later entries are read. None: every entry.
 
         Returns:
-            The row. Where an entry below the head is damaged, it is made of the head and what came after.
+            The row. If an entry below the head is damaged, it is made of the head and the entries after it.
 
         Raises:
             LedgerError: An entry that is needed is missing or cannot be read.
@@ -241,7 +241,7 @@ class Ledger:
         """A report that was kept.
 
         Args:
-            path: What :meth:`store_report` returned.
+            path: The result of :meth:`store_report`.
 
         Returns:
             The report as JSON values, and its Markdown.
@@ -261,7 +261,7 @@ class Ledger:
         """The version of a report, its secrets masked, which waits for a decision or was rejected.
 
         Args:
-            path: What :meth:`store_report` returned.
+            path: The result of :meth:`store_report`.
 
         Returns:
             The version; None with a report that was kept without one, as those of earlier releases are. Where something
@@ -301,7 +301,7 @@ class Ledger:
 
         ``wanted``: the numbers of the newest ones, lowest first, if no others are to be read.
 
-        Down to the head every entry must be understood. Entries below it do not state what is in force: one that this
+        Down to the head every entry must be understood. Entries below it do not change the job in force: one that this
         version does not understand, such as an engine version that an earlier release accepted, is an ``OtherEntry``.
         """
         numbers = (self._numbers() if wanted is None else wanted)[::-1]

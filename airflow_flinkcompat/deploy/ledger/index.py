@@ -10,9 +10,9 @@
 
 A marker is *covered* by a snapshot whose row of its deployment is of that entry or a later one. A reader lists the
 markers, then the snapshots, and takes the latest snapshot and the markers that it does not cover. Of each deployment
-the newest marker counts; if it is empty, the ledger itself is read. The index therefore never lacks what the ledgers
-hold. An entry has a marker before it exists. The marker is removed only when a snapshot covers it and the next snapshot
-is written. That one snapshot of grace protects readers whose listing took a while.
+the newest marker counts; if it is empty, the ledger itself is read. The index therefore never lacks an entry of the
+ledgers. An entry has a marker before it exists. The marker is removed only when a snapshot covers it and the next
+snapshot is written. That one snapshot of grace protects readers whose listing took a while.
 
 Only the ledgers are the truth. A fault in the index makes readers slow, and ``flinkcompat ledger index`` repairs it.
 Writes to the index never make an entry fail.

@@ -128,7 +128,7 @@ class DeploymentRow:
     Attributes:
         deployment: Its name.
         last: The number of the last entry that the row is made of; 0: there is none.
-        head: What is in force.
+        head: The job in force.
         unfinished: The last step of an unfinished redeploy.
         pending: The check that asked a person, who has not decided yet.
         checked: The last check.

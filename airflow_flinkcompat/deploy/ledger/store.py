@@ -178,7 +178,7 @@ class Store:
     def put(self, name: str, content: bytes) -> None:
         """Write a file that may be there already. Raises LedgerError.
 
-        On a local disk whoever reads it sees all of it or what was there before; an empty one outlives a power failure.
+        On a local disk a reader sees the whole new content or the former one; an empty one outlives a power failure.
         """
         path = self.directory / name
         try:

@@ -82,8 +82,7 @@ def carried_out_by(
 def difference(found: Deployed, job: JobSpec) -> str:
     """Difference between a platform's record and a job's script and settings; empty if none or no record.
 
-    The name is what was asked for, so it makes no difference. An engine version counts only as far as the job states
-    it.
+    The name is as requested, so it makes no difference. An engine version counts only as far as the job states it.
     """
     settings = job.settings
     if found.script is not None and found.script != job.script:

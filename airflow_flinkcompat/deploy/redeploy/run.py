@@ -140,7 +140,7 @@ class StateMigration(Protocol):
             Path or URI of a folder from which :meth:`write` resumes, also in another process; None: there is none.
 
         Raises:
-            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployRefused: Less is kept than was decided, or the target lacks a required capability.
             DeployError: The target did not do it, or cannot be asked.
         """
 
@@ -150,10 +150,10 @@ class StateMigration(Protocol):
         Args:
             savepoint: Path or URI of the former job's, which is only read.
             folder: Path or URI of the folder to write, which does not exist.
-            prepared: What :meth:`prepare` gave; it may be gone by now.
+            prepared: The result of :meth:`prepare`; it may be gone by now.
 
         Returns:
-            What is kept, as JSON values.
+            The kept state, as JSON values.
 
         Raises:
             DeployError: There is no such savepoint.
@@ -163,7 +163,7 @@ class StateMigration(Protocol):
         """Restore the new job from its savepoint next to everything else, with stand-ins for its sinks.
 
         Args:
-            savepoint: What :meth:`write` wrote.
+            savepoint: The savepoint that :meth:`write` wrote.
 
         Returns:
             How that went, in words; also if it is not known.

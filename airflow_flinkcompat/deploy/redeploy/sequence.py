@@ -2,9 +2,9 @@
 
 Validate → claim in the ledger → stop with savepoint (→ rewrite that) → start → verify → ledger. If the start fails, the
 former script resumes from the same savepoint; if the stop fails, the job resumes from its last checkpoint. Each step is
-an entry, written before and after the step. A run that dies in between is resumed where it stopped, from what the
-cluster reports: never a second stop, a second job, or a lost savepoint. A former job that came back after its stop is
-the exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``recovery``).
+an entry, written before and after the step. A run that dies in between is resumed where it stopped, by the cluster's
+reports: never a second stop, a second job, or a lost savepoint. A former job that came back after its stop is the
+exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``recovery``).
 """
 
 from __future__ import annotations
@@ -116,12 +116,12 @@ def deploy(
             which the ledger keeps, must be of this very script.
         offsets: Where the sources begin, one choice for all or by table: ``as-stored`` (the only one with state),
             ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own options,
-            which is what a stateless start does by default.
-        migration: What rewrites the savepoint, with start mode ``migrated``.
+            which is the default of a stateless start.
+        migration: Rewriter of the savepoint, with start mode ``migrated``.
         options: Time-outs and places; the defaults where None.
         resumed: The wait that an earlier call of this run ended in.
-        asked_at: When a person requested this run last (cleared it, for example): what was rolled back before is tried
-            again.
+        asked_at: When a person requested this run last (cleared it, for example): a version that was rolled back before
+            is tried again.
         log: Receives progress, a line each.
 
     Returns:
@@ -132,7 +132,7 @@ def deploy(
         RolledBack: The new job did not start, and the former script runs again.
         StartFailed: The new job did not start, and nothing runs.
         Waiting: A wait takes longer than ``Options.patience``.
-        DeployError: Another step failed; call again: what was begun is taken up.
+        DeployError: Another step failed; call again to resume.
     """
     run = Run(
         target,

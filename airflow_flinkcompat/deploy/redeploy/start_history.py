@@ -19,10 +19,10 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobHistory, JobStatus
 class StartHistory:
     """Judgement of a start that another call began.
 
-    ``since``: when it was written down, in seconds since the epoch; ``start_seconds``: how long it had to prove itself.
+    ``since``: time of its record, in seconds since the epoch; ``start_seconds``: time that it had to prove itself.
     ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None if nobody knows it.
-    ``job_history``: asks the target; None if it does not show that. ``exact``: it began then, not at some time
-    after that. ``otherwise``: what to do with a job that is not right.
+    ``job_history``: asks the target; None if it does not show that. ``exact``: it began then, not at some time after
+    that. ``otherwise``: remedy for a job that is not right.
     """
 
     job_id: str

@@ -102,7 +102,7 @@ def verify_start(
         clock: The time now, in seconds since the epoch.
 
     Returns:
-        How the job was last seen, and what was compared.
+        The last look at the job, and the comparisons.
 
     Raises:
         VerificationFailed: The job does not run from the requested state.

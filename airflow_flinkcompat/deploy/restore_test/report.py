@@ -24,7 +24,7 @@ class Rehearsal:
     ``reason``: Flink's message, or why the result is unknown. Operators are those with state: ``claimed`` by the new
     script, ``dropped`` by it and not by the control, ``unclaimed`` by the control already (sinks), ``begun``: operators
     of the new script that found nothing. None: unknown without the savepoint's metadata. ``basis`` names the evidence;
-    ``left``: what could not be cleaned up.
+    ``left``: jobs and savepoints that could not be cleaned up.
     """
 
     finding: RehearsalFinding

@@ -76,7 +76,7 @@ def rehearse(
         resumed: The ``state`` of the :class:`Paused` that an earlier call with the same arguments raised.
 
     Returns:
-        What was found.
+        The result of the rehearsal.
 
     Raises:
         DeployRefused: The target does not know the job, or nothing can be rehearsed on it.
@@ -111,11 +111,11 @@ def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> li
 
     Args:
         cluster: Where the live job runs.
-        state: What :class:`Paused` held.
+        state: The state in :class:`Paused`.
         timeout: Seconds the end may take.
 
     Returns:
-        Description of what could not be ended in that time; a child process keeps trying to end it.
+        Description of the jobs that could not be ended in that time; a child process keeps trying to end them.
     """
     started = Started.of(state)
     left = clean_up(cluster.restore_test_target, started, timeout=timeout, coming=0)

@@ -59,7 +59,7 @@ def specific_offsets(partitions: Mapping[int, int]) -> str:
 def _split(content: bytes, begin: int) -> tuple[str, int, int] | None:
     """A reader's partition: length, version, length, then topic, partition, position and where to stop.
 
-    None for what is not written so to the byte.
+    None for content in any other form.
     """
     try:
         (whole,) = _LENGTH.unpack_from(content, begin)

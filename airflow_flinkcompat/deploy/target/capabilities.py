@@ -79,12 +79,12 @@ class PlansChanges(Protocol):
         """The documents to write so that a job runs, validated as far as the platform can.
 
         Args:
-            job: What is to run.
+            job: The job to run.
             mode: ``savepoint``: from the savepoint by which the platform ends the job that runs; or ``stateless``.
             request_id: 32 hexadecimal digits; :meth:`Target.poll` of a start finds the job by it once it is written.
 
         Returns:
-            The documents and what is to be known of them, without a secret.
+            The documents and remarks on them, without a secret.
 
         Raises:
             DeployRefused, TargetError, ScriptRefused: It cannot be written so, for the reason in the message.

@@ -63,8 +63,8 @@ class Operation:
     """A start, a stop or a savepoint, as far as it has come; ``Target.poll`` brings it up to date.
 
     ``request_id``: 32 hexadecimal digits. ``job``: the one to stop or to take a savepoint of, or the one that a start
-    made, None as long as the target knows of none. ``snapshot``: what a stop left, None as long as the job has not
-    ended by it, or the savepoint, None as long as it is not complete. ``directory``: where that was asked to go.
+    made, None as long as the target knows of none. ``snapshot``: the savepoint that a stop left, None as long as the
+    job has not ended by it, or the savepoint, None as long as it is not complete. ``directory``: the requested folder.
     """
 
     verb: Verb

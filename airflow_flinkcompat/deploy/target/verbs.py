@@ -25,11 +25,11 @@ class Target(Protocol):
         """Have the script validated as far as the target can without starting or stopping anything.
 
         Args:
-            job: What would be started.
+            job: The job that would be started.
             start: With ``tables`` as the start would have them.
 
         Returns:
-            What was not judged, in words; empty if the engine planned the job as it would start it.
+            Description of the parts that were not judged; empty if the engine planned the job as it would start it.
 
         Raises:
             TargetError, ScriptRefused: It would not run, for the place and reason in the message.
@@ -41,7 +41,7 @@ class Target(Protocol):
         Asking again under one request id makes no second job.
 
         Args:
-            job: What to start.
+            job: The job to start.
             start: The state to start from.
             request_id: 32 hexadecimal digits, written down before.
 
@@ -63,7 +63,7 @@ class Target(Protocol):
                 place refuses another one.
 
         Returns:
-            The operation to poll. For a job that has ended, or is unknown, :meth:`poll` returns what became of it.
+            The operation to poll. For a job that has ended, or is unknown, :meth:`poll` returns its fate.
 
         Raises:
             StopFailed: The job cannot be stopped with a savepoint.

@@ -75,7 +75,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
     Args:
         gateway: The SQL Gateway: a client, or where it is.
         jobmanager: The JobManager: a client, or where it is.
-        lookup: Gives the value of a placeholder; it is asked at validation and submission only, and what it answers is
+        lookup: Returns the value of a placeholder; it is called at validation and submission only, and its result is
             masked in every message of both clients.
     """
 

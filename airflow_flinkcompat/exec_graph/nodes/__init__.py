@@ -60,7 +60,7 @@ def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -
 
     Args:
         node: An operator that keeps something, a source or a sink.
-        inputs: What it reads.
+        inputs: Its inputs.
         symbols: The table of meanings.
 
     Returns:

@@ -123,7 +123,7 @@ def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The state of a multi-way join: rows of each input by unique key, or their number of occurrences.
 
-    Those of any but the first are found by what they are joined by.
+    All but the first are found by the columns that they are joined by.
     """
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
     key = _common_key(conditions)

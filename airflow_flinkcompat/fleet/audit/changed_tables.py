@@ -27,7 +27,7 @@ class ReplacementTable:
         path: Catalog, database and name, "" for those that a session begins with.
         kind: ``TABLE`` or ``VIEW``.
         head: Its ``CREATE`` statement up to its name.
-        body: What follows its name, without a semicolon.
+        body: The text after its name, without a semicolon.
     """
 
     path: Path

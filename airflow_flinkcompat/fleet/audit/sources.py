@@ -34,7 +34,7 @@ class Versions:
 
     Attributes:
         engine: The engine that was named; None: none.
-        old: The version that runs the jobs; None: what is known of each.
+        old: The version that runs the jobs; None: the known one of each.
         new: The version that would run them; None: the same.
     """
 

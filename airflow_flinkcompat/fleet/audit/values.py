@@ -39,7 +39,7 @@ class AuditPair:
         new: The job as it would be; its engine and version judge.
         engine_named: Whether an engine is named for the job; else each engine judges it.
         fault: Why there are no jobs to judge; "" if there are.
-        reason: What kind of a fault that is.
+        reason: Kind of the fault.
         planner: When Flink's own planner is asked.
         jars: Jars of connectors, formats and functions, for that planner.
     """
@@ -75,7 +75,7 @@ class Cause:
     """One reason of a result; secrets are masked.
 
     Attributes:
-        reason: The code of the rule that decides, or what keeps the pair from being judged.
+        reason: The code of the rule that decides, or the reason why the pair is not judged.
         message: Its first message, on one line.
         place: Where that is in the script as it would be, else in the one that is there; "" if it is nowhere.
         consequence: How Flink would end if the job were resumed all the same; "" if that is not known.
@@ -152,7 +152,7 @@ class AuditSubject:
 
     Attributes:
         source: Where the jobs are from, in words.
-        question: What would change, in words.
+        question: The change, in words.
         fail_on: The gate.
         tables: The tables that would change.
     """

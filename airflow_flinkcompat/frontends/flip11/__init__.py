@@ -1,8 +1,8 @@
 """Texts in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
 
 ``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``: a name that nothing binds is a
-table. A table that nothing puts anywhere is the query, into a sink without a name. Nothing is run; what is not
-understood is noted with its place.
+table. A table that nothing puts anywhere is the query, into a sink without a name. Nothing is run; an unknown construct
+is noted with its place.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ _UNNAMED = "w$"
 class Notation(Meaning):
     """Evaluator of a program; ``names`` are bound in it, ``used`` those that were read.
 
-    ``written`` counts the queries that were put anywhere. ``statement`` is what is being read, ``node`` the call in it,
-    and ``place`` makes one of two offsets.
+    ``written`` counts the queries that were put anywhere. ``statement`` is the statement being read, ``node`` the call
+    in it, and ``place`` makes one of two offsets.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Rules of Flink's validator for windows and aggregates of the Table API, and traps that it accepts.
 
 The rules are those of FLIP-11's validator (V1 to V3) as PyFlink 2.3.0 has them; Flink's messages are quoted as they
-were seen there. Each is a pure function that raises :class:`RefusedByFlink` with what is wrong and what to write. Rules
-that need the columns of tables are applied where these are known.
+were seen there. Each is a pure function that raises :class:`RefusedByFlink` with the fault and the remedy. Rules that
+need the columns of tables are applied where these are known.
 """
 
 from __future__ import annotations

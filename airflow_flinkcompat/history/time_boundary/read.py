@@ -1,7 +1,7 @@
 """Reader of an archive without offsets and of its topic, once the event time provably separates them.
 
-Only the archive holds records that the topic has deleted. The proof therefore compares what both hold, row by row and
-with multiplicity:
+Only the archive holds records that the topic has deleted. The proof therefore compares the common records, row by row
+and with multiplicity:
 
 * Below the boundary the archive is read. It must hold each record that the job has read and the topic still has, as
   often as the topic does, and no record that the job has yet to read.

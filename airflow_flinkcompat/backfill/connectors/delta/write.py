@@ -1,7 +1,7 @@
 """Delta Lake: the rows of a range, or of the whole table, replaced in one commit.
 
 Readers see the table before or after. Nothing else is needed for a run that is killed and repeated: without the commit
-the table is as it was, after it the repeated run replaces the same range. What other ranges get meanwhile stays.
+the table is unchanged, after it the repeated run replaces the same range. Rows that other ranges get meanwhile stay.
 """
 
 from __future__ import annotations

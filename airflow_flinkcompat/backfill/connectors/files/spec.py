@@ -110,8 +110,8 @@ _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction."
 def file_format(table: Table, name: str | None = None) -> Format | ColumnarFormat:
     """The format of a table's files.
 
-    It is the declared one, or that of an archive with the declared options where they are of the same format. Raises
-    :class:`BackfillError` for what is not exact.
+    It is the declared one, or that of an archive with the declared options if they are of the same format. Raises
+    :class:`BackfillError` for an inexact one.
     """
     declared = table.option("format") or table.option("value.format")
     if name is not None and name != declared:
@@ -136,7 +136,7 @@ MODIFIED = "m_modified"
 class FileSource:
     """A table read from the files of a folder. ``columns`` are its physical columns in order.
 
-    ``read``: only what a job had read of them.
+    ``read``: only the rows of them that a job had read.
     """
 
     table: str

@@ -75,7 +75,7 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
     """Lower a safe verdict that was not measured on the line of Flink that is judged.
 
-    Where the line changes too, what was run between both lines holds; what else changes has to be safe on each of them.
+    If the line changes too, restores between both lines decide; any other change has to be safe on each of them.
     """
     old, new = change.versions
     if old == new or change.old.engine != change.new.engine:

@@ -103,8 +103,8 @@ def declared(change: Change) -> Iterator[tuple[Output, Table]]:
 class Front:
     """The operators planned for a sink, except the projection before it.
 
-    ``enforced`` are the columns whose values are checked by an operator of its own, with what they are checked for;
-    ``parallelism`` is the sink's if it is not the job's, which takes the sink out of the chain.
+    ``enforced`` are the columns whose values an operator of its own checks, with the checks; ``parallelism`` is the
+    sink's if it is not the job's, which takes the sink out of the chain.
     """
 
     connector: str | None

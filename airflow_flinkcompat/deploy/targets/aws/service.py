@@ -62,8 +62,8 @@ class ServiceError(TargetError):
 class ManagedApplication:
     """An application as it is described.
 
-    ``version_since``: when its version was made. ``restore``, ``snapshot`` and ``drops_state``: from what its latest
-    start was to restore, and whether it may leave state aside. ``rolled_back_to``: a version, where the service has
+    ``version_since``: when its version was made. ``restore``, ``snapshot`` and ``drops_state``: the state that its
+    latest start was to restore, and whether it may leave state aside. ``rolled_back_to``: a version, if the service has
     gone back to one.
     """
 

@@ -1,7 +1,7 @@
 """Status of jobs that are custom resources, from the operator and from their JobManager.
 
-The operator looks at its jobs once a minute, and retries for ever what Flink refused. The JobManager of an application
-starts after its job and ends with it. So neither is asked alone.
+The operator looks at its jobs once a minute, and retries for ever a job that Flink refused. The JobManager of an
+application starts after its job and ends with it. So neither is asked alone.
 """
 
 from __future__ import annotations

@@ -450,7 +450,7 @@ class KubernetesTarget(KubernetesSavepoints):
     def _remove(self, current: FlinkResource, following: Mapping[str, Any] | None) -> None:
         """Delete a resource, and wait until it and its job are gone. Raises Overdue.
 
-        ``following``: what the next one is made of, kept before this one is deleted.
+        ``following``: the spec of the next one, kept before this one is deleted.
         """
         if following is not None:
             Following(self._api).keep(current.name, following, str(current.metadata["uid"]))

@@ -52,8 +52,8 @@ class Credential:
 class WorkspaceSettings:
     """A namespace of a workspace.
 
-    ``engine_version``: what every deployment is to run on, as the platform names it; None: what it runs on already.
-    ``deployment_target``: the queue in which deployments are made that do not exist yet; None: none is made.
+    ``engine_version``: version on which every deployment is to run, as the platform names it; None: its present one.
+    ``deployment_target``: the queue in which missing deployments are made; None: none is made.
     """
 
     host: str

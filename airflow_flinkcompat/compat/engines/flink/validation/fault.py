@@ -11,11 +11,11 @@ class Fault:
 
     Attributes:
         kind: The part at fault, by which the faults of two versions of a query are distinguished.
-        message: What is wrong and what to write instead.
+        message: The fault and the remedy.
         certain: False if it depends on something that the script does not show.
         by_line: Whether one line of Flink refuses it that another accepts, so that a deployed script proves nothing.
         late: Whether Flink refuses it where a query is planned, and takes it in a view that no query reads.
-        undescribed: The table on whose connector it depends, if no catalogue describes what that accepts or sends.
+        undescribed: The table on whose connector it depends, if no catalogue describes that connector's rows.
         of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
     """
 

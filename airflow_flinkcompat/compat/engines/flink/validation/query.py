@@ -95,7 +95,7 @@ def _alters(program: Program) -> bool:
 def brought(old: Query, new: Query) -> tuple[Fault, ...]:
     """The faults of a new version that its old one did not have.
 
-    What the old version has too does not keep it from running, unless it is certain by the line of Flink.
+    A fault that the old version has too does not keep it from running, unless it is certain by the line of Flink.
 
     Args:
         old: The query that runs.
