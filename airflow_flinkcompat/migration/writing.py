@@ -72,7 +72,7 @@ def migrate_savepoint(
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
-        target: Path or URI of the folder to write. It must not hold anything but what a run left that was killed.
+        target: Path or URI of the folder to write. It must be empty, except for files of a killed run.
         migration: Migration of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
         workers: Workers that read and write keyed state; None: this process.
@@ -102,7 +102,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
-        target: Path or URI of the folder to write. It must not hold anything but what a run left that was killed.
+        target: Path or URI of the folder to write. It must be empty, except for files of a killed run.
         migration: Migration of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
 

@@ -239,7 +239,7 @@ def dispose_old(run: Run) -> None:
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
     """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first.
 
-    What a savepoint was rewritten to goes with it.
+    The rewritten form of a savepoint is deleted with it.
     """
     gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
     stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
