@@ -41,7 +41,7 @@ def first_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def sentences(text: str) -> Iterator[int]:
     """Number of words of each sentence of a page, without code, tables and headings."""
-    text = re.sub(r"```.*?```|^[|#].*?$|<[^>]+>", "", text, flags=re.S | re.M)
+    text = re.sub(r"```.*?```|^\s*[|#].*?$|<[^>]+>", "", text, flags=re.S | re.M)
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*[*\d-])", text):
         for sentence in re.split(r"(?<=[.:!?])\s", re.sub(r"\]\([^)]*\)|[`*\[\]]", "", paragraph)):
             if words := re.findall(r"[^\s]*\w[^\s]*", sentence):
@@ -71,11 +71,8 @@ def figures() -> Iterator[tuple[str, object]]:
     yield "docstrings", len(first)
     yield "first lines that are clauses", sum(bool(_CLAUSE.match(line)) for line in first)
     yield f"first lines over {_LONG_LINE} characters", sum(len(line) > _LONG_LINE for line in first)
-    pages = [
-        ROOT / "README.md",
-        *sorted((ROOT / "docs").glob("*.md")),
-        *sorted((ROOT / "docs" / "design").glob("*.md")),
-    ]
+    written = {each for folder in ("docs", "docs/targets") for each in (ROOT / folder).glob("*.md")}
+    pages = [ROOT / "README.md", *sorted(written)]
     counted = [count for page in pages for count in sentences(page.read_text(encoding="utf-8"))]
     yield "words of README.md", len((ROOT / "README.md").read_text(encoding="utf-8").split())
     yield "words of all pages", sum(counted)
