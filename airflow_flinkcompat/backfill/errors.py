@@ -29,7 +29,7 @@ class Untranslatable(BackfillError):
 
 
 def combined(errors: Sequence[BackfillError]) -> BackfillError:
-    """One error out of several, each on a line of its own, every text once and in order of first sight."""
+    """One error from several, one line each, without duplicates, in their order."""
     if len(errors) == 1:
         return errors[0]
     lines = dict.fromkeys(str(error) for error in errors)

@@ -68,7 +68,7 @@ def estimate(source: BackfillSource) -> Estimate | None:
 
 
 def explain(plan: BackfillPlan, request: BackfillRequest) -> str:
-    """Tell a plan as a person reads it.
+    """Explain a plan as text.
 
     Args:
         plan: The backfill plan.

@@ -1,4 +1,4 @@
-"""Rows that operators derive from table rows, and whether they can be recomputed."""
+"""Rows that operators derive from table rows, and the check that they can be recomputed."""
 
 from __future__ import annotations
 

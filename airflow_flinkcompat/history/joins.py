@@ -70,7 +70,7 @@ def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> 
 
 
 def _may_go(segment: StatelessSegment) -> bool:
-    """Return whether a row that was replaced may go, so that it matters how often it was counted."""
+    """Return whether a replaced row may be retracted, so that its count matters."""
     # A condition has the rows before updates sent, so that none is counted twice.
     below = segment.origin
     return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))

@@ -218,7 +218,7 @@ class KnownHistory:
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> Iterator[HistoryComputer]:
-        """Context that computes the history of a migration, on a Spark of its own or the active one.
+        """Context that computes the history of a migration, in the active Spark session or a new one.
 
         If the whole state of an operator is computed, the savepoint's state in its place is compared with its history
         first.
@@ -618,7 +618,7 @@ def _clock(table: Table) -> Hashable:
 
 
 def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
-    """The computed parts in the script's own words: a plan has names of its own for expressions."""
+    """The computed parts in the words of the script, instead of the plan's names for expressions."""
     if not line.from_history or line.new is None:
         return line
     written = {each.state.name: each.state for each in queries[line.new.id].states}
@@ -646,7 +646,7 @@ def history_spark(
     read: Iterable[tuple[Side, TableLocations]],
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
-    """The Spark that reads history: the one that is active, or one of its own."""
+    """The Spark session that reads history: the active one, or a new one."""
     from airflow_flinkcompat.backfill.spark.session import Effort, effort, spark_session
 
     needs, places = Needs(), set[str]()

@@ -146,7 +146,7 @@ class FramedRows(TableRows):
 
     @property
     def late(self) -> Doubt:
-        """Rows that the accumulators hold, or may not, as they may have come too late."""
+        """Rows that may have been late, so that the accumulators may lack them."""
         met = rows_met(self, self._keys, "an OVER")
         time, watermark, unordered = (f"c{len(self._keys) + i}" for i in range(3))
         sent = self._sent(met, len(self._keys), ties=True)

@@ -232,7 +232,7 @@ def by_value(part: Any, without: Collection[str] = ()) -> Any:
 
 
 def _groups_of(step: Step) -> Iterator[Group]:
-    """The widest aggregations of a step whose rows of parts come together."""
+    """The topmost mergeable aggregations of a step."""
     if isinstance(step, Group) and step.merge is not None:
         yield step
     else:

@@ -260,7 +260,7 @@ class _Ranking:
         return exact(grouped, [*self._key_types, *sort_types, "ARRAY"])
 
     def by_row_key(self) -> Step:
-        """The rows of the first ranks by their own keys, each the only one that is ordered as it is."""
+        """The rows of the first ranks by their unique keys; no two rows of a partition are equal in order."""
         assert self.state.map_key is not None
         found, (by_key, _, of_row) = self._ranked(every=False), self._width
         fields = self.state.value.fields

@@ -327,7 +327,7 @@ def _digest(rows: PlainRows) -> str:
 
 
 def to_json(sample: KeySample) -> bytes:
-    """A sample as it is kept."""
+    """A sample as JSON."""
     keys = [
         [hashed, _plain(key.key), key.rows, [[_plain(place), _plain(calls)] for place, calls in key.found.items()]]
         for (hashed, _), key in sample.held.items()
@@ -347,7 +347,7 @@ def from_json(content: bytes) -> KeySample:
 
 
 def _plain(value: Any) -> Any:
-    """A value in JSON's types; sequences come back as tuples."""
+    """A value in JSON's types; sequences are read back as tuples."""
     match value:
         case Decimal():
             return {"decimal": str(value)}

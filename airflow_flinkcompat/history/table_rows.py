@@ -114,7 +114,7 @@ class TableRows:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """All tables that rows come from, each once."""
+        """All tables of the rows, without duplicates."""
         if isinstance(self.segment.origin, Source):
             return (self.table,)
         return tuple(dict.fromkeys(table for each in self._inputs for table in each.tables))
@@ -160,7 +160,7 @@ class TableRows:
         return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
 
     def passed(self, side: int, column: Expression) -> Expression:
-        """A column of a side of the join that rows come from, over the columns of both."""
+        """A column of one side of the join below, as an index into the columns of both sides."""
         join = self.segment.origin
         assert isinstance(join, JoinOperator)
         if column not in join.rows[side]:

@@ -55,7 +55,7 @@ def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Sel
 
 
 def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
-    """The rows that may have come too late for their session, or after a part of it was closed."""
+    """Rows that may have been late for their session, or that arrived after a part of it was closed."""
     assert sessions.gap is not None
     gap, width = sessions.gap * 1000, len(keys)
     of_key = ", ".join(f"c{i}" for i in range(width)) or "1"

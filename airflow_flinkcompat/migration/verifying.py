@@ -196,7 +196,7 @@ def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[s
 
 
 def _summed(total: _Total) -> _Total:
-    """The same as if each key had come once."""
+    """The total with each key counted once."""
     found = (mmh3.mmh3_x64_128_uintdigest(key + value) for key, value in total.merged.items())
     return _Total(total.entries + len(total.merged), (total.sum + sum(found)) & _SUM)
 
@@ -221,7 +221,7 @@ def _either(one: bytes, other: bytes) -> bytes:
 
 
 def _pairs(state: StateRewrite) -> list[tuple[int, int]]:
-    """The places of the old fields that go on, each with that of the new one."""
+    """Positions of the kept old fields, each with the position of the new one."""
     return sorted((place, number) for number, place in enumerate(state.fields) if place is not None)
 
 

@@ -418,7 +418,7 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 
 def _in_full(made: OperatorMigration) -> OperatorMigration:
-    """The migration with its parts' origins, for an operator that moves as it is to other key groups."""
+    """The migration with its parts' origins, for an operator that moves unchanged to other key groups."""
     if made.effect is RestoreEffect.REWRITTEN:
         return made
     layout = made.new.layout if made.new is not None else None
@@ -429,7 +429,7 @@ def _in_full(made: OperatorMigration) -> OperatorMigration:
 
 
 def _serializers(operator: OperatorState, path: str) -> set[object]:
-    """The serializers of keys and states of each subtask; backends register states in orders of their own."""
+    """Serializers of keys and states of each subtask; the order of registration depends on the backend."""
     found: set[object] = set()
     for each in operator.subtasks or ():
         if each.keyed is not None:

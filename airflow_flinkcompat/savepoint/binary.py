@@ -98,6 +98,6 @@ def write_long(value: int) -> bytes:
 
 
 def write_text(value: str) -> bytes:
-    """A text with its length in front."""
+    """A text after its length."""
     content = value.encode("utf-8", "surrogateescape")
     return struct.pack(">H", len(content)) + content

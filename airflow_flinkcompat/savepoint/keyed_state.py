@@ -62,7 +62,7 @@ class KeyedHeader:
 
     @property
     def uncompressed(self) -> KeyedHeader:
-        """The same in front of key groups that are not compressed."""
+        """The header for uncompressed key groups."""
         stored = self.stored[:_COMPRESSED] + b"\0" + self.stored[_COMPRESSED + 1 :]
         return replace(self, compressed=False, stored=stored)
 

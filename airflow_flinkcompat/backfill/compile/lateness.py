@@ -79,7 +79,7 @@ def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Ov
 
 
 def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggregate) -> bool:
-    """True if sessions leave out late rows, so that rows must come with their arrival.
+    """True if sessions leave out late rows, so that rows need their arrival position.
 
     A row is late if a watermark has reached the last millisecond of the session that it would be alone in, unless it
     touches an open one. A row that would touch a closed session begins another: Flink's operators cut sessions as rows

@@ -199,7 +199,7 @@ def _timed(below: Step, time: InputRef, node: Over) -> Step:
 def _within(
     context: CompileContext, node: Over, order: OverAggregate, window: Window, time: InputRef | None
 ) -> OverAggregate:
-    """The rows in windows of their own, each a partition; FLIP-11's TumbleRows and SessionRows."""
+    """OVER with windows as partitions, for FLIP-11's TumbleRows and SessionRows."""
     width = len(node.schema)
     if window.kind not in (WindowKind.TUMBLE, WindowKind.SESSION) or (window.kind is WindowKind.SESSION) == bool(
         window.size

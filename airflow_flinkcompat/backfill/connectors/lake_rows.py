@@ -19,7 +19,7 @@ _KINDS = {"timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
 def declared_columns(
     rows: DataFrame, columns: tuple[Column, ...], span: TimeSpan | None, stored: Mapping[str, str]
 ) -> DataFrame:
-    """The rows that may lie in a span, as ``f0`` … in the declared types; ``stored`` are the table's own."""
+    """Rows that may be in a span, as ``f0`` … in the declared types; ``stored`` has the table's types."""
     if span is not None:
         name = columns[span.field].name
         rows = rows_within(rows, span, name, stored[name])

@@ -19,7 +19,7 @@ class Comparison(NamedTuple):
     moment: datetime
 
     def sql(self, column: str, kind: str = "TIMESTAMP_NTZ") -> str:
-        """SQL, the column under a name and in a type of its own."""
+        """SQL of the comparison, for a column of this name and type."""
         return f"{column} {self.operator} {timestamp(self.moment, kind)}"
 
 

@@ -36,7 +36,7 @@ SAMPLE = 20_000
 
 
 class DuckDbAccelerator:
-    """Decision, once for each aggregation, whether it is computed natively.
+    """Decision for native computation, once for each aggregation.
 
     Args:
         progress: Receives the reasons, a line each.

@@ -75,7 +75,7 @@ def _iceberg(session: SparkSession, source: IcebergSource) -> ParquetFiles:
 
 
 def _uri(path: str) -> str:
-    """A path as Iceberg stores it: plain, or with ``file:`` in front."""
+    """A path as Iceberg stores it: plain, or with the prefix ``file:``."""
     plain = path.removeprefix("file:")
     if ":" in plain or "%" in plain:
         raise NotEligible("its files are elsewhere, or their names have two spellings")

@@ -149,7 +149,7 @@ def _rows(wanted: ReadColumns, held: DataFiles) -> str:
 
 
 def _stored(read: Read, position: int, is_time: bool) -> Column:
-    """The column that is read at a position as it is stored."""
+    """The stored column that is read at a position."""
     source, fields, columns = read.source, dict(read.fields), dict(read.columns)
     if not isinstance(source, FileSource | DeltaSource | IcebergSource):
         raise NotEligible(f"{read.table} is not read from files")

@@ -325,7 +325,7 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
 
 
 def _own_columns(rows: DataFrame) -> DataFrame:
-    """The same rows in columns of their own.
+    """The rows with columns that Spark distinguishes from those of the other input.
 
     If two inputs read one table, Spark 4.1 removes redundant aliases, and cannot resolve the rest.
     """

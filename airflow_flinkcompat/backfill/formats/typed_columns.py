@@ -90,7 +90,7 @@ def stored_types(
 
 
 def rows_within(rows: DataFrame, span: TimeSpan | None, name: str, stored: str) -> DataFrame:
-    """The rows that may lie in a span; the condition is one that the table's statistics answer."""
+    """Rows that may be in a span; the condition can be answered from the table's statistics."""
     if span is None:
         return rows
     kind = "TIMESTAMP_NTZ" if stored == "timestamp_ntz" else "TIMESTAMP_LTZ"

@@ -404,7 +404,7 @@ def _regex(pattern: Expression) -> str:
 
 
 def _escaped(constant: Expression, parts: Mapping[str, str]) -> str:
-    """A constant text as a regular expression for itself, except for characters with a part of their own."""
+    """A regular expression for a constant text; characters in ``parts`` are replaced."""
     text = str(constant.value) if isinstance(constant, Literal) else ""
     return "".join(parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
 

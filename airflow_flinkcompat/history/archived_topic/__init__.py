@@ -1,1 +1,1 @@
-"""Topics whose older records lie in an archive."""
+"""Topics with an archive of their older records."""

@@ -228,7 +228,7 @@ class BoundaryArchiveReader:
         return _Joined(archive, between(source.topic, start, end))
 
     def _unchanging(self, archive: BackfillSource) -> BackfillSource:
-        """The archive as it is now; lakes have snapshots, which the run keeps to since it first looked."""
+        """The current archive; of a lake, the snapshot at the start of the run."""
         reader_of(self._session, archive).check()
         if not isinstance(archive, FileSource):
             return archive

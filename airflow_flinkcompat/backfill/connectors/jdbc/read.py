@@ -74,7 +74,7 @@ def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
 
 
 def within(name: str, span: TimeSpan) -> list[str]:
-    """PostgreSQL's conditions for rows that may lie in a span."""
+    """PostgreSQL's conditions for rows that may be in a span."""
     bounds = ((">=", span.first), ("<", span.last))
     return [
         f"({name} IS NULL OR {name} {operator} {timestamp(from_micros(micros), 'TIMESTAMP')})"
