@@ -69,7 +69,7 @@ class _Change:
 @click.option(
     "--even-silently-wrong",
     is_flag=True,
-    help="Needed where Flink would run on with wrong rows and no error, or where that cannot be excluded.",
+    help="Needed where Flink would keep running with wrong rows and no error, or where that cannot be excluded.",
 )
 @click.option("--remove", is_flag=True, help="Take the waivers of RULE out again.")
 @against_option
@@ -128,7 +128,7 @@ def accept_command(
     dangerous = [finding for _, finding in found if may_restore_wrongly(finding)]
     if dangerous and not even_silently_wrong:
         raise InputError(
-            f"{dangerous[0].rule} ({dangerous[0].subject}): a restore may run on with wrong rows and no error; "
+            f"{dangerous[0].rule} ({dangerous[0].subject}): a restore may keep running with wrong rows and no error; "
             "where it may stand all the same, add --even-silently-wrong"
         )
     by = by or committer(change.script.absolute().parent)

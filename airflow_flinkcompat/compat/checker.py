@@ -49,13 +49,17 @@ _ELSEWHERE = {
     False: "take it from the environment: os.environ['NAME']",
 }
 _ONE_JOB = (
-    "what a rewritten savepoint would keep is told of scripts of one job each: put the INSERTs into one statement set"
+    "the state that a rewritten savepoint would keep is shown only for scripts of one job: put the "
+    "INSERTs into one statement set"
 )
 NO_INSERT = (
-    "holds SELECTs without an INSERT, as a notebook or a session of the SQL client does: each is a job that ends with "
-    "its session and leaves no savepoint to resume from; name the script of the deployed job"
+    "contains SELECTs without an INSERT, like a notebook or a session of the SQL client: each is a job "
+    "that ends with its session and leaves no savepoint to resume from; name the script of the "
+    "deployed job"
 )
-IN_BATCH = "runs in batch mode, in which a job takes no savepoint and resumes from none: each run begins anew"
+IN_BATCH = (
+    "runs in batch mode, in which a job takes no savepoint and resumes from none: each run starts from the beginning"
+)
 TOO_DEEP = Finding(
     rule=statements.STATEMENT_NOT_READ.code,
     title=statements.STATEMENT_NOT_READ.title,
@@ -127,9 +131,9 @@ def _explained(
 ) -> ComparedPlans:
     """The change with its plans. Raises InputError if they belong to another engine, or to a program."""
     if not ENGINE_FACTS[change.engine].compiles_plans:
-        raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
+        raise InputError(f"compiled plans apply only to engine flink, but the change is judged for {change.engine}")
     if any(side.language != "sql" for side in (change.old, change.new)):
-        raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
+        raise InputError("compiled plans apply only to SQL scripts: they do not show how Flink plans a program")
     return ComparedPlans(change, plans, accepted=accepted, prediction=prediction)
 
 
@@ -139,7 +143,7 @@ def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Repor
     reports = [(_check(_change(each.old, each.new), with_other_engine), each) for each in found]
     report, where = max(reports, key=lambda pair: pair[0].outcome.rank)
     if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
-        said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; reported: {where}"
+        said = f"judged for {len(reports)} possible results of conditions on the environment; reported: {where}"
         report = replace(report, warnings=(*report.warnings, said))
     return replace(report, environments=len(reports))
 
@@ -284,7 +288,7 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, com
     reasons = list(prediction.unproven)
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
-        reasons.append(f"whether {tables} is looked up asynchronously is not known: name its jar with --jar FILE")
+        reasons.append(f"it is unknown whether {tables} is looked up asynchronously: name its jar with --jar FILE")
     reasons += _changed_stubs(report, change, prediction)
     return report if change.unchanged else _doubtful(report, reasons)
 
@@ -325,7 +329,9 @@ def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> It
         named = place == "table" and each.part in ("options", "connector") and each.key not in judged
         if named and table.rpartition(".")[2] in stubs:
             absent = ", ".join(prediction.stand_ins)
-            yield f"options of {table} changed, which its stand-in does not read: name the jar of {absent} with --jar"
+            yield (
+                f"options of {table} changed, and its stand-in does not read them: name the jar of {absent} with --jar"
+            )
 
 
 def check_engines(old: Side, new: Side) -> Reports:
@@ -387,8 +393,8 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
     found = dict.fromkeys(name for program in programs for name in program.inputs)
     if not found:
         return ()
-    said = "values that only the environment knows count as the same on both sides: "
-    return (f"{said}{', '.join(found)}; give them with --var or --file to compare them",)
+    said = "values that only the environment knows are assumed to be the same on both sides: "
+    return (f"{said}{', '.join(found)}; pass them with --var or --file to compare them",)
 
 
 def _session(change: Change, outcome: Outcome) -> tuple[str, ...]:

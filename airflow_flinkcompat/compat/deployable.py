@@ -26,7 +26,7 @@ from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 from airflow_flinkcompat.sql.refused import refused
 from airflow_flinkcompat.sql.script import span_of
 
-UNENDED = "a ; is missing in front of this statement, and without it Flink reads neither"
+UNENDED = "a ; is missing before this statement, and without it Flink can read neither statement"
 _DIALECT = "table.sql-dialect"
 _REMEDIES = {
     "sql": "put it into a connection and write ${conn.<connection id>.password} in its place",
@@ -95,7 +95,7 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
             yield Obstacle(ObstacleKind.SYNTAX, statement.error or "")
         if statement.unended is not None:
             yield Obstacle(
-                ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; write it at the end of the one before"
+                ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; write it at the end of the previous one"
             )
 
 
@@ -176,5 +176,5 @@ def _is_filled(variables: tuple[str, ...], side: Side) -> bool:
 def nobody_fills_in(variables: tuple[str, ...]) -> str:
     """Message about a value from variables of another tool."""
     if len(variables) == 1:
-        return f"asks for {variables[0]}, a placeholder that nothing here fills in"
-    return f"asks for {' and '.join(variables)}, placeholders that nothing here fills in" if variables else ""
+        return f"needs {variables[0]}, a placeholder that nothing fills in"
+    return f"needs {' and '.join(variables)}, placeholders that nothing fills in" if variables else ""

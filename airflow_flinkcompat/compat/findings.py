@@ -104,7 +104,7 @@ def _changed_columns(old: Table, new: Table) -> tuple[str, str, str]:
     ]
     words = [*_some(gone, "removed"), *_some(come, "added"), *_some(other, "declared otherwise")]
     if [name for name in ours if name in theirs] != [name for name in theirs if name in ours]:
-        words.append("columns stand in another order")
+        words.append("columns are in a different order")
         if not (gone or come or other):
             return words[0], ", ".join(ours), ", ".join(theirs)
     before, after = (

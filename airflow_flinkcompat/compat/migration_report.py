@@ -19,9 +19,9 @@ from airflow_flinkcompat.secrets import mask_secrets
 _HEADLINES = {
     MigrationExtent.WHOLE: "MIGRATABLE: a rewritten savepoint keeps all of the state",
     MigrationExtent.PARTIAL: "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state",
-    MigrationExtent.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps state of an operator",
+    MigrationExtent.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps the state of any operator",
 }
-_REFUSED = "NOT MIGRATABLE: one state cannot be kept, so that no savepoint is written"
+_REFUSED = "NOT MIGRATABLE: one state cannot be kept, so no savepoint is written"
 _KINDS = {StateKind.POSITIONS: "source", StateKind.SINK: "sink"}
 SEEN_RULES = frozenset(
     {
@@ -97,7 +97,7 @@ class MigratedOperator:
         if not self.null_columns:
             return ""
         outputs = f" (output columns: {', '.join(self.null_outputs)})" if self.null_outputs else ""
-        return f"rows stored before have NULL in {', '.join(self.null_columns)}{outputs}"
+        return f"rows stored earlier have NULL in {', '.join(self.null_columns)}{outputs}"
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,12 @@ def _index() -> str:
         GENERATED,
         "# Rules",
         "",
-        f"Everything `flinkcompat check` can find, rule catalogue version {CATALOGUE}. Engine `vvr` is Realtime "
-        "Compute for Apache Flink and Ververica, `flink` is open-source Apache Flink. The outcome is the rule's own; "
-        "the change at hand may sharpen it (`by case`: to a worse one), and of several findings one may decide over "
-        "another.",
+        (
+            f"Everything `flinkcompat check` can find, rule catalogue version {CATALOGUE}. Engine `vvr` is "
+            "Realtime Compute for Apache Flink and Ververica, `flink` is open-source Apache Flink. The outcome "
+            "is the default of the rule. A specific change may have a different one (`by case`: a worse one), "
+            "and one finding may overrule another."
+        ),
     ]
     for scope, what in SCOPES.items():
         lines += ["", f"## Looking at {what}", "", "| rule | what changed | vvr | flink |", "|---|---|---|---|"]

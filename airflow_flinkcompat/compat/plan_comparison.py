@@ -93,9 +93,9 @@ def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
         )
 
 
-_ANOTHER_ZONE = "table.local-time-zone is another one, in which values that are stored were made"
-_FIRST_ROWS = "where it keeps the first row by event time, each line of Flink stores which keys were seen otherwise"
-_FIRES_OTHERWISE = "where its windows fire early or late it keeps results too, which plans do not tell"
+_ANOTHER_ZONE = "table.local-time-zone changed, and stored values were computed in the old one"
+_FIRST_ROWS = "if it keeps the first row by event time, each line of Flink stores the known keys differently"
+_FIRES_OTHERWISE = "if its windows fire early or late, it also stores results, which plans do not show"
 _STAYS = (
     OptionEffect.TUNES,
     OptionEffect.STARTUP,
@@ -230,20 +230,20 @@ class ComparedPlans:
             [each for each in side.tables if last_part(each.name) == name]
             for side, name in zip(self.change.programs, names, strict=True)
         )
-        ways = f"begin it anew with --restart-source {after}, in a DAG with source-moved in check.accept"
+        ways = f"restart it with --restart-source {after}, or in a DAG with source-moved in check.accept"
         if stored != read and not (old and new) and self.asked.renamed.get(after) != before:
-            same = f"where it is the same, say --source-renamed {before}={after}"
-            return f"it is another table than {before if before != after else stored}; {same}, or {ways}"
+            same = f"if it is the same, pass --source-renamed {before}={after}"
+            return f"it is a different table than {before if before != after else stored}; {same}, or {ways}"
         if self._hinted(after):
-            return f"a hint changes what is read of it; {ways}"
+            return f"a hint changes the data that is read from it; {ways}"
         if len(old) != len(new) or len(old) > 1:
-            return "" if old == new else f"its declaration is not the one of before; {ways}"
+            return "" if old == new else f"its declaration changed; {ways}"
         for one, other in zip(old, new, strict=True):
             changed = _changed(one.options, other.options)
             if moved := [key for key in changed if not _keeps_its_place(one, other, key)]:
                 return (
-                    f"{', '.join(moved)} changed, so that it may read another place, and stored positions are those of "
-                    f"the old one; {ways}"
+                    f"{', '.join(moved)} changed, so it may read different data, and the stored positions belong to "
+                    f"the old data; {ways}"
                 )
         return ""
 

@@ -30,8 +30,8 @@ from airflow_flinkcompat.plan.windows import refusal
 
 _CALLS = {WindowKind.TUMBLE: "TUMBLE", WindowKind.HOP: "HOP", WindowKind.SESSION: "SESSION"}
 _WATERMARK = (
-    "declare it with WATERMARK FOR in its table, or compute one with PROCTIME(); behind another window select its "
-    "rowtime, not its end"
+    "declare it with WATERMARK FOR in its table, or compute one with PROCTIME(); after another window, "
+    "select its rowtime, not its end"
 )
 _WITHOUT_OLD_STYLE = frozenset({"2.3"})
 """Lines of Flink that were seen to refuse tables declared by ``connector.type``."""
@@ -80,7 +80,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
         for node in pipeline.sink.nodes:
             if isinstance(node, WindowAggregate) and (words := refusal(_without_offset(node.window))):
                 what = "program" if pipeline.steps else "script"
-                found.append(Refusal(f"{words}; give it other lengths", node.span or pipeline.span, what))
+                found.append(Refusal(f"{words}; use different lengths", node.span or pipeline.span, what))
     return tuple(dict.fromkeys(found))
 
 
@@ -94,8 +94,8 @@ def of_old_style(side: Side) -> Iterator[Refusal]:
         style = table.option("connector.type")
         if table.name in used and style in _OLD_STYLE and table.option("connector") is None and _in_memory(table):
             yield Refusal(
-                f"table {table.name} is declared by 'connector.type' = '{style}', of which Flink {line} makes no "
-                "connector: declare it by 'connector', or where the job runs on an older line give --engine-version",
+                f"table {table.name} is declared with 'connector.type' = '{style}', which Flink {line} does "
+                "not support: declare it with 'connector', or pass --engine-version if the job runs on an older line",
                 table.span,
                 "script",
             )
@@ -118,15 +118,19 @@ def notes(program: Program) -> tuple[str, ...]:
         for node in pipeline.sink.nodes if pipeline.steps else ():
             if isinstance(node, GroupWindowAggregate):
                 found += [
-                    f"{use.span}: the window {use.alias} is called like a column of its table: FLIP-11 wants it "
-                    "unique, Flink 2.3 takes the window where both are meant; give it another alias"
+                    (
+                        f"{use.span}: the window {use.alias} has the name of a column of its table: FLIP-11 requires a "
+                        "unique name, Flink 2.3 uses the window if both are possible; use a different alias"
+                    )
                     for use in _uses(node, program.windows)
                     if use.alias in _names(node.input.schema) and not use.fields
                 ]
     if program.windows:
         found += [
-            f"{table.span}: {table.name} has a column called rowtime: a keyword to FLIP-11, a column like any other to "
-            "Flink 2.3"
+            (
+                f"{table.span}: {table.name} has a column called rowtime: a keyword in FLIP-11, a regular column in "
+                "Flink 2.3"
+            )
             for table in program.tables
             if "rowtime" in _names(table.columns)
         ]
@@ -137,13 +141,13 @@ def _of_jobs(pipelines: Sequence[Pipeline]) -> Iterator[str]:
     jobs = {place if each.statement_set is None else ~each.statement_set for place, each in enumerate(pipelines)}
     if len(jobs) > 1:
         yield (
-            f"the script makes {len(jobs)} jobs, each with its own savepoint: name it in front of each and RESET it "
-            "behind, or the later jobs resume from the positions of the first"
+            f"the script starts {len(jobs)} jobs, each with its own savepoint: SET its path before each and RESET it "
+            "afterwards, or later jobs resume from the positions of the first"
         )
     if any(not each.sink.table and not each.steps for each in pipelines):
         yield (
-            "the results of a query without INSERT are kept for the client that shows them: what is said holds where "
-            "they are written into a sink that keeps nothing"
+            "the results of a query without INSERT are kept for the client that shows them: this verdict holds "
+            "if they are written to a sink without state"
         )
 
 
@@ -163,7 +167,7 @@ def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refu
                         yield Refusal(message, _place(named, pipeline))
             case Opaque(error="unknown-column", reason=reason, span=span):
                 yield Refusal(
-                    f"{reason}; name one that the table has there (Flink: Cannot resolve field)",
+                    f"{reason}; use one that the table has there (Flink: Cannot resolve field)",
                     span,
                 )
 
@@ -172,25 +176,25 @@ def _on_stream(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterato
     name = _name(node, node.time)
     if node.time_attribute is None and _known(node, node.time):
         yield (
-            f"{name}, which a window is on, is no time attribute ({_type(node, node.time)}); {_WATERMARK} "
+            f"the column {name} of a window is not a time attribute ({_type(node, node.time)}); {_WATERMARK} "
             "(Flink: A group window expects a time attribute for grouping in a stream environment.)"
         )
     if node.time_attribute is TimeAttribute.ROWTIME and node.window.measure is Measure.ROWS:
         yield (
-            f"a window over rows is on {name}, which is event time, and rows are counted as they arrive; put it on a "
-            "column computed as PROCTIME() (Flink: Event-time grouping windows on row intervals are currently not "
-            "supported.)"
+            f"a window over rows uses {name}, which is event time, but rows are counted as they arrive; use a "
+            "column computed as PROCTIME() (Flink: Event-time grouping windows on row intervals are currently "
+            "not supported.)"
         )
     for use in uses[:1]:
         if node.time_attribute is TimeAttribute.PROCTIME and "rowtime" in use.fields:
             yield (
-                f"{use.alias}.rowtime of a window on {name}, which is processing time; select {use.alias}.proctime "
-                "(Flink: A proctime window cannot provide a rowtime attribute.)"
+                f"{use.alias}.rowtime belongs to a window on {name}, which is processing time; select "
+                f"{use.alias}.proctime (Flink: A proctime window cannot provide a rowtime attribute.)"
             )
         if use.alias in _names(node.input.schema) and use.fields:
             yield (
-                f"the window {use.alias} is called like a column of its table, and its {use.fields[0]} is selected; "
-                "give it another alias (Flink: Reference to a rowtime or proctime window required.)"
+                f"the window {use.alias} has the name of a column of its table, and its {use.fields[0]} is "
+                "selected; use a different alias (Flink: Reference to a rowtime or proctime window required.)"
             )
 
 
@@ -199,22 +203,22 @@ def _in_batch(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterator
     if node.window.kind is WindowKind.SESSION or node.window.measure is Measure.ROWS:
         what = "a session window" if kind == "Session" else "a window over rows"
         yield (
-            f"{what} in batch mode; run the program in streaming mode, over bounded input too, or recompute it with "
-            f"`flinkcompat backfill` (Flink: Window {kind}GroupWindow is not supported right now.)"
+            f"{what} in batch mode; run the program in streaming mode, even for bounded input, or recompute it "
+            f"with `flinkcompat backfill` (Flink: Window {kind}GroupWindow is not supported right now.)"
         )
     elif node.time_attribute is TimeAttribute.PROCTIME:
         yield (
-            "a window on processing time in batch mode; put it on a column of the data (Flink: its planner fails with "
-            "ArrayIndexOutOfBoundsException)"
+            "a window on processing time in batch mode; use a column of the data (Flink: its planner fails "
+            "with ArrayIndexOutOfBoundsException)"
         )
     elif any("proctime" in use.fields for use in uses[:1]):
         yield (
-            "the proctime of a window on event time, in batch mode; select its rowtime, or its end "
-            "(Flink: it refuses it in batch mode, and takes it on a stream)"
+            "the proctime of a window on event time, in batch mode; select its rowtime, or its end (Flink: "
+            "refused in batch mode, accepted on a stream)"
         )
     elif node.window.slide and node.window.size and node.window.slide > node.window.size:
         yield (
-            "a sliding window that slides further than it is long, in batch mode; run it in streaming mode "
+            "a sliding window whose slide is larger than its size, in batch mode; run it in streaming mode "
             "(Flink: ClassCastException when it runs)"
         )
 
@@ -229,7 +233,7 @@ def _over(node: Over, order: Expression, batch: bool) -> Iterator[str]:
         )
     elif column is not None and column.time_attribute is None and _known(node, order):
         yield (
-            f"{name}, which a row window is ordered by, is no time attribute ({column.type}); {_WATERMARK} "
+            f"the ORDER BY column {name} of a row window is not a time attribute ({column.type}); {_WATERMARK} "
             f"(Flink: Second argument in OVER window must be a TIME ATTRIBUTE, but is: {column.type})"
         )
     if not batch and any(call.frame.following != 0 and call.frame.window is None for call in node.calls):

@@ -103,31 +103,34 @@ _SOURCE = "compiled plans of these and other restores"
 
 
 _WORDS = {
-    RestoreEffect.REFUSED_AT_SUBMIT: "other operators lead to it",
-    RestoreEffect.REFUSED_AT_RESTORE: "its state is laid out otherwise",
-    RestoreEffect.SILENTLY_WRONG: "its state means something else",
+    RestoreEffect.REFUSED_AT_SUBMIT: "its upstream operators differ",
+    RestoreEffect.REFUSED_AT_RESTORE: "the layout of its state differs",
+    RestoreEffect.SILENTLY_WRONG: "the meaning of its state differs",
     RestoreEffect.DROPPED: "its state is dropped",
-    RestoreEffect.UNKNOWN: "whether that matters to state is unknown",
-    RestoreEffect.EMPTY: "whether that matters to state is unknown",
+    RestoreEffect.UNKNOWN: "the effect on state is unknown",
+    RestoreEffect.EMPTY: "the effect on state is unknown",
 }
 
 
-_RESPELLED = "its expressions are compiled otherwise, and may be two spellings of one"
+_RESPELLED = "its expressions are compiled differently, and may be two spellings of the same one"
 
 
-_NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows what becomes of state under another spelling")
+_NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows the effect of another spelling on state")
 
 
 DIFFERS = Rule(
     code="plan-differs",
-    title="Flink plans another job",
+    title="Flink plans a different job",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
+        "vvr": inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     },
-    rationale="Flink's planner plans both scripts. Other operators up to one that keeps state are refused at submit, "
-    "another layout of its state at restore, another meaning of it runs with wrong rows.",
+    rationale=(
+        "Flink's planner plans both scripts. If the operators up to a stateful one differ, the job is "
+        "refused at submit. If the layout of its state differs, it is refused at restore. If the meaning "
+        "of its state differs, it runs with wrong rows."
+    ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
     find=lambda change: (),
     not_applicable=("vvr",),
@@ -139,13 +142,16 @@ EQUAL = Rule(
     title="Flink plans the same state",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
+        "vvr": inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
         "flink": measured(
             Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
         ),
     },
-    rationale="Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or differ "
-    "as in restores that ended right. That decides over what shows in a plan: options of tables and functions do not.",
+    rationale=(
+        "Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or "
+        "differ only as in restores with correct results. This overrules findings on the parts that a plan "
+        "shows. Options of tables and functions are not among them."
+    ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
     find=lambda change: (),
     not_applicable=("vvr",),
@@ -214,11 +220,14 @@ class RestoreVerdict:
             return ()
         seen = [each for each in compared.restore.states if each.facets]
         if not seen:
-            message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
+            message = "Flink's planner plans both scripts alike: chain, layout and meaning of all state are equal"
             return ((EQUAL, _finding(EQUAL, message, EQUAL.verdicts["flink"].on_line(self.change.new.version))),)
         what = "; ".join(dict.fromkeys(f"{each.operator}, {' and '.join(each.facets)}" for each in seen))
         ids = tuple(dict.fromkeys(name for each in seen for name in each.evidence))
-        message = f"Flink's planner makes the same of both scripts but for what was restored right elsewhere: {what}"
+        message = (
+            "Flink's planner plans both scripts alike, except for differences that were restored correctly "
+            f"elsewhere: {what}"
+        )
         return ((EQUAL, _finding(EQUAL, message, measured(Outcome.COMPATIBLE, *ids))),)
 
     def _differs(self, state: StateEffect, respelled: bool) -> Finding:

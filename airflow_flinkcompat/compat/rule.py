@@ -132,7 +132,7 @@ class Verdict:
             return self
         if line in self.versions:
             return replace(self, evidence=self.other_evidence, other_evidence=())
-        seen = f"measured on Flink {', '.join(self.versions)} only" if self.versions else "no restore shows it"
+        seen = f"measured on Flink {', '.join(self.versions)} only" if self.versions else "no restore confirms it"
         grounds = f"{self.grounds}: {seen}" if self.grounds else seen
         return Verdict(
             Outcome.UNKNOWN, Basis.INFERRED, grounds, Reason.VERSION if self.versions else Reason.NOT_COVERED
@@ -340,8 +340,11 @@ NOT_COVERED = Rule(
     title="A difference no rule covers",
     scope=RuleScope.SCRIPT,
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    rationale="Every difference between both sides is claimed by a rule. What none claims may do anything to stored "
-    "state, so it is named and left to a person: silence never means compatible.",
+    rationale=(
+        "Every difference between the two versions is claimed by a rule. A difference that no rule claims "
+        "may have any effect on stored state, so it is reported for a person to decide: silence never "
+        "means compatible."
+    ),
     example=Example(
         _TOTALS + "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
         _TOTALS + "INSERT OVERWRITE totals\n" + windowed("customer, SUM(amount)"),

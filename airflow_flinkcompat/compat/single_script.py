@@ -27,12 +27,14 @@ from airflow_flinkcompat.sql import ScriptError
 
 UNDECLARED_FUNCTION = Rule(
     code="undeclared-function",
-    title="A function nobody declares",
+    title="A function without a declaration",
     scope=RuleScope.SCRIPT,
     verdicts={engine: inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE) for engine in ENGINES},
-    rationale="It is not built into Flink, and neither the script nor the project file declares it: it may be one "
-    "of a catalog, or a mistyped name. A comparison asks for those that may keep state; where a script is read by "
-    "itself, every function counts.",
+    rationale=(
+        "It is not built into Flink, and neither the script nor the project file declares it. It may "
+        "belong to a catalog, or its name may be mistyped. A comparison reports only functions that may "
+        "keep state; a check of a single script reports every function."
+    ),
     example=Example("", windowed("clean(customer), SUM(amount)").replace("BY customer", "BY clean(customer)")),
     find=lambda change: (),
 )
@@ -122,8 +124,8 @@ def _called(side: Side) -> Iterator[Finding]:
                 found.setdefault(call.function, (kind, call.span or side.program.pipelines[place].span))
     for name, (kind, span) in found.items():
         message = (
-            f"{name} is no built-in function, and nothing declares it: if the name is right, declare it, for "
-            f'instance functions = {{ {name} = "{kind}:java" }} in the project file'
+            f"{name} is not a built-in function and is not declared: if the name is correct, declare it, for "
+            f'example functions = {{ {name} = "{kind}:java" }} in the project file'
         )
         yield _finding(UNDECLARED_FUNCTION, side, message, span, {})
 
@@ -187,8 +189,10 @@ REMOVED = Rule(
     title="The script of a deployment was deleted",
     scope=RuleScope.SCRIPT,
     verdicts={engine: inferred(Outcome.INCOMPATIBLE, "no script is left that could resume") for engine in ENGINES},
-    rationale="Deleting a script stops no job: it runs on, without a script, until somebody stops it. Its state "
-    "belongs to no script any more.",
+    rationale=(
+        "Deleting a script does not stop its job. The job keeps running without a script until somebody "
+        "stops it, and its state no longer belongs to any script."
+    ),
     example=Example(windowed("customer, SUM(amount)"), ""),
     find=lambda change: (),
 )
@@ -217,7 +221,7 @@ def added_report(new: Side, old_source: str) -> Report:
 
 def removed_report(old: Side, new_source: str) -> Report:
     """The report on a deployment whose script was deleted."""
-    message = "the script was deleted, and its job runs on until it is stopped"
+    message = "the script was deleted, and its job keeps running until it is stopped"
     return _report(REMOVED, message, old, (old.sha256, old.source), (NO_SCRIPT, new_source), ())
 
 

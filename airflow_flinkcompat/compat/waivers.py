@@ -94,8 +94,9 @@ def apply_waivers(
         return WaivedReports(tuple(reports))
     if any(report.environments > 1 for report in reports):
         why = (
-            "no waiver is taken: the program was judged for several ways in which conditions on its environment may "
-            "turn out, and only the worst is reported; give --var for what it asks its environment"
+            "no waiver applies: the program was judged for several possible results of conditions on its "
+            "environment, and only the worst is reported; pass --var for the values that it reads from its "
+            "environment"
         )
         return WaivedReports(tuple(reports), (why,))
     used: set[int] = set()
@@ -170,12 +171,12 @@ def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, nam
     )
     if again:
         what = "change" if change.deployed else "script"
-        return f"{said} does not hold: it was given for another {what}, or another verdict on it; {remedy}"
+        return f"{said} does not apply: it was given for a different {what}, or for a different verdict on it; {remedy}"
     if not change.deployed:
-        return f"{said} has ended: nothing of what it was given for is found in the script any more; {remedy}"
+        return f"{said} has ended: the script no longer contains any of the findings that it was given for; {remedy}"
     if waiver.deployed_sha256 != change.deployed:
-        return f"{said} has ended: another version is deployed now than the one that it was given for; {remedy}"
-    return f"{said} has ended: nothing of what it was given for is left in the change; {remedy}"
+        return f"{said} has ended: the deployed version is not the one that it was given for; {remedy}"
+    return f"{said} has ended: the change no longer contains any of the findings that it was given for; {remedy}"
 
 
 def waiver_lines(reports: Iterable[Report]) -> tuple[str, ...]:
@@ -191,11 +192,11 @@ def _line(finding: Finding, applied: AppliedWaiver) -> str:
     by, reason = (" ".join(text.split()) for text in (waiver.by, waiver.reason))
     match applied.state:
         case WaiverState.EXPIRED:
-            over = f"expired on {waiver.until}, and counts no more (renew or remove it with flinkcompat accept)"
+            over = f"expired on {waiver.until} and no longer applies (renew or remove it with flinkcompat accept)"
             return f"The waiver of {said} by {by} {over}: {reason}"
         case WaiverState.FLAG_MISSING:
             return (
-                f"The waiver of {said} by {by} does not count: it lacks even_silently_wrong = true. {_wrong(finding)}"
+                f"The waiver of {said} by {by} does not apply: it lacks even_silently_wrong = true. {_wrong(finding)}"
             )
     wrong = f" {_wrong(finding)}" if may_restore_wrongly(finding) else ""
     return f"Waived by {by} until {waiver.until}: {said}: {reason.rstrip('.')}.{wrong}"
@@ -204,8 +205,8 @@ def _line(finding: Finding, applied: AppliedWaiver) -> str:
 def _wrong(finding: Finding) -> str:
     """End of the restore."""
     if finding.consequence is Consequence.SILENTLY_WRONG:
-        return "IF IT WERE RESUMED, FLINK WOULD RUN ON WITH WRONG ROWS AND NO ERROR."
-    return "IF IT WERE RESUMED, IT MIGHT RUN ON WITH WRONG ROWS AND NO ERROR: how it would end is not known."
+        return "IF IT WERE RESUMED, FLINK WOULD KEEP RUNNING WITH WRONG ROWS AND NO ERROR."
+    return "IF IT WERE RESUMED, IT MIGHT KEEP RUNNING WITH WRONG ROWS AND NO ERROR: the result is unknown."
 
 
 def waivers_held(reports: Iterable[Report]) -> Iterator[Waiver]:

@@ -196,8 +196,8 @@ def test_another_change_or_a_further_one_is_not_waived(project: Path, run: Run) 
     result = run("diff", *AGAINST)
     assert result.code == 1
     assert (
-        "note: orders: the waiver of window-changed (totals > 1) by ann does not hold: it was given for another change"
-        in result.out
+        "note: orders: the waiver of window-changed (totals > 1) by ann does not apply: it was given for a "
+        "different change" in result.out
     )
     change("orders", INCOMPATIBLE.replace("'topic' = 'orders'", "'topic' = 'others'"))
     result = run("diff", *AGAINST)
@@ -219,8 +219,8 @@ def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: 
     result = run("diff", *against)
     assert result.code == 0
     assert (
-        "note: orders: the waiver of window-changed (totals > 1) by ann has ended: another version is deployed now "
-        "than the one that it was given for; remove it with: flinkcompat accept orders window-changed --subject "
+        "note: orders: the waiver of window-changed (totals > 1) by ann has ended: the deployed version is not "
+        "the one that it was given for; remove it with: flinkcompat accept orders window-changed --subject "
         "'totals > 1' --remove\n"
     ) in result.out
     change("orders", V1)
@@ -238,7 +238,7 @@ def test_one_that_expired_is_told_and_counts_no_more(project: Path, run: Run) ->
     code, shown = every_format(run)
     assert code == 1
     assert [style for style, text in shown.items() if "2026-01-31" not in text] == []
-    assert " ".join(shown["text"].split()).count("by ann expired on 2026-01-31, and counts no more") == 1
+    assert " ".join(shown["text"].split()).count("by ann expired on 2026-01-31 and no longer applies") == 1
     (finding,) = json.loads(shown["sarif"])["runs"][0]["results"]
     assert (finding["level"], finding["suppressions"][0]["status"]) == ("error", "rejected")
     accept(run, "orders", *WINDOW, *AGAINST)
@@ -251,7 +251,7 @@ def test_without_its_flag_a_silently_wrong_restore_is_not_waived_by_hand(project
     FILE.write_text(FILE.read_text("utf-8").replace("even_silently_wrong = true\n", ""), encoding="utf-8")
     result = run("diff", *AGAINST)
     assert result.code == 1
-    assert "does not count: it lacks even_silently_wrong = true. IF IT" in " ".join(result.out.split())
+    assert "does not apply: it lacks even_silently_wrong = true. IF IT" in " ".join(result.out.split())
 
 
 UNDECLARED = TABLES.partition(";\n")[2] + QUERY
@@ -306,10 +306,12 @@ class TestLint:
         assert (found["exit_code"], found["annotations"][0]["waiver"]["state"]) == (1, "expired")
         Path("new.sql").write_text(UNDECLARED + "-- more\n", encoding="utf-8")
         (note,) = linted(run)["notes"]
-        assert "by ann does not hold: it was given for another script" in note
+        assert "by ann does not apply: it was given for a different script" in note
         Path("new.sql").write_text(V1, encoding="utf-8")
         (note,) = linted(run)["notes"]
-        assert "has ended: nothing of what it was given for is found in the script any more; remove it with" in note
+        assert (
+            "has ended: the script no longer contains any of the findings that it was given for; remove it with" in note
+        )
         remedy = note.partition("flinkcompat accept ")[2]
         assert run("accept", *shlex.split(remedy)).code == 0
         assert not place.exists()
@@ -361,7 +363,8 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
         (("order", "window-changed", *SAID), "deployment 'order' is not known; did you mean orders?"),
         (
             ("orders", "window-changed", *SAID),
-            "window-changed (totals > 1): a restore may run on with wrong rows and no error; where it may stand all "
+            "window-changed (totals > 1): a restore may keep running with wrong rows and no error; where it "
+            "may stand all "
             "the same, add --even-silently-wrong",
         ),
         (("orders", "window-changed", *DAY), "--reason is missing: say for reviewers why"),

@@ -97,8 +97,8 @@ def test_a_keyed_sink_at_a_new_place_begins_empty(
     report = check(old, new, engine)
     assert report.sinks_begin_empty == empty
     assert Report.from_dict(report.to_dict()).sinks_begin_empty == empty
-    assert ("gets only keys that change from now on" in render_text(report)) is bool(empty)
-    assert ("gets only keys that change from now on" in render_markdown(report)) is bool(empty)
+    assert ("receives only keys that change from now on" in render_text(report)) is bool(empty)
+    assert ("receives only keys that change from now on" in render_markdown(report)) is bool(empty)
 
 
 def test_one_broker_of_several_is_the_same_place() -> None:

@@ -126,7 +126,7 @@ def test_the_diff_decides_over_rules_that_contradict_it() -> None:
     report = judged(QUERY, OUTPUT, made=plans(equal=False))
     assert (report.outcome, report.read_outcome) == (Outcome.INCOMPATIBLE, Outcome.COMPATIBLE)
     assert [each.consequence for each in report.deciding] == [Consequence.SILENTLY_WRONG]
-    assert "its state means something else" in told(report)
+    assert "the meaning of its state differs" in told(report)
 
 
 # --- what the rules call unknown or incompatible, and the plans the same ----------------------------------------------

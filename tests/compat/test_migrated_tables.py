@@ -82,7 +82,7 @@ def test_positions_are_kept_of_the_same_place(other: Mapping[str, str]) -> None:
 @pytest.mark.parametrize(
     ("old", "other", "says"),
     [
-        (KAFKA, {"topic": "clicks"}, "topic changed, so that it may read another place"),
+        (KAFKA, {"topic": "clicks"}, "topic changed, so it may read different data"),
         (KAFKA, {"topic": "shop;clicks"}, "topic changed"),
         (KAFKA, {"properties.bootstrap.servers": "c:9092"}, "properties.bootstrap.servers changed"),
         (KAFKA, {"nobody.knows": "1"}, "nobody.knows changed"),
@@ -98,7 +98,7 @@ def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: 
     line = source(made)
     assert (line.effect, made.kept, made.refused) == (RestoreEffect.NOT_MIGRATABLE, MigrationExtent.NONE, True)
     assert line.reason.startswith(says)
-    assert "begin it anew with --restart-source orders, in a DAG with source-moved in check.accept" in line.reason
+    assert "restart it with --restart-source orders, or in a DAG with source-moved in check.accept" in line.reason
     for anew in (migrated(old, new, "orders"), migrated(old, new, accepted=(Accept.SOURCE_MOVED,))):
         assert (source(anew).effect, anew.kept, anew.refused) == (RestoreEffect.EMPTY, MigrationExtent.PARTIAL, False)
 
@@ -162,8 +162,8 @@ def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
     line = source(migrated(None, None, name="purchases"))
     assert line.effect is RestoreEffect.NOT_MIGRATABLE
     assert line.reason == (
-        "it is another table than orders; where it is the same, say --source-renamed orders=purchases, or begin it "
-        "anew with --restart-source purchases, in a DAG with source-moved in check.accept"
+        "it is a different table than orders; if it is the same, pass --source-renamed orders=purchases, or "
+        "restart it with --restart-source purchases, or in a DAG with source-moved in check.accept"
     )
     told = migrated(None, None, name="purchases", renamed={"purchases": "orders"})
     assert source(told).effect is RestoreEffect.RIGHT

@@ -468,7 +468,7 @@ def test_values_of_another_time_zone_do_not_go_on(time: str, kept: str) -> None:
     assert made.kept == kept
     reasons = [line.reason for line in made.operators if line.effect is RestoreEffect.NOT_MIGRATABLE]
     assert reasons == (
-        [] if kept == "whole" else ["table.local-time-zone is another one, in which values that are stored were made"]
+        [] if kept == "whole" else ["table.local-time-zone changed, and stored values were computed in the old one"]
     )
 
 

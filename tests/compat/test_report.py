@@ -204,10 +204,11 @@ def test_an_over_aggregation_tells_its_keys_and_metrics() -> None:
 def test_what_a_wrong_restore_reads_as_what() -> None:
     operator = only(insert("a", "UPPER(MAX(item))"), insert("a", "UPPER(MIN(item))"), "flink")
     assert operator.consequence is Consequence.SILENTLY_WRONG
-    assert operator.resumed == ("MIN(item) would go on from what MAX(item) stored",)
+    assert operator.resumed == ("MIN(item) would continue from the values stored for MAX(item)",)
     operator = only(insert("a"), insert("a", minutes=2), "flink")
     assert operator.resumed == (
-        "values gathered for TUMBLE(order_time, '1' MINUTE) would come out as those of TUMBLE(order_time, '2' MINUTE)",
+        "values accumulated for TUMBLE(order_time, '1' MINUTE) would be emitted as "
+        "those of TUMBLE(order_time, '2' MINUTE)",
     )
 
 

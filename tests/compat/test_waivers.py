@@ -156,8 +156,9 @@ def test_another_change_of_the_same_rule_and_subject_is_not_waived() -> None:
     judged = apply_waivers([other], waivers, elsewhere, TODAY, ("orders", "orders"))
     assert judged.reports == (other,)
     assert judged.notes == (
-        "the waiver of window-changed (totals > 1) by ann does not hold: it was given for another change, or "
-        "another verdict on it; remove it with: flinkcompat accept orders window-changed --subject 'totals > 1' "
+        "the waiver of window-changed (totals > 1) by ann does not apply: it was given for a different "
+        "change, or for a different verdict on it; remove it with: flinkcompat accept orders window-changed "
+        "--subject 'totals > 1' "
         "--remove",
     )
 
@@ -176,8 +177,8 @@ def test_once_deployed_or_taken_back_it_has_ended() -> None:
     report, change = of_change(V1, INCOMPATIBLE)
     waivers = [given_for(each, report, change) for each in report.findings]
     for old, words in (
-        (INCOMPATIBLE, "another version is deployed now"),
-        (V1, "nothing of what it was given for is left"),
+        (INCOMPATIBLE, "the deployed version is not the one"),
+        (V1, "no longer contains any of the findings that it was given for"),
     ):
         done, after = of_change(old, old)
         (note,) = apply_waivers([done], waivers, after, TODAY).notes
@@ -190,8 +191,8 @@ def test_one_that_expired_counts_no_more_and_is_told() -> None:
     (after,) = all_waived(report, change, until=date(2026, 11, 25)).reports
     assert (after.gate_outcome, after.findings[0].is_waived) == (Outcome.INCOMPATIBLE, False)
     assert waiver_lines([after]) == (
-        "The waiver of window-changed (totals > 1) by ann expired on 2026-11-25, and counts no more (renew or "
-        "remove it with flinkcompat accept): counted by hand",
+        "The waiver of window-changed (totals > 1) by ann expired on 2026-11-25 and no longer applies "
+        "(renew or remove it with flinkcompat accept): counted by hand",
     )
     assert all_waived(report, change, until=TODAY).reports[0].gate_outcome is Outcome.COMPATIBLE, "its last day"
 
@@ -205,7 +206,7 @@ def test_a_silently_wrong_restore_needs_its_flag_and_is_told_in_the_first_lines(
     (with_it,) = all_waived(report, change).reports
     for each in (without, with_it):
         head = " ".join(line.strip() for line in render_text(each).splitlines()[:4])
-        assert "IF IT WERE RESUMED, FLINK WOULD RUN ON WITH WRONG ROWS AND NO ERROR." in head
+        assert "IF IT WERE RESUMED, FLINK WOULD KEEP RUNNING WITH WRONG ROWS AND NO ERROR." in head
 
 
 def test_the_vendor_tells_no_ending_so_that_incompatible_needs_the_flag() -> None:
@@ -251,7 +252,7 @@ def test_a_program_that_was_judged_in_several_ways_takes_none() -> None:
     report, change = of_change(V1, INCOMPATIBLE)
     judged = all_waived(replace(report, environments=2), change)
     assert judged.reports[0].gate_outcome is Outcome.INCOMPATIBLE
-    assert "no waiver is taken: the program was judged for several ways" in judged.notes[0]
+    assert "no waiver applies: the program was judged for several possible results" in judged.notes[0]
 
 
 def test_a_secret_in_a_reason_is_masked() -> None:

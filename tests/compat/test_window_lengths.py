@@ -28,7 +28,7 @@ def test_what_flink_refuses_is_never_compatible(window: str) -> None:
         assert "program-refused" in {finding.rule for finding in report.deciding}
         said = next(finding for finding in report.findings if finding.after_span)
         assert said.message.startswith("Flink refuses the proposed script: ")
-        assert said.message.endswith("; give it other lengths")
+        assert said.message.endswith("; use different lengths")
         assert str(said.after_span).startswith("new.sql:3:")
 
 

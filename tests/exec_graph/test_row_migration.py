@@ -261,9 +261,9 @@ def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -
 @pytest.mark.parametrize(
     ("pair", "name", "told"),
     [
-        ("ij-input-add-col", "interval-join", "rows stored before have NULL in left.lc (output columns: lc)"),
-        ("dd-pd-col-expr", "deduplicate", "rows stored before have NULL in $2 (output columns: c)"),
-        ("oa-passthrough-add", "over-aggregate", "rows stored before have NULL in d (output columns: d)"),
+        ("ij-input-add-col", "interval-join", "rows stored earlier have NULL in left.lc (output columns: lc)"),
+        ("dd-pd-col-expr", "deduplicate", "rows stored earlier have NULL in $2 (output columns: c)"),
+        ("oa-passthrough-add", "over-aggregate", "rows stored earlier have NULL in d (output columns: d)"),
         ("oa-add-count", "over-aggregate", ""),
     ],
 )

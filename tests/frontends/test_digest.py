@@ -163,8 +163,8 @@ def test_what_no_flink_runs_can_be_computed_from_history(stem: str) -> None:
     ("name", "why"),
     [
         ("N2-event-time", ""),
-        ("N2-processing-time", "its windows do not run on event time"),
-        ("N2-rows", "a window over rows ends where its key has had them all"),
+        ("N2-processing-time", "its windows do not use event time"),
+        ("N2-rows", "a window over rows ends once its key has had enough rows"),
     ],
 )
 def test_n2_only_event_time_can_be_computed_again(name: str, why: str, suffix: str) -> None:

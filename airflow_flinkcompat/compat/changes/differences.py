@@ -266,7 +266,7 @@ def _statements(a: Program, b: Program) -> list[Difference]:
             key = f"statement/+{each[0]} {each[1]}"
             found.append(Difference(key, "statement", None, facts[each], None, facts[each].span))
         if not gone and not come:
-            found.append(Difference("statement/order", "statement", "the same statements", "in another order"))
+            found.append(Difference("statement/order", "statement", "the same statements", "in a different order"))
     problems_old, problems_new = ([(q.reason, q.text) for q in p.problems] for p in (a, b))
     if problems_old != problems_new:
         found.append(Difference("unread", "unread", tuple(problems_old), tuple(problems_new)))

@@ -73,9 +73,10 @@ def format_group_by(operator: AggregateOperator) -> str:
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """A text on one line, cut if it is longer. Secrets are masked before, while their ends are known."""
+    """A text on one line, cut after a word if it is longer. Secrets are masked while their ends are known."""
     line = " ".join(mask_secrets(text).split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+    head = line[:length]
+    return line if line == head else (head.rpartition(" ")[0] or head[:-1]) + "…"
 
 
 def format_value(value: Any) -> str:

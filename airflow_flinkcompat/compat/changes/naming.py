@@ -90,7 +90,7 @@ def _table(name: str, difference: Difference) -> str:
 def _statement(difference: Difference) -> str:
     fact = difference.before if difference.after is None else difference.after
     if not isinstance(fact, OtherStatement):
-        return "statements stand in another order"
+        return "statements are in a different order"
     verb = "was removed" if difference.after is None else "was added"
     if fact.kind == "replaced":
         return f"an earlier declaration of {fact.subject[1] or 'the same name'} {verb}"

@@ -46,7 +46,7 @@ class Ranking:
     def on_page(self, outcome: Outcome, row: str) -> Verdict:
         """Verdict of this operator kind's page; window deduplication has none (rule-family.md, 17)."""
         if RankKind.WINDOW_DEDUPLICATION in self.kinds:
-            return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
+            return inferred(Outcome.UNKNOWN, "no page covers window deduplication")
         if len(self.kinds) > 1:
             return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
         return documented(outcome, f"{PAGES[self.old.kind]}: {row}")

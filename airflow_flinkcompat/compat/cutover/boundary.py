@@ -47,7 +47,9 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)
-_BY_HAND = "choose the moment by hand: backfill with --from and --to, and let the reader take each row from one side"
+_BY_HAND = (
+    "choose the boundary manually: backfill with --from and --to, and have readers take each row from one side only"
+)
 
 
 def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], at: datetime) -> Cutover:
@@ -143,12 +145,12 @@ def _reasons(pipeline: Pipeline) -> list[str]:
         elif windowing.window.measure is Measure.ROWS:
             period = windowing.window.slide or windowing.window.size
             found.append(
-                "a window over rows ends where its key has had them all, so no moment divides those of all keys: a "
-                "side that begins with any other row than the first needs how many rows each key has had since the "
-                f"very beginning, modulo {period}"
+                "a window over rows ends once its key has had enough rows, so no moment divides the windows of all "
+                "keys: a side that starts later needs the number of rows of each key since the very beginning, "
+                f"modulo {period}"
             )
         elif windowing.time_attribute is not TimeAttribute.ROWTIME:
-            found.append("its windows do not run on event time, so a moment in history divides nothing")
+            found.append("its windows do not use event time, so no moment in history divides them")
     return found or ([] if None not in outermost_windows(pipeline.sink.input) else ["its rows belong to no window"])
 
 
@@ -162,10 +164,10 @@ def _unbounded(operator: Operator) -> str | None:
             return None
         case OverOperator():
             return (
-                "an OVER aggregation carries what it has seen on to every later row, across any boundary: a side that "
-                f"begins there needs {_needed(operator.frame)} as well"
+                "an OVER aggregation applies earlier rows to later ones, across any boundary: a side that starts "
+                f"there also needs {_needed(operator.frame)}"
             )
-    return f"a {operator.kind} keeps what it has seen without regard to windows, across any boundary"
+    return f"a {operator.kind} keeps its state regardless of windows, across any boundary"
 
 
 def _needed(frame: Frame) -> str:
@@ -203,8 +205,8 @@ def _start(table: Table, first: int, boundary: int, settings: Mapping[str, str])
     delay = table.watermark_delay
     if delay is None or table.watermark is None:
         raise BoundaryError(
-            f"table {table.name}: its watermark is not a column less an interval, so how late rows may come is not "
-            f"known; {_BY_HAND}"
+            f"table {table.name}: its watermark is not a column minus an interval, so it is unknown how late "
+            f"rows may arrive; {_BY_HAND}"
         )
     column = next(column for column in table.columns if column.name == table.watermark.column)
     instant = column.type.name == "TIMESTAMP_LTZ"
@@ -226,10 +228,10 @@ def _start(table: Table, first: int, boundary: int, settings: Mapping[str, str])
 def _zone(name: str | None, table: Table) -> tzinfo:
     found = zones.zone(name) if name else None
     if found is None:
-        said = f"is {name}, which Flink refuses or is not known here" if name else "is not set"
+        said = f"is {name}, which Flink refuses or this check does not know" if name else "is not set"
         raise BoundaryError(
-            f"table {table.name}: its windows are cut in table.local-time-zone, which {said}; SET it to a zone as UTC "
-            "or Europe/Berlin"
+            f"table {table.name}: its windows depend on table.local-time-zone, which {said}; SET it to a zone "
+            "such as UTC or Europe/Berlin"
         )
     return found
 
@@ -242,8 +244,10 @@ def _ownership(sink: str, windows: tuple[str, ...], boundary: datetime, first: i
         f"window_end <= TIMESTAMP '{at}'",
         f"window_end > TIMESTAMP '{at}'",
         _iso(first),
-        f"the live job's own windows begin at {_iso(first)}; of windows that end by {at} it may see a part of the rows "
-        "only: what it writes of those is the backfill's to replace",
+        (
+            f"the live job's own windows start at {_iso(first)}; it may see only part of the rows of windows "
+            f"that end by {at}, and the backfill must replace those results"
+        ),
     )
 
 

@@ -48,7 +48,7 @@ class SourceStart:
         """
         mode, at = self.startup.get("scan.startup.mode", ""), self.startup.get("scan.startup.timestamp-millis", "")
         if mode == "latest-offset":
-            seen = "latest-offset, so it begins with what arrives next"
+            seen = "latest-offset, so it starts with the next rows that arrive"
         elif mode == "timestamp" and at.isdigit() and self.live_from.endswith("Z"):
             start = datetime.fromtimestamp(int(at) / 1000, UTC)
             if start <= datetime.fromisoformat(self.live_from):
@@ -57,9 +57,9 @@ class SourceStart:
         else:
             return ""
         return (
-            f"table {self.table}: the live job must read from {self.time_column} = {self.live_from} on, and the script "
-            f"starts it {seen}: choose its source offsets ({self.live_from}, earliest), or let the reviewed script "
-            "start it early enough, or from the group's offsets set to there"
+            f"table {self.table}: the live job must read from {self.time_column} = {self.live_from} on, but the "
+            f"script starts it {seen}: choose its source offsets ({self.live_from}, earliest), change the "
+            "script so that it starts early enough, or set the group's offsets to that point"
         )
 
 
@@ -120,7 +120,7 @@ class Cutover:
                 at=_text(data["at"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise BoundaryError(f"the hand-over record is damaged ({error!s}); write it anew with backfill") from None
+            raise BoundaryError(f"the hand-over record is damaged ({error}); write it again with backfill") from None
 
     @classmethod
     def from_json(cls, text: str) -> Cutover:
@@ -139,8 +139,8 @@ class Cutover:
         """Raise :class:`BoundaryError` if the record is of another script, settings, functions or catalog."""
         if differing := [part for part, digest in job.part_digests().items() if digest != self.sha256[part]]:
             raise BoundaryError(
-                f"the hand-over at {self.boundary} was worked out for another {', '.join(differing)} than this "
-                "deployment's: backfill with exactly what is deployed, and hand that record over"
+                f"the hand-over at {self.boundary} was computed with different values of {', '.join(differing)} "
+                "than those of this deployment: backfill with exactly what is deployed, and pass that record"
             )
 
     def lines(self) -> tuple[str, ...]:
@@ -160,5 +160,5 @@ def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value} is not text")
     return value

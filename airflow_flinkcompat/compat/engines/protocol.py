@@ -69,7 +69,7 @@ class Engine(Protocol):
         """Level of a rule's findings in the precedence."""
 
 
-MOVED = "no measurement says that a query keeps its state when it is written through other operations"
+MOVED = "no restore confirms that a query keeps its state when it uses different operations"
 
 
 def lowered_to_unknown(finding: Finding, why: str) -> Finding:
@@ -86,7 +86,7 @@ def unknown_value_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) 
     shown = f"{finding.before} {finding.after}"
     if finding.outcome is not Outcome.INCOMPATIBLE or not any(name in shown for name in inputs):
         return finding
-    unless = "unless both are the same: only the environment knows; give the values with --var"
+    unless = "unless both are the same, which only the environment knows; pass the values with --var"
     return _unknown(finding, Reason.NOT_READ, unless)
 
 
@@ -106,4 +106,4 @@ def undeclared_table_adjuster(finding: Finding, rule: Rule, case: AdjusterContex
         f"{', '.join(sorted(tables))} is declared on one side only, or its declaration on the other was not read; "
         "pass it with --catalog"
     )
-    return _unknown(finding, Reason.UNDECLARED, f"as far as it can be told: {why}")
+    return _unknown(finding, Reason.UNDECLARED, f"as far as the check can tell: {why}")

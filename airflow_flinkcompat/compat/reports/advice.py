@@ -21,24 +21,25 @@ from airflow_flinkcompat.secrets import mask_secrets
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
     Consequence.REFUSED_AT_RESTORE: "Flink would accept the job, then fail it while restoring",
-    Consequence.SILENTLY_WRONG: "Flink would run on WITH WRONG ROWS AND NO ERROR",
-    None: "it is not known how it would end: refused, or running with wrong rows and no error",
+    Consequence.SILENTLY_WRONG: "Flink would keep running WITH WRONG ROWS AND NO ERROR",
+    None: "the result is unknown: Flink may refuse it, or run with wrong rows and no error",
 }
 _MORE: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: " (ignore-unclaimed-state would let it start, with its state silently emptied)",
-    Consequence.REFUSED_AT_RESTORE: " (it reads RUNNING for a moment first; ignore-unclaimed-state does not help)",
+    Consequence.REFUSED_AT_RESTORE: " (it shows RUNNING for a moment first; ignore-unclaimed-state does not help)",
 }
 _TO_READ_ALL: Mapping[Reason, str] = {
-    Reason.NOT_READ: "Correct or remove what could not be read, and check again.",
-    Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND) and check again.",
+    Reason.NOT_READ: "Correct or remove the parts that could not be read, and check again.",
+    Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND), and check again.",
 }
 _OLD_REFUSED = (
     "Flink does not plan the deployed script. Check again with the version that runs the job "
-    "(--old-engine-version), with the script that is really deployed, or with the jars that it needs (--jar FILE)."
+    "(--old-engine-version), with the script that is actually deployed, or with the jars that it needs "
+    "(--jar FILE)."
 )
 _TO_SPLIT: Mapping[Reason, str] = {
-    Reason.SEVERAL_CHANGES: "Take the change apart: deploy one change after the other, each checked by itself.",
-    Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that each can be matched.",
+    Reason.SEVERAL_CHANGES: "Split the change: check and deploy one part after the other.",
+    Reason.AMBIGUOUS: "Change one query at a time, or give each query its own sink, so that they can be matched.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
 _FROM_SAVEPOINT = {recovery.PATH: "<savepoint>", recovery.IGNORE_UNCLAIMED: "false", recovery.CLAIM_MODE: "NO_CLAIM"}
@@ -49,21 +50,21 @@ _MIGRATE_TASK = (
     "any of that fails, the former script resumes from its own savepoint."
 )
 _ACCEPT_MOVED = " With source-moved in check.accept, {} restarts and the rest of the state is kept."
-_NO_START = "Not advised: this script cannot start, with state or without."
+_NO_START = "Not advised: this script cannot start, with or without state."
 _MEND = (
-    "Correct the script as the findings say, and check again. It cannot start, with state or without, so leave the "
-    "running job as it is."
+    "Correct the script as the findings describe, and check again. It cannot start, with or without "
+    "state, so leave the running job as it is."
 )
 _ADD_CLAUSE = (
-    "End the INSERT with an ON CONFLICT clause, or set table.exec.sink.require-on-conflict = false. DEDUPLICATE keeps "
-    "the latest row of a primary key, NOTHING the first, ERROR fails the job; the last two need a watermark of every "
-    "source."
+    "End the INSERT with an ON CONFLICT clause, or set table.exec.sink.require-on-conflict = false. "
+    "DEDUPLICATE keeps the latest row of a primary key, NOTHING the first, ERROR fails the job; the "
+    "last two need a watermark on every source."
 )
 _CLAUSES = ("INSERT INTO … SELECT … ON CONFLICT DO DEDUPLICATE;",)
 _REHEARSE = (
-    "Rehearse it: take a savepoint of the running job without stopping it, start {new} from it under another name "
-    "with every sink on a place of its own (a restored sink may commit or abort what the live job has pending), and "
-    "compare its rows with those of a start without state."
+    "Rehearse it: take a savepoint of the running job without stopping it. Start {new} from it under "
+    "another name, with a separate location for every sink (a restored sink may commit or abort "
+    "pending transactions of the live job). Compare its rows with those of a start without state."
 )
 _REHEARSE_BRIEFLY = "Rehearse {new} from a savepoint of the running job (`flinkcompat rehearse`)."
 
@@ -172,7 +173,7 @@ def _if_resumed(report: Report) -> str:
             names, until = _from_zero(report)
             return f"The job resumes from a savepoint. These metrics start from zero: {names}; {until}."
         case Outcome.UNKNOWN:
-            return "The job starts from a savepoint; whether its state fits is not known."
+            return "The job starts from a savepoint; it is unknown whether its state fits."
         case Outcome.INCOMPATIBLE:
             (ending_told, *_) = if_resumed(report) or ("its state does not fit",)
             return f"Not advised: {ending_told}."
@@ -209,9 +210,9 @@ def _if_restarted(report: Report, known: ReportContext) -> str:
         words.append(f"A backfill cannot recompute history: {known.backfill_refused.rstrip('.')}.")
     elif known.backfill is not None:
         words.append(
-            "Then a backfill recomputes what that does not cover."
+            "A backfill then recomputes the results that this start does not cover."
             if known.backfill
-            else "No backfill recomputes what that does not cover."
+            else "No backfill recomputes the results that this start does not cover."
         )
     return " ".join(words)
 
@@ -269,7 +270,8 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             yield from (Step(text) for reason, text in _TO_SPLIT.items() if reason in reasons)
             if not known.approver:
                 yield Step(
-                    "Or let a person decide, in Airflow the branch `approve`: resume, or start without state.", brief=""
+                    "Or let a person decide (in Airflow, the branch `approve`): resume, or start without state.",
+                    brief="",
                 )
             yield _restart(report, known, "When in doubt, start")
             yield _backfill(report, known)
@@ -331,11 +333,11 @@ def _from_zero(report: Report) -> tuple[str, str]:
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
     windowed = all(operator.after is not None and operator.after.window for operator in short)
     until = (
-        "windows open at the restart show too little, later ones are right"
+        "windows that are open at the restart have incomplete results, later ones are correct"
         if windowed
-        else "groups that exist at the restart show too little from then on"
+        else "groups that exist at the restart have incomplete results from then on"
     )
-    return _few(metrics_from_zero(report)) or "what is new", until
+    return _few(metrics_from_zero(report)) or "the new metrics", until
 
 
 def _question(report: Report, known: ReportContext) -> str:
@@ -386,8 +388,8 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
     if any(finding.remedy is Remedy.PARALLELISM_ONE for finding in unknown):
         # Other ranks or another order are another plan anyhow.
         yield Step(
-            "If both sides run at parallelism 1, say so and check again: add `--set parallelism.default=1` "
-            "to the options of this check."
+            "If both jobs run at parallelism 1, add `--set parallelism.default=1` to the options of this check "
+            "and check again."
         )
     elif (
         ENGINE_FACTS[report.engine].compiles_plans
@@ -434,7 +436,7 @@ def _planner(report: Report, known: ReportContext) -> Step:
 def _proof(report: Report, known: ReportContext) -> Step:
     where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if _takes_commands(report, known) else ""
     return Step(
-        f"RUNNING proves nothing: see that the job restored from that savepoint{where} and completed a checkpoint.",
+        f"RUNNING proves nothing: verify that the job restored from that savepoint{where} and completed a checkpoint.",
         brief="",
     )
 
@@ -474,9 +476,9 @@ def _backfill(report: Report, known: ReportContext) -> Step:
     if known.backfill is True:
         return Step("Then the backfill of this deployment recomputes what the fresh start does not cover.")
     given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
-    lead = "Then backfill what that does not cover"
+    lead = "Then backfill the results that this start does not cover"
     if known.backfill is False:
-        lead = "No backfill follows here. Backfill by hand what that does not cover"
+        lead = "No backfill follows here. Manually backfill the results that this start does not cover"
     return Step(
         f"{lead}, with the same {given} as this check.",
         (
@@ -519,15 +521,15 @@ def _split(report: Report) -> Iterator[Step]:
 def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
     """Step to ask Flink's planner about kept state; moved sources begin empty on request."""
     words = (
-        "Do not resume. How much of the state a rewritten savepoint keeps is not known: ask Flink's planner, which "
-        "starts nothing"
+        "Do not resume. It is unknown how much of the state a rewritten savepoint keeps: ask Flink's "
+        "planner, which starts nothing"
     )
     if known.entry:  # the deployed side is no file
         moved = _few(_moved_sources(report))
         anew = _ACCEPT_MOVED.format(moved) if moved else ""
         return Step(f"{words}: {_where_checked(report)}.{anew}")
     anew = _begun_anew(report)
-    more = "; --restart-source begins a moved source anew and keeps the rest" if anew else ""
+    more = "; --restart-source restarts a moved source and keeps the rest" if anew else ""
     return Step(
         f"{words}{more}.",
         (f"flinkcompat migrate plan {report.old_source} {report.new_source}{anew}",),
@@ -555,9 +557,9 @@ def _first_start(report: Report, _known: ReportContext) -> Step:
 
 def _removal(report: Report, known: ReportContext) -> Step:
     words = (
-        f"Stop the job of {report.old_source} with a savepoint, as the way back (`flinkcompat ledger list` shows the "
-        "job of each deployment), and take the deployment out of what deploys it. Where only the file moved, name "
-        "the new one instead."
+        f"Stop the job of {report.old_source} with a savepoint, as the way back (`flinkcompat ledger list` "
+        "shows the job of each deployment), and remove the deployment from the tool that deploys it. If "
+        "the file was only moved, name the new file instead."
     )
     if not _takes_commands(report, known):
         return Step(words)

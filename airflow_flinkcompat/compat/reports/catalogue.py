@@ -53,7 +53,7 @@ def overview(rules: Iterable[Rule] = ENTRIES) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows
     ]
     return "\n".join(
-        [*lines, "", "An outcome may be sharpened by the change at hand; `flinkcompat rules CODE` says why.", ""]
+        [*lines, "", "A specific change may have a different outcome; `flinkcompat rules CODE` explains why.", ""]
     )
 
 

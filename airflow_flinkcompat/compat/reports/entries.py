@@ -244,10 +244,13 @@ def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
     """Misread accumulators and keys, which are stored without names and read by position."""
     for stored, read in zip(old.aggregates, new.aggregates, strict=False):
         if stored != read:
-            yield f"{describe(read)} would go on from what {describe(stored)} stored"
+            yield f"{describe(read)} would continue from the values stored for {describe(stored)}"
     if old.keys != new.keys:
         yield f"groups stored for ({format_expressions(old.keys)}) would be read as ({format_expressions(new.keys)})"
     if old.window != new.window:
-        yield f"values gathered for {format_window(old.window)} would come out as those of {format_window(new.window)}"
+        yield (
+            f"values accumulated for {format_window(old.window)} would be emitted as those of "
+            f"{format_window(new.window)}"
+        )
     if old.segment.filters != new.segment.filters:
-        yield "rows the old condition let in would stay counted"
+        yield "rows that passed the old condition would stay counted"

@@ -103,7 +103,7 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
         whole = [line for step in longer for line in (plain_words(step.text), "", *commands_of(step))]
         blocks.append(_folded("Steps in full, with commands", whole))
     if ends := if_resumed(report):
-        lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
+        lines = [f"**If it were resumed anyway:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
         blocks.append(_trimmed(lines))
     if report.migration is not None:
         blocks.append(list(_migration(report.migration)))
@@ -115,7 +115,7 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
     if found or fine:
         lines = [f"* `{f.rule}`, {outcome_label(f)}: {plain_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
-        blocks.append(["### Also seen, but decided by the above", "", *lines])
+        blocks.append(["### Also found, but overruled by the above", "", *lines])
     return blocks
 
 

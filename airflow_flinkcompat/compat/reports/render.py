@@ -111,7 +111,7 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
     """Blocks of a report below its verdict, separated by empty lines."""
     blocks = [list(_to_do(report, width, known, verbose=verbose))]
     if verbose and (ends := if_resumed(report)):
-        lines = _wrapped(f"If it were resumed all the same: {ends[0]}.", width)
+        lines = _wrapped(f"If it were resumed anyway: {ends[0]}.", width)
         blocks.append(
             lines + [line for end in ends[1:] for line in _wrapped(format_inline(end), width, "  - ", "    ")]
         )
@@ -268,7 +268,7 @@ def _overruled(report: Report, width: int) -> list[str]:
     if not lines:
         return []
     items = (part for line in lines for part in _wrapped(line, width, "  - ", "    "))
-    return ["Also seen, but decided by the above", *items]
+    return ["Also found, but overruled by the above", *items]
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from airflow_flinkcompat.compat import single_script
+from airflow_flinkcompat.compat.changes.format import shortened
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -18,7 +19,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 HEADLINES = {
     Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
     Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
-    Outcome.UNKNOWN: "UNKNOWN: whether the savepoint still fits is not known",
+    Outcome.UNKNOWN: "UNKNOWN: the savepoint may no longer fit",
     Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
 }
 _ONE_SIDED = {
@@ -26,7 +27,7 @@ _ONE_SIDED = {
     single_script.REMOVED.code: "DELETED: the script was deleted, but its job still runs",
 }
 _FIRST_START = {
-    Outcome.UNKNOWN: "NEW DEPLOYMENT: whether {engine} accepts {script} is not known",
+    Outcome.UNKNOWN: "NEW DEPLOYMENT: it is unknown whether {engine} accepts {script}",
     Outcome.INCOMPATIBLE: "REFUSED: {engine} does not accept {script}",
 }
 WHICH_ENGINE = (
@@ -73,8 +74,8 @@ def notice(report: Report) -> str:
         return ""
     fits = "The state fits, but the" if report.outcome is Outcome.COMPATIBLE else "The"
     return (
-        f"{fits} new place of {_and(report.sinks_begin_empty)} gets only keys that change from now on: rows of all "
-        "other keys stay at the old place alone. Copy them first, or start without state."
+        f"{fits} new location of {_and(report.sinks_begin_empty)} receives only keys that change from now "
+        "on: rows of all other keys stay only at the old location. Copy them first, or start without state."
     )
 
 
@@ -127,7 +128,7 @@ def operator_names(report: Report) -> Mapping[str, str]:
 _FIT = {
     Outcome.COMPATIBLE: "its state fits",
     Outcome.PARTIAL: "its state fits in part",
-    Outcome.UNKNOWN: "whether its state fits is not known",
+    Outcome.UNKNOWN: "it is unknown whether its state fits",
     Outcome.INCOMPATIBLE: "its state does not fit",
 }
 
@@ -178,8 +179,7 @@ def format_inline(text: str) -> str:
 
 def format_excerpt(text: str) -> str:
     """A clause of a script as :func:`format_inline` shows it, cut between two words if it is very long."""
-    clean = format_inline(text)
-    return clean if len(clean) <= _LONGEST else clean[:_LONGEST].rpartition(" ")[0] + " …"
+    return shortened(text, _LONGEST)
 
 
 def engine_label(report: Report | str) -> str:

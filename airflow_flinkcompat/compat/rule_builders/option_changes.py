@@ -62,18 +62,18 @@ def decides(fact: OptionFact) -> str:
 
 def not_with_this_connector(fact: OptionFact) -> str:
     """The option's effect, without a restore."""
-    return f"{decides(fact)}: what a restored job makes of another value was not measured with this connector"
+    return f"{decides(fact)}; the effect of another value on a restored job was not measured with this connector"
 
 
 def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
     """Unknown, with the known facts about the option."""
     grounds = f" ({fact.document})" if fact.document else ""
-    return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore shows it"))
+    return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore confirms it"))
 
 
 def nothing_stored(verdict: Verdict) -> OptionVerdict:
     """A sentence for any option of a job without state."""
-    return OptionVerdict("neither its source nor its sink keeps anything, and its query does not", verdict)
+    return OptionVerdict("its source, its query and its sink store nothing", verdict)
 
 
 def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
@@ -126,7 +126,7 @@ def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equa
     if own[0] == own[1]:
         return OptionVerdict("it is the job's parallelism anyway", right(*equal))
     if None in jobs:
-        return OptionVerdict(f"{fact.says}, unless it is the job's", unmeasured(f"{_PARALLELISM} is not given"))
+        return OptionVerdict(f"{fact.says}, unless it equals the job's", unmeasured(f"{_PARALLELISM} is not set"))
     if not fact.ids:
         return not_measured(change, fact, fact.says)
     return OptionVerdict(
@@ -167,7 +167,7 @@ _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
 _KEY_PLACES = ("key.fields", "value.fields-include")
 _COMES_OR_GOES: Mapping[str, str] = {
-    "source.monitor-interval": "a source that looks for new files and one that reads a list once store other positions",
+    "source.monitor-interval": "a source with this option and one without it store different positions",
 }
 
 
@@ -175,11 +175,11 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
     """Reason why restores with another value of an option do not cover this change."""
     key, after = change.key, change.after
     if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
-        return "files that are being written were begun in another file system, which may not take them over"
+        return "unfinished files were started in another file system, and the new one may be unable to complete them"
     if change.connector == "filesystem" and key == _TOLERANT and after.get(key, "").lower() != "true":
-        return "lines that were passed over may count in how far a file was read"
+        return "skipped lines may count toward the stored position in a file"
     if change.connector == "datagen" and key.endswith(".end") and not _longer(change.values):
-        return "the sequence may have gone further already"
+        return "the sequence may already be past the new end"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
     if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(change):
@@ -187,14 +187,14 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
     if change.connector == "datagen" and key in after and (why := _of_generator(change, after)):
         return why
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
-        return f"'{after[key]}' may be no value of it"
+        return f"'{after[key]}' may not be a valid value"
     of_connector = fact is not None and "*" in fact.key and format_option(key) is None
     if of_connector and key in after and connectors.undeclared(change.connector, key):
-        return "no measured version of the connector declares it, and Flink refuses an option that none does"
+        return "no measured version of the connector declares it, and Flink refuses undeclared options"
     if key in _KEY_PLACES and _reads_other_places(change):
-        return "one of its formats takes columns by their place, where others stand now"
+        return "one of its formats reads columns by position, and the positions now hold different columns"
     if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
-        return "a sink writes into several topics only by a metadata column that names the topic"
+        return "a sink writes to several topics only through a metadata column that names the topic"
     return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
 
 
@@ -225,20 +225,20 @@ def _written(change: OptionChange) -> bool:
 def _of_generator(change: OptionChange, after: Options) -> str:
     """Reason why datagen may refuse an option: each applies to certain types, and to drawn values."""
     if change.key == "rows-per-second":
-        return "" if _POSITIVE.fullmatch(after[change.key]) else "it may be no number of rows"
+        return "" if _POSITIVE.fullmatch(after[change.key]) else "it may not be a valid number of rows"
     field, _, option = change.key.removeprefix("fields.").rpartition(".")
     if option not in _DRAWN:
         return ""
     if after.get(f"fields.{field}.kind", "random").lower() != "random":
-        return f"column {field} is a sequence, whose values are not drawn"
+        return f"column {field} is a sequence, so its values are not random"
     for used in change.uses:
         table = used.pair.new_program.table(change.table)
         column = next((each for each in (table.stored if table else ()) if each.name == field), None)
         if column is None:
-            return f"the table may have no column {field} whose values are drawn"
+            return f"the table may have no column {field} with random values"
         types = _DRAWN[option]
         if (types and column.type.name not in types) or (option == "null-rate" and not column.type.nullable):
-            return f"column {field} may take no '{option}' by its type"
+            return f"the type of column {field} may not support '{option}'"
     return ""
 
 
@@ -268,9 +268,9 @@ def _startup(after: Options) -> str:
         return ""
     mode = after[_STARTUP].lower()
     if mode not in _STARTUP_NEEDS:
-        return f"'{mode}' may be no value of '{_STARTUP}'"
+        return f"'{mode}' may not be a valid value of '{_STARTUP}'"
     needed = _STARTUP_NEEDS[mode]
-    return f"'{_STARTUP}' = '{mode}' asks for '{needed}'" if needed and needed not in after else ""
+    return f"'{_STARTUP}' = '{mode}' requires '{needed}'" if needed and needed not in after else ""
 
 
 def _together(connector: str | None, after: Options) -> str:
@@ -278,16 +278,16 @@ def _together(connector: str | None, after: Options) -> str:
     guarantee = after.get("sink.delivery-guarantee", after.get("sink.semantic", "")).lower()
     kafka = connector in ("kafka", "upsert-kafka")
     if kafka and guarantee == "exactly-once" and "sink.transactional-id-prefix" not in after:
-        return "exactly-once asks for 'sink.transactional-id-prefix'"
+        return "exactly-once requires 'sink.transactional-id-prefix'"
     if kafka and guarantee == "exactly-once" and after.get("properties.acks", "all") not in ("all", "-1"):
-        return "a producer of transactions takes no other 'properties.acks' than all"
+        return "a transactional producer supports no 'properties.acks' other than all"
     if {"topic", "topic-pattern"} <= after.keys():
         return "'topic' and 'topic-pattern' exclude each other"
     for prefix in {key.rpartition(".")[0] for key in after if key.endswith(_NAMED_ALIKE)}:
         if all(after.get(f"{prefix}.{name}", "").lower() == "true" for name in _NAMED_ALIKE):
             return f"'{prefix}.{_NAMED_ALIKE[0]}' and '{prefix}.{_NAMED_ALIKE[1]}' exclude each other"
         if not _format_of(prefix, after):
-            return f"the options of '{prefix}' may belong to no format of the table"
+            return f"the options of '{prefix}' may not belong to any format of the table"
     return ""
 
 

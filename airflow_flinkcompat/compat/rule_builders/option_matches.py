@@ -49,7 +49,9 @@ def judged(change: OptionChange) -> OptionVerdict:
     """Verdict on another value of an option, over all uses of the table."""
     found = [_judged_use(change, used) for used in change.uses]
     if not found:
-        return OptionVerdict("no query that stays uses the table", unmeasured("the table's queries come or go"))
+        return OptionVerdict(
+            "only added or removed queries use the table", unmeasured("the table's queries were added or removed")
+        )
     verdict = combined(each.verdict for each in found)
     worst = max(found, key=lambda each: each.verdict.outcome.rank)
     return OptionVerdict(worst.says, verdict)
@@ -73,7 +75,7 @@ def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
 def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -> OptionVerdict:
     if used.use is TableUse.LOOKUP and change.key == "lookup.async":
         if connectors.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
-            says = "the connector may have no such option: it asks for one row after the other"
+            says = "the connector may not have this option: it looks up one row after the other"
             return OptionVerdict(says, unmeasured(says))
         return on_lookup(change, OptionFact(change.key, OptionEffect.STATE), used.pair)
     if names_a_format(change):
@@ -92,14 +94,14 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
-        says = f"its effect on a restore was not measured with {who}, and no document says that it is harmless"
+        says = f"its effect on a restore was not measured with {who}, and no document describes it as harmless"
         says = fact.says if fact is not None else says
         return OptionVerdict(
             sinks.only_the_sink(change.connector) if unknown_sink else says,
-            unmeasured(f"no restore with other such options of {who}"),
+            unmeasured(f"no restore with different values of such options of {who}"),
         )
     if fact.effect is OptionEffect.IGNORED:
-        says = f"a table that is {used.use.value} takes no notice of it"
+        says = f"a table that is {used.use.value} ignores it"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     return _JUDGES[used.use](change, fact, used.pair)
 

@@ -33,12 +33,12 @@ IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGN
 """Verdict on a changed condition with that setting."""
 
 NOTICED_ABOVE = {
-    "vvr": inferred(Outcome.UNKNOWN, "an operator above keeps what this one handed on before the change"),
+    "vvr": inferred(Outcome.UNKNOWN, "a downstream operator keeps results that this one emitted before the change"),
     "flink": wrong(
         "lj-agg-key-lookup",
         "ga-nested-inner-mod",
         "ua-branch-filter-change",
-        note="operators above it keep the old results",
+        note="downstream operators keep the old results",
     ),
 }
 """Verdict on a change that a stateful operator above notices."""
@@ -158,7 +158,7 @@ def filters_row(page: str, flink: Verdict) -> Row:
         return IGNORED["vvr"] if ignored else documented(Outcome.INCOMPATIBLE, page)
 
     return Row(
-        "a condition on the rows that reach it changed",
+        "a condition on its input rows changed",
         on_vvr,
         flink,
         show=lambda value: format_conditions(value or ()),

@@ -36,8 +36,8 @@ from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn, Passe
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 STRAIGHT_ON_SOURCE = (
-    "the sort may directly follow the source, which then is chained to nothing and gets another id: its positions "
-    "would find no source"
+    "the sort may directly follow the source, which is then not chained and gets a different id, so "
+    "its positions would find no source"
 )
 
 
@@ -56,11 +56,13 @@ def moved_by_outer_join(pair: PipelinePair) -> bool:
 def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
     """Verdicts on VVR if the place of a condition or computation, above or below an operator, is unknown."""
     if moved_by_outer_join(pair):
-        return {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another join")}
+        return {
+            "vvr": inferred(Outcome.UNKNOWN, "it may require a match, which turns an outer join into a different join")
+        }
     if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
-        return {"vvr": inferred(Outcome.UNKNOWN, "it may be asked below the temporal join")}
+        return {"vvr": inferred(Outcome.UNKNOWN, "it may be evaluated below the temporal join")}
     if _asks_about_partitions(pair):
-        return {"vvr": inferred(Outcome.UNKNOWN, "it asks about PARTITION BY alone and may be asked below")}
+        return {"vvr": inferred(Outcome.UNKNOWN, "it uses only PARTITION BY columns and may be evaluated below")}
     if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
         return {"vvr": inferred(Outcome.UNKNOWN, "columns next to an OVER call are computed below it")}
     return {}
@@ -150,7 +152,7 @@ ABOVE: Mapping[str, Above] = {
 
 ABOVE_WINDOWS = inferred(
     Outcome.COMPATIBLE,
-    "nothing above the aggregation keeps anything",
+    "no operator above the aggregation keeps state",
     ids=("lj-key-othercol", "lj-where-add", "w-having-add", "w-add-window-start"),
 )
 """A synchronous lookup between a windowed aggregation and a sink that keeps nothing."""
@@ -199,7 +201,7 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
         if not _chained(pair.added[0], pair):
             return unmeasured(STRAIGHT_ON_SOURCE)
-        return right("so-added", note="it starts empty after a query that kept nothing")
+        return right("so-added", note="it starts empty after a query without state")
     return None
 
 

@@ -57,7 +57,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     facts = connectors.sink(change.connector)
     if facts.state is SinkState.NOT_KNOWN:
         return OptionVerdict(
-            sinks.only_the_sink(change.connector), unmeasured(f"what sink {change.connector} keeps is not known")
+            sinks.only_the_sink(change.connector), unmeasured(f"the state of sink {change.connector} is unknown")
         )
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
@@ -71,7 +71,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return _format_of_sink(change, fact)
     if fact.effect is OptionEffect.TARGET and (kept := _begun_at_the_old_place(change)):
         return not_measured(change, fact, kept)
-    says = fact.says or _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink holds that")
+    says = fact.says or _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink contains it")
     if nothing:
         if fact.effect is not OptionEffect.TARGET:
             says = f"{decides(fact)}; the sink stores nothing"
@@ -81,7 +81,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     if fact.ids or fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS):
         return harmless(fact, says, NOT_IN_WRITERS, facts.ids)
     return not_measured(
-        change, fact, fact.says or f"{decides(fact)}: what that does to the sink `{change.connector}` was not measured"
+        change, fact, fact.says or f"{decides(fact)}; its effect on the sink `{change.connector}` was not measured"
     )
 
 
@@ -93,22 +93,22 @@ def _spread(pair: PipelinePair) -> OptionVerdict:
     projected = None not in jobs and all(map(surely_projected, (pair.old, pair.new)))
     if reason := sinks.front_stays(pair, at_any_parallelism=projected):
         return OptionVerdict(reason, unmeasured(reason))
-    return OptionVerdict("what stands in front of it stays", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
+    return OptionVerdict("the operators before it stay the same", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
 
 
 def _begun_at_the_old_place(change: OptionChange) -> str:
     """Stored results that a sink has begun to write and cannot continue elsewhere; "" if none."""
     if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
-        return "an unfinished file is completed at the old place, with rows from now on (measured)"
+        return "an unfinished file is completed at the old location, with new rows in it (measured)"
     exactly_once = "exactly-once" in (change.before.get(key, "").lower() for key in GUARANTEES)
     if change.key == BROKERS and exactly_once and not set.intersection(*map(members, change.values)):
-        return "transactions that are not committed yet would be asked for at brokers that have never seen them"
+        return "uncommitted transactions would be looked for at brokers that have never seen them"
     return ""
 
 
 _SAID_OF_SINKS = {
-    OptionEffect.TARGET: "results from now on go to the new place; those written before stay where they are",
-    OptionEffect.DELIVERY_GUARANTEE: "what the sink has stored can be restored with the new value",
+    OptionEffect.TARGET: "new results go to the new location; earlier results stay at the old one",
+    OptionEffect.DELIVERY_GUARANTEE: "the stored state of the sink can be restored with the new value",
 }
 
 
@@ -119,8 +119,8 @@ def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     in_files = connectors.sink(change.connector).state is SinkState.WRITER
     if ids and appending and (not in_files or {old, new} <= TEXT_FORMATS):
         return OptionVerdict(
-            "what the sink keeps holds no format: results from now on are written in the new one"
-            + (", the rest of a file that is not finished, too" if in_files and old not in WRITTEN_WHOLE else ""),
+            "the state of the sink contains no format: new results are written in the new format"
+            + (", including the rest of an unfinished file" if in_files and old not in WRITTEN_WHOLE else ""),
             right(*ids),
         )
     return not_measured(change, fact, "a change between these formats of a sink was not measured")
@@ -141,8 +141,8 @@ BECAME_ASYNCHRONOUS = ("al-stateless-idle-from-sync", "al-stateless-pending-from
 BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-sync")
 
 
-_FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink gives neither a place in a savepoint"
-_EITHER_WAY = "a lookup stores at most rows that wait for an answer, as they came in, and asks for them again"
+_FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink stores neither in a savepoint"
+_EITHER_WAY = "a lookup stores at most the input rows that wait for an answer, and looks them up again"
 _PURPOSES: Mapping[OptionEffect, frozenset[str]] = {
     OptionEffect.ADDRESS: frozenset({"url", "uri", "host", "hosts", "hostname", "port", "nodes", "quorum"}),
     OptionEffect.READ: frozenset(
@@ -180,7 +180,7 @@ def unlisted(change: OptionChange) -> OptionFact | None:
 def on_lookup(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     found = [each for each in pair.operators if lookups.is_lookup(each.new) and _looks_up(each, change.table)]
     if not found or pair.removed or pair.added:
-        return not_measured(change, fact, "the lookup comes or goes, or may be another join")
+        return not_measured(change, fact, "the lookup was added or removed, or may be a different join")
     return max((_on_one_lookup(change, fact, each) for each in found), key=lambda each: each.verdict.outcome.rank)
 
 
@@ -205,14 +205,14 @@ def _in_modes(
     another_system = fact.effect is OptionEffect.ADDRESS and not set.intersection(*map(members, change.values))
     elsewhere = another_system or fact.effect is OptionEffect.READ
     if elsewhere and gathered_above(pair):
-        says = "lookups find other rows from now on, and operators above have gathered values of the old ones"
+        says = "new lookups find different rows, and downstream operators have accumulated values of the old rows"
         return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
     if set(modes) == {LookupMode.ASYNCHRONOUS}:
         return _of_waiting(change, fact, pair)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
-        says = "a synchronous lookup stores nothing: rows from now on are completed from the new place"
+        says = "a synchronous lookup stores nothing: new rows are enriched from the new location"
         return harmless(fact, says, LOOKED_UP_ELSEWHERE)
     if fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS, OptionEffect.ADDRESS) or _decodes(fact, pair):
         return harmless(fact, f"{decides(fact)}; a synchronous lookup stores nothing", LOOKED_UP_OTHERWISE)
@@ -233,7 +233,7 @@ def _of_waiting(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> O
         OptionEffect.ADDRESS,
     )
     if harmless_here or _decodes(fact, pair):
-        says = "rows that wait for an answer are stored as they came in, and asked for again"
+        says = "rows that wait for an answer are stored as input rows and looked up again"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))
     return not_measured(change, fact, not_with_this_connector(fact))
 

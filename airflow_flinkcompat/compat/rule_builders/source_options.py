@@ -50,10 +50,14 @@ _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (SourceState.NOTHING, SourceState.COUNTER)
 _ONLY_A_START = "only a start without state reads it; this job resumes from the stored positions"
 _UNSAID = {
-    OptionEffect.READ: "something else is read from now on; what a restored source does with the positions it has "
-    "stored was not measured with this connector",
-    OptionEffect.STARTUP: "a start without state begins where it says; whether a restored source reads it "
-    "was not measured with this connector",
+    OptionEffect.READ: (
+        "different data is read from now on; how a restored source uses its stored positions was not "
+        "measured with this connector"
+    ),
+    OptionEffect.STARTUP: (
+        "it sets where a start without state begins; whether a restored source reads it was not measured "
+        "with this connector"
+    ),
 }
 
 
@@ -61,7 +65,7 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     stored = connectors.source(change.connector).positions
     match fact.effect:
         case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
-            return harmless(fact, f"{decides(fact)}; no stored position holds that", IN_NO_POSITION, _alike(change))
+            return harmless(fact, f"{decides(fact)}; no stored position contains it", IN_NO_POSITION, _alike(change))
         case OptionEffect.STARTUP if _at_a_start_alone(change, fact):
             return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _alike(change))
         case OptionEffect.ADDRESS:
@@ -82,8 +86,8 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
 def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
     """Verdict on a source that must begin again: a rewritten savepoint may keep other keyed state."""
     if not (pair.old.segment.origin and pair.operators):
-        return OptionVerdict(f"{says}; {_ANEW}, that is a start without state", verdict)
-    rest = "`flinkcompat migrate` with --restart-source may keep the rest, a start without state keeps none"
+        return OptionVerdict(f"{says}; {_ANEW}, which means a start without state", verdict)
+    rest = "`flinkcompat migrate` with --restart-source may keep the rest; a start without state keeps nothing"
     return OptionVerdict(f"{says}; {_ANEW}: {rest}", replace(verdict, remedy=Remedy.RESTART_SOURCE))
 
 
@@ -97,7 +101,7 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
         return _places(change, fact, pair)
     stored = connectors.source(change.connector).positions
     if stored in _REMEMBERS_NO_PLACE:
-        says = fact.says or "the source stores nothing: rows from now on come from the new place"
+        says = fact.says or "the source stores nothing: new rows come from the new location"
         return harmless(fact, says, IN_NO_POSITION)
     if stored is SourceState.ENDED and fact.says:
         return _begun_anew(fact.says, expected(fact.document, None), pair)
@@ -120,10 +124,10 @@ def _alike(change: OptionChange) -> tuple[str, ...]:
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
     """Reason why restores with other rows do not cover this change; "" if they do."""
     if None in given(change, fact):
-        return "one side leaves it to the connector, whose versions may differ in what they read then"
+        return "one script leaves it to the connector, whose versions may then read different data"
     key, value = fact.unless
     if key and change.after.get(key, "").lower() == value:
-        return f"what is read with '{key}' = '{value}' was not measured"
+        return f"reading with '{key}' = '{value}' was not measured"
     return ""
 
 
@@ -135,7 +139,10 @@ def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     added = change.after.get(fact.unless[0], "").lower() == fact.unless[1]
     if not before or not come or startup != _READS_ALL or added:
         return not_measured(change, fact, fact.says)
-    says = f"only changes since the savepoint would be read of {', '.join(come)}, or none, and never its rows of before"
+    says = (
+        f"a restored source would read at most the changes of {', '.join(come)} since the savepoint, and "
+        "never its earlier rows"
+    )
     return _begun_anew(says, expected(fact.document, None), pair)
 
 
@@ -171,31 +178,40 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     old, new = map(members, change.values)
     if old & new:
         return harmless(
-            fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION, _alike(change)
+            fact,
+            "both lead to the same system; no stored position contains the address",
+            IN_NO_POSITION,
+            _alike(change),
         )
     return OptionVerdict(
-        "the stored positions are of the system at the old address: they fit if the new one leads to the same system, "
-        "which no script tells, and are wrong anywhere else",
-        unmeasured("another address may be another system"),
+        (
+            "the stored positions belong to the system at the old address: they are correct if the new address "
+            "leads to the same system, which no script shows, and wrong otherwise"
+        ),
+        unmeasured("a different address may be a different system"),
     )
 
 
 def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     """Verdict on formats: positions of partitions hold no format; read positions in a file may differ."""
     if fact.ids and fact != format_option(change.key):  # restores with this very connector
-        return harmless(fact, f"{decides(fact)}; no stored position holds that", ())
+        return harmless(fact, f"{decides(fact)}; no stored position contains it", ())
     if connectors.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
         return not_measured(change, fact, not_with_this_connector(fact))
     if nothing := stateless.keeps_nothing(pair):
         return nothing_stored(nothing)
     if not names_a_format(change):
-        return harmless(fact, f"{decides(fact)}; no stored position holds that", OTHER_BYTES)
+        return harmless(fact, f"{decides(fact)}; no stored position contains it", OTHER_BYTES)
     old, new = formats(change)
     if old == new:
-        return OptionVerdict("the same format by another option", right(*SAME_BYTES))
+        return OptionVerdict("the same format in a different option", right(*SAME_BYTES))
     if append_only(old, new):
-        return OptionVerdict("no stored position holds the format: rows from now on must have it", right(*OTHER_BYTES))
-    return not_measured(change, fact, "rows of the one or the other format may update and delete: other operators")
+        return OptionVerdict(
+            "no stored position contains the format: new rows must have the new format", right(*OTHER_BYTES)
+        )
+    return not_measured(
+        change, fact, "rows of one of the formats may be updates and deletes, which need different operators"
+    )
 
 
 def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
@@ -213,7 +229,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     before, after = ([part.strip() for part in side.split(separator) if part.strip()] for side in (old, new))
     gone, come = [p for p in before if p not in after], [p for p in after if p not in before]
     if not gone and not come:
-        return OptionVerdict("the same places in another order", right(*listed.reordered))
+        return OptionVerdict("the same topics in a different order", right(*listed.reordered))
     read_on = f"keeps reading {', '.join(gone)}" if gone else ""
     begun = f"reads {', '.join(come)} from the beginning" if come else ""
     ends = " and ".join(filter(None, (read_on, begun)))
@@ -222,11 +238,11 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         if _orderly(pair):
             return OptionVerdict(f"{says}, as its options say", right(*listed.added))
         return OptionVerdict(
-            f"{says}: its old rows race the watermark of the stored partitions, and may come too late",
-            unmeasured("rows of an added place were dropped as late in one run and counted in another"),
+            f"{says}: its old rows race the watermark of the stored partitions, and may arrive too late",
+            unmeasured("rows of an added topic were dropped as late in one run and counted in another"),
         )
     startup = listed.from_beginning[0]
-    anyhow = f", whatever {startup} says" if come and startup else ""
+    anyhow = f", regardless of {startup}" if come and startup else ""
     return _begun_anew(f"{says}{anyhow}: wrong rows without an error", wrong(*fact.ids), pair)
 
 
@@ -244,12 +260,18 @@ def _pattern(
     assert listed is not None
     pattern = change.after.get(listed.pattern)
     if old is None or pattern is None or not _matches(pattern, old.split(listed.separator)):
-        says = "places with stored positions are read on, all others from the beginning; which ones is not known"
-        return OptionVerdict(says, unmeasured("a pattern over places"))
-    says = "the pattern matches what is read; whatever else it matches is read from the beginning, old rows included"
+        says = (
+            "topics with stored positions resume from them, and all others are read from the beginning; the "
+            "other topics are unknown"
+        )
+        return OptionVerdict(says, unmeasured("a pattern over topics"))
+    says = (
+        "the pattern matches the current topics; any other topic that it matches is read from the "
+        "beginning, including old rows"
+    )
     if from_beginning and _orderly(pair):
         return OptionVerdict(says, right(*listed.matched, *listed.added))
-    return OptionVerdict(says, unmeasured("which other places the pattern matches is not known"))
+    return OptionVerdict(says, unmeasured("the other topics that the pattern matches are unknown"))
 
 
 def _matches(pattern: str, places: Iterable[str]) -> bool:

@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat import (
     render_text,
     render_text_of_engines,
 )
+from airflow_flinkcompat.compat.changes.format import shortened
 from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words, without_mentions
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
@@ -43,7 +44,7 @@ def render_fleet_text(fleet: FleetDiff) -> str:
     widths = _widths(rows, max(WIDTH, shutil.get_terminal_size((_WIDTH_OF_LOGS, 24)).columns)) if rows else []
     lines = [_heading(fleet), *([""] if rows else [])]
     for row in rows:
-        cells = (_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
+        cells = (shortened(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
         lines.append("  ".join(cells).rstrip())
     for word, names in passed.items():
         lines += ["", *textwrap.wrap(f"{word}: {_listed(names)}", WIDTH, subsequent_indent="  ")]
@@ -185,10 +186,6 @@ def _places(fleet: FleetDiff) -> Mapping[str, Sequence[str]]:
         line = f"{place}{each.severity}: {each.rule}: {each.message.removeprefix(place)}"
         found.setdefault(each.deployment, []).append(line)
     return found
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _html(text: str) -> str:

@@ -149,14 +149,14 @@ def test_a_boundary_inside_a_window_names_the_two_beside_it(boundary: str, windo
         ("SELECT k, SUM(v) FROM t GROUP BY k", "", "a group aggregation keeps"),
         ("SELECT k FROM t", "", "belong to no window"),
         (windowed("TUMBLE INTERVAL '1' MINUTE", time="pt"), "", "do not run on event time"),
-        (windowed("TUMBLE INTERVAL '1' MINUTE"), source(watermark="GREATEST(ts, ts)"), "column less an interval"),
+        (windowed("TUMBLE INTERVAL '1' MINUTE"), source(watermark="GREATEST(ts, ts)"), "column minus an interval"),
         (windowed("TUMBLE INTERVAL '1' MINUTE"), source("ts TIMESTAMP_LTZ(3)"), "table.local-time-zone, which is not"),
     ],
 )
 def test_what_has_no_boundary_says_why_and_what_to_do(query: str, tables: str, words: str) -> None:
     with pytest.raises(BoundaryError, match=words) as caught:
         record(query, "2026-01-01 08:00:00", tables)
-    assert "by hand" in str(caught.value) or "SET it" in str(caught.value)
+    assert "manually" in str(caught.value) or "SET it" in str(caught.value)
 
 
 def test_several_sinks_share_one_start_of_their_source() -> None:
@@ -176,7 +176,7 @@ def test_the_record_travels_as_json_and_knows_its_script() -> None:
     assert any("latest-offset" in line for line in found.lines())
     job = JobSpec(f"{declared}{SINK}INSERT INTO o {query};\n")
     found.check(job)
-    with pytest.raises(BoundaryError, match="another settings, catalog than"):
+    with pytest.raises(BoundaryError, match="different values of settings, catalog than"):
         found.check(replace(job, settings={"a": "b"}, catalog="CREATE TABLE t (a INT)"))
     damaged = (
         "[]",

@@ -93,8 +93,8 @@ def test_what_each_answer_does(snapshot: SnapshotAssertion) -> None:
     ("known", "words"),
     [
         (ReportContext(), ""),
-        (ReportContext(backfill=True), "Then a backfill recomputes what that does not cover."),
-        (ReportContext(backfill=False), "No backfill recomputes what that does not cover."),
+        (ReportContext(backfill=True), "A backfill then recomputes the results that this start does not cover."),
+        (ReportContext(backfill=False), "No backfill recomputes the results that this start does not cover."),
         (ReportContext(backfill=True, backfill_refused="no."), "A backfill cannot recompute history: no."),
     ],
 )

@@ -164,7 +164,7 @@ def test_what_to_do_next_is_never_cut(render: Callable[[Report], str]) -> None:
         assert " ".join(step.text.split()) in shown
     assert max(len(step.text) for step in steps(found)) > 2000
     assert "..." not in shown
-    assert " …" in shown, "a clause of that length is ended"
+    assert "…" in shown, "a clause of that length is ended"
 
 
 @given(st.text("ab -'", max_size=2000))
@@ -172,8 +172,8 @@ def test_a_long_clause_ends_between_two_words(text: str) -> None:
     whole, shown = " ".join(text.split()), format_excerpt(text)
     if shown != whole:
         assert len(whole) > 600
-        begin = shown.removesuffix(" …")
-        assert begin.split() == whole.split()[: len(begin.split())]
+        begin = shown.removesuffix("…")
+        assert begin.split() == whole.split()[: len(begin.split())] or " " not in whole[:600]
 
 
 ONE_SIDED = {
@@ -242,7 +242,7 @@ def test_what_stands_in_a_clause_cannot_break_a_table() -> None:
 
 # ---------------------------------------------------------------------------------------------- what to do next
 PLANNER = "Ask Flink's own planner"
-DOUBT = "If both sides run at parallelism 1"
+DOUBT = "If both jobs run at parallelism 1"
 
 
 def advice(old: str, new: str) -> str:
@@ -349,4 +349,4 @@ def test_of_several_jobs_a_migration_is_not_told() -> None:
     old, new, plans = planned("a-metric-is-added-to-a-tumbling-window")
     report = check(old, new, plans=((*plans[0], *plans[0]), (*plans[1], *plans[1])))
     assert report.migration is None
-    assert len([warning for warning in report.warnings if "scripts of one job each" in warning]) == 1
+    assert len([warning for warning in report.warnings if "scripts of one job:" in warning]) == 1

@@ -374,7 +374,7 @@ def test_a_source_begins_anew_elsewhere_and_the_open_window_keeps_its_sum(
     (other / "1.csv").write_text("ann,7,2026-01-01 00:01:20\nann,1,2026-01-01 00:02:10\n")
     moved = script(files, **NEW)
     moved = replace(moved, script=moved.script.replace(files.source.as_uri(), other.as_uri()))
-    with pytest.raises(DeployRefused, match="path changed, so that it may read another place"):
+    with pytest.raises(DeployRefused, match="path changed, so it may read different data"):
         migrated(local_flink, target, ledger, moved)
     migrated(local_flink, target, ledger, moved, at_least=MigrationExtent.PARTIAL, accepted=(Accept.SOURCE_MOVED,))
     files.arrive("2.csv", [("ann", 1000, "01:20")])  # where nobody reads any more

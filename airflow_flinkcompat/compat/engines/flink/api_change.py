@@ -38,7 +38,7 @@ WITHOUT_WINDOW = frozenset({"SUM", "MAX"})
 WITHOUT_ONE_CHAIN = frozenset({"SUM", "MAX", "AVG"})
 """Calls seen to be refused where SQL has an operator more below an aggregation than the Table API."""
 UNLIKE = "only one aggregation of plain columns by one key, straight from a table to a sink, was measured"
-AND_MORE = "what else changes with it was not measured"
+AND_MORE = "the other changes were not measured together with it"
 BEHIND_SELECT = (
     "notation-computed-select-tumble-to-legacy",
     "notation-computed-legacy-to-select-tumble",
@@ -71,12 +71,14 @@ def api_change_verdict(pair: PipelinePair) -> Verdict | None:
         return None if old == new else columns_below(pair)
     if _rewritten(pair, old, new):
         bounded = all(over.frame.preceding is not None for over in _overs(pair))
-        return wrong(*REWRITTEN_CALLS, note="the calls are kept otherwise", consequence=WRONG if bounded else REFUSED)
+        return wrong(
+            *REWRITTEN_CALLS, note="the calls are stored differently", consequence=WRONG if bounded else REFUSED
+        )
     before, after = sides(pair)
     if before is None or after is None:
         return unmeasured(UNLIKE)
     if not by_default(pair):
-        return unmeasured("only a query that is a job of its own, planned as Flink plans by default, was measured")
+        return unmeasured("only a query that is a separate job, planned with Flink's defaults, was measured")
     if not nothing_else(pair):
         return unmeasured(AND_MORE)
     return _moved(before, after, pair)
@@ -95,26 +97,26 @@ def _on_window(
     old: SingleOperatorQuery, new: SingleOperatorQuery, operator: AggregateOperator, pair: PipelinePair
 ) -> Verdict:
     if not by_event_time(operator):
-        return unmeasured("only windows of event time were measured in both notations")
+        return unmeasured("only event-time windows were measured in both notations")
     if not called(operator.aggregates, ON_WINDOWS, distinct=True) or operator.grouping_sets is not None:
         return unmeasured(UNLIKE)
     if old.computes != new.computes:
         return chains_differ(old, new)
     if not (old.leaves_out and new.leaves_out):
         # PushProjectIntoTableSourceScanRule leaves a projection of all columns, and SQL puts the window's time first.
-        return unmeasured("only a table of which some columns are not read was measured")
+        return unmeasured("only a table with unread columns was measured")
     if _shows_window(pair.old) and not all(map(surely_projected, (pair.old, pair.new))):
         # EXPLAIN: the Table API hands up the fields that are selected, SQL always the same ones.
         return unmeasured("the window's fields come last in the output, so SQL alone puts a projection there (EXPLAIN)")
     through_api = [side for side in (old, new) if side.form.api is QueryApi.TABLE_API]
     if len(through_api) > 1:
-        return unmeasured("a select in front of a window was measured over computed columns only")
+        return unmeasured("a select before a window was measured only over computed columns")
     if all(side.selected for side in through_api):
         return right(*BEHIND_SELECT) if old.prunes and new.prunes else unmeasured(NOT_PRUNED)
     if any(side.selected is None for side in through_api):
-        return unmeasured("only a select of just the columns that are needed was measured")
+        return unmeasured("only a select of exactly the needed columns was measured")
     if old.computes or old.table.computed or new.table.computed:
-        return unmeasured("both sides read what is computed: not measured")
+        return unmeasured("both versions read computed columns, which was not measured")
     if not (old.prunes and new.prunes):
         return unmeasured(NOT_PRUNED)
     return right(*NOTHING_COMPUTED)
@@ -129,7 +131,7 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
     if not (old.prunes and new.prunes):
         return unmeasured(NOT_PRUNED)
     if any(side.table.computed or len(side.needed) == len(side.table.columns) for side in (old, new)):
-        return unmeasured("only a table without computed columns, some of them not read, was measured")
+        return unmeasured("only a table with unread columns and without computed ones was measured")
     marks = {side.table.watermark is not None for side in (old, new)}
     selects = [side.selected for side in (old, new) if side.form.api is QueryApi.TABLE_API]
     if len(marks) > 1 or len(selects) != 1:
@@ -140,7 +142,7 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
 def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
     """Verdict over a source without a watermark, which itself leaves out unread columns."""
     if selected is not False or not functions <= WITHOUT_WINDOW:
-        return unmeasured("without a watermark only SUM and MAX, and no select in front, were measured")
+        return unmeasured("without a watermark, only SUM and MAX without a preceding select were measured")
     return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")
 
 

@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operat
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
 
-MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
+MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API differently"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
 """Cases measured on the Table API as well: its over windows (named as in SQL), and its keys."""
 NEWLY_ASKED = frozenset({"sm-clause-dropped"})
@@ -40,7 +40,7 @@ _UID_GENERATION = "table.exec.uid.generation"
 SPELLED_OTHERWISE = replace(
     inferred(
         Outcome.UNKNOWN,
-        "both sides may be the same, spelled in two ways, which Flink may or may not plan as one",
+        "both versions may be two spellings of the same query, which Flink may or may not plan alike",
     ),
     remedy=Remedy.EXPLAIN_PLAN,
 )
@@ -124,7 +124,7 @@ def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> 
     """Lower an outcome if a changed query may replan the others of its statement set (measured)."""
     if finding.outcome not in SAFE:
         return finding
-    why = "other queries of its statement set may be planned otherwise with it"
+    why = "it may change how other queries of its statement set are planned"
     changed = case.change.pipelines_into(finding.sink)
     return lowered_to_unknown(finding, why) if any(disturbs(pair, case.change) for pair in changed) else finding
 
@@ -133,7 +133,7 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
     """Lower a safe verdict to unknown if the sink's columns may decide the key order (plans of 2.3.0)."""
     if finding.outcome not in SAFE:
         return finding
-    why = "the order of the keys in state may follow the columns that are put out"
+    why = "the order of the keys in state may follow the output columns"
     into = case.change.pipelines_into(finding.sink)
     about = case.change.pipelines_about(finding.sink)
     follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
@@ -145,7 +145,7 @@ def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext)
     """Lower an outcome if a sink's own parallelism may change the id of the operator in front of it."""
     if finding.outcome not in SAFE:
         return finding
-    why = "the sink has a parallelism of its own: what comes or goes in front may give others another id"
+    why = "the sink has its own parallelism: an operator added or removed before it may change other ids"
     about = case.change.pipelines_about(finding.sink)
     return lowered_to_unknown(finding, why) if any(chains_otherwise(pair, case.change) for pair in about) else finding
 
@@ -159,7 +159,7 @@ def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext
         for pair in case.change.pipelines_about(finding.sink)
         for pipeline, output in ((pair.old_pipeline, pair.old), (pair.new_pipeline, pair.new))
     )
-    return lowered_to_unknown(finding, f"{STRATEGY} = TRY_RESOLVE may make a lookup keep rows") if asked else finding
+    return lowered_to_unknown(finding, f"{STRATEGY} = TRY_RESOLVE may make a lookup store rows") if asked else finding
 
 
 def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
@@ -183,7 +183,7 @@ def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -
         return finding
     settings = {p.settings for program in case.change.programs for p in program.pipelines}
     always = any(dict(each).get(_UID_GENERATION, "").upper() == "ALWAYS" for each in settings)
-    return lowered_to_unknown(finding, f"{_UID_GENERATION} = ALWAYS numbers operators anew") if always else finding
+    return lowered_to_unknown(finding, f"{_UID_GENERATION} = ALWAYS renumbers operators") if always else finding
 
 
 def disturbs(pair: PipelinePair, change: Change) -> bool:

@@ -27,8 +27,8 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Program
 
 MAY_WAIT = (
-    "whether this lookup is asynchronous, and keeps rows that wait for an answer, is not told by its connector, "
-    "lookup.async or the LOOKUP hint"
+    "this lookup may be asynchronous and store rows that wait for an answer: its connector, "
+    "lookup.async and the LOOKUP hint do not determine it"
 )
 _OPTION = "lookup.async"
 

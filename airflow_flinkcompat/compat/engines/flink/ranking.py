@@ -33,7 +33,7 @@ REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
 NOT_AT_ONE = replace(
     inferred(
         Outcome.UNKNOWN,
-        "only at parallelism 1 no row waits in the ranking: parallelism.default is not set to 1 on both sides",
+        "rows may wait in the ranking except at parallelism 1, and parallelism.default is not set to 1 on both sides",
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
@@ -83,23 +83,27 @@ def number(ranking: Ranking) -> Verdict:
     """Verdict on a rank number that is read above now, or no longer."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind or (old.first, new.first) != (1, 1):
-        return unmeasured("a number that comes or goes was measured from rank 1 only")
+        return unmeasured("adding or removing the rank number was measured only from rank 1")
     if over_aggregation(old) and over_aggregation(new):
         return right("t-add-rk", "t-del-rk")
     if old.kind == RankKind.WINDOW_TOP_N:
         added = right("r-add-rk")
-        return added if new.number_read else unmeasured("straight on windowed rows only a number added was measured")
+        return (
+            added
+            if new.number_read
+            else unmeasured("directly on windowed rows, only adding the rank number was measured")
+        )
     if _both(ranking, _pruned):
-        return right("tn-rank-add") if new.number_read else wrong("tn-rank-del", note="one row less is stored")
+        return right("tn-rank-add") if new.number_read else wrong("tn-rank-del", note="one row fewer is stored")
     if new.number_read and _both(ranking, _counting):
         return right("tn-agg-rank-add")
-    return unmeasured("a number that comes or goes over this input was not measured")
+    return unmeasured("adding or removing the rank number over this input was not measured")
 
 
 def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
     """Another projection above, into a sink without state; None if none was measured."""
     if old.kind == new.kind == RankKind.WINDOW_TOP_N:
-        return right("t-add-rk", "t-del-rk", "r-add-rk", note="an operator of its own above the ranking")
+        return right("t-add-rk", "t-del-rk", "r-add-rk", note="a separate operator above the ranking")
     if stores_no_row(old) and stores_no_row(new):
         return right("dd-pa-col-swap")
     constant = not (old.number_read or new.number_read)
@@ -113,20 +117,20 @@ def kept_ranks(ranking: Ranking) -> Verdict:
         return wrong("dd-rd-n-1-to-2", "wd-n-1-to-2", note="one operator ignores the other's state")
     from_first = (old.first, new.first) == (1, 1)
     if over_aggregation(old) and over_aggregation(new):
-        not_first = None if from_first else unmeasured("only ranks from the first were measured")
+        not_first = None if from_first else unmeasured("only ranks that start at 1 were measured")
         return rows_may_wait(ranking) or not_first or right("t-n", "t-n-up")
     if old.kind == RankKind.WINDOW_TOP_N:
-        why = "straight on windowed rows only a higher N was measured"
+        why = "directly on windowed rows, only a higher N was measured"
         return wrong("r-n-1to4-asc") if new.last > old.last else unmeasured(why)
     if _both(ranking, _pruned) and old.last != new.last:
         return wrong("tn-n-up", "tn-n-down", "tn-n-1-to-3")
     if old.number_read or new.number_read:
-        return unmeasured("other ranks were measured without the number in the output only")
+        return unmeasured("different ranks were measured only without the rank number in the output")
     if _both(ranking, _all_stored) and from_first and new.last > old.last:
         return right("tn-agg-n-up", note="every row is stored")
     if _both(ranking, _pruned) and old.first == 1 < new.first < new.last:
         return right("tn-range-2-3", note="the stored rows are the same")
-    return unmeasured("other ranks over this input were not measured")
+    return unmeasured("different ranks over this input were not measured")
 
 
 def order(ranking: Ranking) -> Verdict:
@@ -135,7 +139,7 @@ def order(ranking: Ranking) -> Verdict:
     same = same_types(old.order_types, new.order_types)
     if over_aggregation(old) and over_aggregation(new) and same is not False:
         if [key for key, _, _ in old.order] != [key for key, _, _ in new.order]:
-            return unmeasured("another ORDER BY column of the same type was not measured")
+            return unmeasured("a different ORDER BY column of the same type was not measured")
         return rows_may_wait(ranking) or right("t-order-dir")
     ids = ("t-order-col", "tn-dir", "tn-order-sametype", "tn-order-add", "dd-pa-to-pd", "dd-ra-to-rd", "wd-dir")
     if same is False or _both(ranking, _all_stored) or stores_no_row(old) != stores_no_row(new):
@@ -148,8 +152,8 @@ def row(ranking: Ranking) -> Verdict:
     old, new = ranking.old, ranking.new
     if stores_no_row(old) and stores_no_row(new):
         plain = _both(ranking, _plain)
-        seen = right("dd-pa-col-swap", note="only that a key was seen is stored")
-        return seen if plain else unmeasured("only columns as they stand in the table were measured")
+        seen = right("dd-pa-col-swap", note="the state records only that a key was seen")
+        return seen if plain else unmeasured("only plain columns of the table were measured")
     ids = ("t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "dd-pd-add-col", "dd-pd-col-swap", "wd-col-add")
     return wrong(*ids, consequence=_by_layout(ranking.same_row_types))
 
@@ -157,7 +161,7 @@ def row(ranking: Ranking) -> Verdict:
 def window_keys(ranking: Ranking) -> Verdict:
     """Verdict if window fields are at other places in the stored row."""
     if ranking.same_row_types is False:
-        return wrong("t-groupby-nonwindow-reorder", note="columns of other types change places", consequence=REFUSED)
+        return wrong("t-groupby-nonwindow-reorder", note="columns of different types are swapped", consequence=REFUSED)
     return rows_may_wait(ranking) or right("top-n-window-keys-swapped")
 
 
@@ -169,7 +173,7 @@ def rows_may_wait(ranking: Ranking) -> Verdict | None:
     for rank, _ in ranking.sides:
         window = rank.window
         if not over_aggregation(rank) or window is None:
-            return unmeasured("only a window Top-N over an aggregation holds nothing between watermarks")
+            return unmeasured("only a window Top-N over an aggregation stores nothing between watermarks")
         if window.window.kind is not WindowKind.TUMBLE or window.time_attribute is not TimeAttribute.ROWTIME:
             return unmeasured("only event-time TUMBLE windows were measured")
     return None if at_parallelism_one(ranking.pair.pipeline) else NOT_AT_ONE

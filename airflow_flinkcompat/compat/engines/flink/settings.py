@@ -340,22 +340,22 @@ Rows = tuple[tuple[Condition, Verdict], ...]
 IDLE_OPTION: Rows = (
     (
         _switched(MINI_BATCH, "false"),
-        inferred(Outcome.COMPATIBLE, "read only where mini-batch is on", ids=("settings-mini-batch-latency",)),
+        inferred(Outcome.COMPATIBLE, "read only if mini-batch is on", ids=("settings-mini-batch-latency",)),
     ),
 )
 BATCHED_ON = _all_of(_switched(MINI_BATCH, "true"), _positive)
 BATCH_SIZES = ("ps-group-minibatch-size", "ps-tumble-minibatch-size")
 BATCH_TIMES = ("ps-tumble-minibatch-latency", "settings-mini-batch-latency")
-BATCHED = "how many rows or for how long an operator gathers; what it gathered is worked off before every savepoint"
+BATCHED = "how many rows or how long an operator buffers; the buffer is emptied before every savepoint"
 _NOT_STORED = ("settings-restart-strategy", "settings-checkpointing", "settings-unaligned")
 HARMLESS = inferred(
-    Outcome.COMPATIBLE, "takes part in neither the plan nor what is stored, as these do not", ids=_NOT_STORED
+    Outcome.COMPATIBLE, "affects neither the plan nor the stored state, like these settings", ids=_NOT_STORED
 )
 _OF_THE_JOB = "execution."
 """Prefix of keys that only Flink's classes declare; others are of the SQL client's old settings file."""
 NO_OPTION = inferred(
     Outcome.COMPATIBLE,
-    "no class of these lines of Flink declares the key, which is then read by nothing",
+    "no class of these lines of Flink declares the key, so nothing reads it",
     ids=_NOT_STORED,
 )
 TABLE: Mapping[str, Rows] = {
@@ -375,7 +375,7 @@ TABLE: Mapping[str, Rows] = {
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
     "pipeline.auto-watermark-interval": (
         (_never_zero, right("settings-watermark-interval")),
-        (anything, inferred(Outcome.UNKNOWN, "0 turns watermarks off, so that no window of event time would end")),
+        (anything, inferred(Outcome.UNKNOWN, "0 turns watermarks off, so no event-time window would end")),
     ),
     "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
     "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
@@ -453,10 +453,10 @@ TABLE: Mapping[str, Rows] = {
         ),
     ),
     REQUIRED: (
-        (_materialized_alike, right("sm-clause-dropped", note="it decides only whether Flink asks for ON CONFLICT")),
+        (_materialized_alike, right("sm-clause-dropped", note="it decides only whether Flink requires ON CONFLICT")),
         (
             anything,
-            inferred(Outcome.UNKNOWN, "whether a materializer keeps rows in front of the sink may depend on it"),
+            inferred(Outcome.UNKNOWN, "it may decide whether a materializer stores rows before the sink"),
         ),
     ),
 }

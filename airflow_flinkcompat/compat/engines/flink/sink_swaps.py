@@ -56,16 +56,16 @@ KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
 
 _UNCHAINED = replace(
     unmeasured(
-        "only at parallelism 1 is the writer of files chained as Kafka's is: parallelism.default is not set to 1 on "
-        "both sides"
+        "the writer of files is chained like Kafka's only at parallelism 1, and parallelism.default is not "
+        "set to 1 on both sides"
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
 
 
 ROW_BEFORE = (
-    "a source may change its rows, and the sinks do not both ask, or not ask, for the row before an update: Flink then "
-    "keeps the rows of the source once more on one side alone"
+    "a source may emit updates, and perhaps only one of the sinks needs the row before an update: "
+    "Flink then stores the rows of the source again for that sink only"
 )
 
 
@@ -83,12 +83,12 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     # A writer that stores no row under its options is still named in a savepoint, and then finds no operator.
     old, new = connectors.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
-        return unmeasured(f"{sinks.only_the_sink(names[0])}: what it keeps may find no operator in another sink")
+        return unmeasured(f"{sinks.only_the_sink(names[0])}: its state may find no operator in a different sink")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
         return measured(
             Outcome.INCOMPATIBLE,
             *TAKEN_AWAY[names[0]],
-            note=f"the state of sink {names[0]} finds no operator any more",
+            note=f"the state of sink {names[0]} no longer finds an operator",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
     if {old.takes_row_before, new.takes_row_before} not in _ALIKE and not sources_append(pair):
@@ -98,12 +98,12 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     if old.state is not SinkState.NONE:
         return _between_stateful(pair, names)
     if new.state is SinkState.NOT_KNOWN:
-        return unmeasured(f"{sinks.only_the_sink(names[1])}: whether it leaves what precedes it alone is not known")
+        return unmeasured(f"{sinks.only_the_sink(names[1])}: its effect on the operators before it is unknown")
     ids: tuple[str, ...] = BETWEEN if new.state is SinkState.NONE else INTO_STATE
     ids = INTO_UPSERTS if new.upserts is Known.YES and not _sinks_append(pair) else ids
     if all(facts.ids for facts in (old, new)):
         return right(*ids)
-    return inferred(Outcome.COMPATIBLE, f"{names[0]} keeps nothing: {old.document}; {new.document}", ids=ids)
+    return inferred(Outcome.COMPATIBLE, f"{names[0]} stores nothing: {old.document}; {new.document}", ids=ids)
 
 
 def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
@@ -119,8 +119,8 @@ def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) 
     if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:
         return right(*KAFKA_TO_FILES) if at_parallelism_one(pair) else _UNCHAINED
     if names == ("filesystem", "kafka"):
-        return unmeasured("rows in files that were not finished are lost; with none in progress a restore was right")
-    return unmeasured(f"what sink {names[0]} keeps goes to sink {names[1]}: not measured")
+        return unmeasured("rows in unfinished files are lost; without such files a restore was correct")
+    return unmeasured(f"restoring the state of sink {names[0]} into sink {names[1]} was not measured")
 
 
 def _sinks_append(pair: PipelinePair) -> bool:
@@ -141,13 +141,13 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
         return reason
     table = sinks.tables(pair)[1]
     if table is not None and (table.option("auto-compaction") or "").lower() == "true":
-        return "operators that compact files read at a restore what they stored, and there is nothing"
+        return "operators that compact files read their stored state at a restore, and there is none"
     projected = all(map(surely_projected, (pair.old, pair.new)))
     if new.state is not SinkState.NOT_KNOWN and new.operators is None and not projected:
         only = sinks.only_the_sink(sinks.connectors(pair)[1])
-        return f"{only}: it may plan operators of its own, and then it is not known what is chained to them"
+        return f"{only}: it may plan additional operators, and it is unknown which operators are chained to them"
     if sinks.shares_its_job(pair) and old.operators != new.operators:
-        return "another number of operators of the sink numbers those of the statement set's other queries anew"
+        return "a different number of sink operators renumbers the operators of the statement set's other queries"
     if pair.operators and sinks.shares_its_job(pair) and not projected:
         return "several sinks follow one operator: its id depends on how many are chained to it"
     if new.updates is Known.YES or table is None:
@@ -155,8 +155,8 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
     top = pair.new.segment.origin
     keyed = isinstance(top, AggregateOperator) and top.kind == AggregateKind.GROUP
     if table.primary_key:
-        return "" if keyed else "Flink 2.3 asks for ON CONFLICT where the sink's primary key is not that of the results"
-    return "" if _sinks_append(pair) else "the sink may not take results that change, without a primary key"
+        return "" if keyed else "Flink 2.3 requires ON CONFLICT if the sink's primary key is not the key of the results"
+    return "" if _sinks_append(pair) else "the sink may not accept updates without a primary key"
 
 
 _ICEBERG = "iceberg"
@@ -165,8 +165,10 @@ _ICEBERG = "iceberg"
 RECOMMITTED = Verdict(
     Outcome.INCOMPATIBLE,
     Basis.INFERRED,
-    "IcebergFilesCommitter, IcebergCommitter (1.10): files that the savepoint holds are committed once more, into the "
-    "table that is written now, whose history does not know their job",
+    (
+        "IcebergFilesCommitter, IcebergCommitter (1.10): files in the savepoint are committed again, into "
+        "the new table, whose history does not know their job"
+    ),
     consequence=Consequence.SILENTLY_WRONG,
 )
 

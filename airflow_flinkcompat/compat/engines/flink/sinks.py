@@ -51,7 +51,7 @@ TAKES_UPSERTS = frozenset(
 )
 PARALLELISM = "sink.parallelism"
 _READ_PARALLELISM = "scan.parallelism"
-UNDECLARED = "the sink is not declared: the operators planned before it are not known"
+UNDECLARED = "the sink is not declared, so the operators planned before it are unknown"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
 
@@ -192,7 +192,7 @@ def stays(pair: PipelinePair) -> str:
     if old is None or new is None:
         return UNDECLARED
     if old.connector != new.connector or not keeps_nothing(old.connector):
-        return f"sink connector {new.connector} may keep state of its own, which was not measured"
+        return f"sink connector {new.connector} may keep its own state, which was not measured"
     return front_stays(pair)
 
 
@@ -213,16 +213,19 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
     if old.enforced != new.enforced and (not windowed or shares_its_job(pair)):
         return "a sink's NOT NULL columns and lengths were changed across a restore only after a windowed aggregation"
     if shares_its_job(pair) and bool(old.enforced or old.key) != bool(new.enforced or new.key):
-        return "an operator that checks for NULL comes or goes, which numbers those of the job's other queries anew"
+        return (
+            "an operator that checks for NULL was added or removed, which renumbers the operators of the job's "
+            "other queries"
+        )
     if old.parallelism != new.parallelism and not at_any_parallelism:
-        return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
+        return "the sink's parallelism differs from the job's, or the job's is not set: its chain may change"
     if _spread_without_a_key(pair):
-        return "Flink plans no sink.parallelism for results that may be updated, without a primary key"
+        return "Flink plans no sink.parallelism for updating results without a primary key"
     if Materializer.NOT_KNOWN in (old.materializer, new.materializer) or old.materializer != new.materializer:
-        return "results may be kept once more in front of the sink, by its primary key"
+        return "results may be stored again before the sink, by its primary key"
     if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
         return "the sink's primary key was changed across a restore only after an aggregation"
-    return "" if old.partitions == new.partitions else "the sink is partitioned in another way"
+    return "" if old.partitions == new.partitions else "the sink is partitioned differently"
 
 
 def _spread_without_a_key(pair: PipelinePair) -> bool:
@@ -317,12 +320,12 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
     """Judge the materializer in front of a sink after a changed clause, setting or line of Flink."""
     old, new = materializers(pair)
     if Materializer.NOT_KNOWN in (old, new):
-        reason = "whether a materializer keeps rows in front of the sink cannot be derived from the script"
-        return "its sink may keep rows in front of it", inferred(Outcome.UNKNOWN, reason)
+        reason = "the script does not show whether a materializer stores rows before the sink"
+        return "a materializer may store rows before its sink", inferred(Outcome.UNKNOWN, reason)
     if old is new:
         words = "no materializer, before and after" if old is Materializer.NONE else f"the {old}, before and after"
         ids = (_SAME if pair.lines[0] == pair.lines[1] else _SAME_ON_NEW_LINE).get(old)
-        same = measured(Outcome.COMPATIBLE, *ids) if ids else inferred(Outcome.UNKNOWN, "no restore was run of it")
+        same = measured(Outcome.COMPATIBLE, *ids) if ids else inferred(Outcome.UNKNOWN, "no restore was run with it")
         return f"Flink plans {words}", same
     if (old, new) == (Materializer.UPSERT, Materializer.WATERMARK):
         ids = ("sm-conflict-error-uniq", "sinks-conflict-deduplicate-to-nothing")
@@ -332,7 +335,7 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
     elif old is Materializer.NONE:
         words, ids = f"Flink plans the {new} in addition", ("upsert-sink-latest-tumble-conflict-nothing",)
     else:
-        words, ids = f"Flink plans the {new} in place of the {old}", ("sinks-conflict-nothing-to-deduplicate",)
+        words, ids = f"Flink plans the {new} instead of the {old}", ("sinks-conflict-nothing-to-deduplicate",)
     return words, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.REFUSED_AT_SUBMIT)
 
 

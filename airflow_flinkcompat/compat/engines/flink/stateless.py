@@ -66,7 +66,7 @@ COLUMN_LIST = ("sk-stateless-print-full-columns", "sk-stateless-direct-full-colu
 SOURCE_NAME = ("ks-group-table-renamed", "x-source-rename")
 LOOKUP = ("sk-stateless-lookup-key", "sk-stateless-lookup-column", "sk-stateless-lookup-inner")
 LOOKUP_CAME_OR_WENT = ("sk-stateless-lookup-added", "lj-removed")
-NO_STATE = inferred(Outcome.COMPATIBLE, "no operator keeps anything, on either side", ids=UNCHANGED)
+NO_STATE = inferred(Outcome.COMPATIBLE, "no operator keeps state in either version", ids=UNCHANGED)
 _MEASURED_SOURCE = "kafka"
 _MEASURED_FILES = ("filesystem", "csv")
 
@@ -94,7 +94,7 @@ def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
     if not isinstance(top, AggregateOperator) or not isinstance(mapped, Restore) or (closes and part == "watermark"):
         return None
     if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
-        says = "a Calc above the source comes or goes, so that the aggregation gets another id"
+        says = "a Calc above the source was added or removed, so the aggregation gets a different id"
         return measured(Outcome.INCOMPATIBLE, *_CALC_MOVED, note=says, consequence=Consequence.REFUSED_AT_SUBMIT)
     if mapped.differences or part not in _OF_AGGREGATIONS:
         return None
@@ -119,27 +119,32 @@ def mapped_states(pair: PipelinePair) -> Restore | Unknown:
 
 def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verdict:
     if any(each.old and each.old.kind is StateKind.OPERATOR for each in mapped.differences):
-        return inferred(Outcome.UNKNOWN, "a lookup may keep rows that wait for an answer, which another would not read")
+        return inferred(
+            Outcome.UNKNOWN, "a lookup may store rows that wait for an answer, which a different lookup would not read"
+        )
     if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
         return Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
-            "the operators in front of the sink are others now: the state of its writer finds none",
+            "the operators before the sink changed, so the state of its writer finds no operator",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
     if mapped.differences:
         return inferred(
             Outcome.UNKNOWN,
-            "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",
+            (
+                "a Calc may be added or removed before the sink, which keeps state: its writer would then get a "
+                "different id"
+            ),
         )
     read = {table.option("connector") for table in _tables(pair.new, pair.new_program)[:1]}
     used = [*_tables(pair.new, pair.new_program), *_sinks(pair)]
     if ids == OUTPUT and {(table.option("connector"), table.option("format")) for table in used} == {_MEASURED_FILES}:
-        return measured(Outcome.COMPATIBLE, *_OUTPUT_IN_FILES, note="the query keeps nothing itself")
+        return measured(Outcome.COMPATIBLE, *_OUTPUT_IN_FILES, note="the query itself keeps no state")
     evidence = tuple(dict.fromkeys((*ids, *_of_sinks(pair))))
     if read == {_MEASURED_SOURCE}:
-        return measured(Outcome.COMPATIBLE, *evidence, note="the query keeps nothing itself")
-    return inferred(Outcome.COMPATIBLE, "the query keeps nothing itself, and the positions fit", ids=evidence)
+        return measured(Outcome.COMPATIBLE, *evidence, note="the query itself keeps no state")
+    return inferred(Outcome.COMPATIBLE, "the query itself keeps no state, and the positions fit", ids=evidence)
 
 
 def _of_sinks(pair: PipelinePair) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ ON_WINDOWS = frozenset({"SUM", "AVG", "COUNT", "MAX", "MIN"})
 
 
 NOT_PRUNED = (
-    "which columns a source reads by itself decides whether SQL drops the others in an operator of its own (EXPLAIN): "
-    "only files in CSV were measured"
+    "whether SQL drops unread columns in a separate operator depends on the columns that the source "
+    "itself reads (EXPLAIN): only CSV files were measured"
 )
 
 
@@ -195,7 +195,7 @@ COMPUTED_BELOW = (
 GROUPED_ALIKE = ("wording-two-keys-reordered",)
 
 
-ELSEWHERE = "conditions in another place were not measured"
+ELSEWHERE = "conditions in a different position were not measured"
 
 
 _COMPARISONS = frozenset({"=", "<>", *FLIPPED})
@@ -212,7 +212,7 @@ def columns_below(pair: PipelinePair) -> Verdict:
     if old is not None and new is not None and same and _selects_otherwise(old, new):
         # One operator leaves out the computed column on both sides, and what is stored are values, not their places.
         return right("wording-select-wider", "wording-select-reordered")
-    return unmeasured("other columns that stay below an operation of the Table API were not measured")
+    return unmeasured("different columns that stay below an operation of the Table API were not measured")
 
 
 def keys_change_places(pair: PipelinePair) -> bool:

@@ -212,4 +212,4 @@ def test_an_unknown_connector_is_no_alarm(source: str, key: str, sink: str, doub
 def test_a_comparison_stays_in_doubt_of_an_unknown_connector() -> None:
     appended = SUMS.format("kafka", "", "house-db").replace("SUM(n) FROM visits GROUP BY page", "n FROM visits")
     report = check(side(appended), side(SUMS.format("kafka", "", "house-db")))
-    assert "sink sums may not take updates" in " ".join(each.message for each in report.findings)
+    assert "sink sums may not accept updates" in " ".join(each.message for each in report.findings)

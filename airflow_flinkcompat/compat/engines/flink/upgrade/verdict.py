@@ -21,11 +21,14 @@ ENDINGS = {
 """The consequence for a job with the same row, by the end of a restore that was not right."""
 _WORST = tuple(ENDINGS)
 _WAYS_OUT: Mapping[str, str] = {
-    "deduplicate: event time, keeps the first row": "the new line does not find the keys that were seen: the first row "
-    "of each comes a second time; start without state, or with the deduplication emptied on purpose where its readers "
-    "can take a row twice",
-    "accumulator": "its stored value is laid out otherwise on the new line; start without state, or take this function "
-    "out of the query before the upgrade and put it back after it",
+    "deduplicate: event time, keeps the first row": (
+        "the new line does not find the stored keys, so the first row of each key is emitted again; start "
+        "without state, or empty the deduplication on purpose if its readers accept a row twice"
+    ),
+    "accumulator": (
+        "the layout of its stored value differs on the new line; start without state, or remove this "
+        "function from the query before the upgrade and add it back afterwards"
+    ),
 }
 """Reaction of the new line, and the remedy, by the beginning of a row."""
 
@@ -58,9 +61,9 @@ def judged(change: Change) -> tuple[Judged, ...]:
     if missing := sorted(row for row in asked if row not in covered and row not in _restored_connectors()):
         return (_unknown(f"{lines}: not measured between these lines: {'; '.join(missing)}", change),)
     ids = tuple(_fewest(asked & covered, run[key]))
-    message = f"{lines}: each operator, function, stored type and connector was restored right between these lines"
+    message = f"{lines}: each operator, function, stored type and connector was restored correctly between these lines"
     together = measured(Outcome.COMPATIBLE, *ids) if len(ids) == 1 else inferred(
-        Outcome.COMPATIBLE, "each part of the job was restored right", ids=ids or tuple(_any_right())
+        Outcome.COMPATIBLE, "each part of the job was restored correctly", ids=ids or tuple(_any_right())
     )  # fmt: skip
     return (Judged(message, together),)
 
@@ -71,7 +74,7 @@ def judged_by_planners(change: Change) -> Judged:
     rows = connectors_of(change.old) | connectors_of(change.new)
     planned = "the new line plans the same operators and reads the state of each"
     if missing := sorted(rows - _restored_connectors()):
-        words = f"not measured is how its connectors read theirs: {'; '.join(missing)}"
+        words = f"how its connectors read their state was not measured: {'; '.join(missing)}"
         return _unknown(f"{lines}: {planned}; {words}", change)
     old, new = (tuple(map(int, line.split("."))) for line in (change.old.version, change.new.version))
     if new < old:
@@ -83,7 +86,7 @@ def judged_by_planners(change: Change) -> Judged:
 
 
 def _unknown(message: str, change: Change) -> Judged:
-    way = "; upgrade with the script as it is first, and change it afterwards" if len(change.differences) > 1 else ""
+    way = "; upgrade the unchanged script first, and change it afterwards" if len(change.differences) > 1 else ""
     return Judged(f"{message}{way}", inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION))
 
 
@@ -115,7 +118,7 @@ def _failing(
         names, what = blamed[culprits], " with ".join(sorted(culprits))
         worst = max((run[name].outcome for name in names), key=_WORST.index)
         known = (way for start, way in _WAYS_OUT.items() if what.startswith(start))
-        way = next(known, "it did not end right where it was run; start without state")
+        way = next(known, "its measured restore did not end correctly; start without state")
         verdict = measured(Outcome.INCOMPATIBLE, *names, consequence=ENDINGS[worst])
         yield Judged(f"{lines}: {what}: {way}", verdict)
 

@@ -49,15 +49,15 @@ def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink:
     certain = change is Known.YES and takes is Known.NO
     results = "the query updates its results" if change is Known.YES else "the query may update its results"
     if certain:
-        taken = f"and sink {sink.name} ({sink.option('connector')}) takes updates by a primary key alone"
+        taken = f"and sink {sink.name} ({sink.option('connector')}) accepts updates only by a primary key"
         if connectors.sink(sink.option("connector")).upserts is Known.NO:
-            taken = f"and sink {sink.name} ({sink.option('connector')}) takes rows that are only added"
-            yield Fault("changing results", f"{results}, {taken}; write them into a sink that takes updates")
+            taken = f"and sink {sink.name} ({sink.option('connector')}) accepts only inserts"
+            yield Fault("changing results", f"{results}, {taken}; write them to a sink that accepts updates")
             return
         yield Fault("changing results", f"{results}, {taken}; declare PRIMARY KEY (…) NOT ENFORCED")
         return
     doubted = sink.name if takes is Known.NOT_KNOWN else undescribed_source(output, program)
-    message = f"{results}, and sink {sink.name} may not take updates"
+    message = f"{results}, and sink {sink.name} may not accept updates"
     yield Fault("changing results", message, certain=False, undescribed=doubted)
 
 

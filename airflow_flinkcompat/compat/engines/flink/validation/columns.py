@@ -63,16 +63,20 @@ def column_faults(sink: Sink) -> Iterator[Fault]:
         given, wanted = len(sink.schema), ", ".join(column.name for column in targets)
         yield Fault(
             "number of columns",
-            f"the query gives {given} column{'' if given == 1 else 's'} to sink {table.name}, which takes "
-            f"{len(targets)} ({wanted}); give it one for each, or name those that it gives behind the sink's name",
+            (
+                f"the query returns {given} column{'' if given == 1 else 's'}, and sink {table.name} expects "
+                f"{len(targets)} ({wanted}); return one for each, or list the columns after the sink's name"
+            ),
         )
         return
     for column, target in zip(sink.schema, targets, strict=True):
         if is_implicitly_cast(column.type, target.type) is False:
             yield Fault(
                 f"type of {target.name}",
-                f"the query gives a {_type(column)} to column {target.name} of sink {table.name}, which is a "
-                f"{_type(target)}; CAST it, or declare the column as what it is given",
+                (
+                    f"the query returns a {_type(column)} for column {target.name} of sink {table.name}, which is a "
+                    f"{_type(target)}; CAST it, or declare the column with the type of the query"
+                ),
             )
 
 
@@ -100,19 +104,21 @@ def _list(sink: Sink, table: Table, named: dict[str, Column], fixed: set[str]) -
         if name not in named and "." not in name:
             yield Fault(
                 "column list",
-                f"sink {table.name} has no column {name} to write into; name one that it has",
+                f"sink {table.name} has no column {name} to write to; use one of its columns",
                 of_name=True,
             )
         if sink.columns.count(name) > 1:
-            yield Fault("column list", f"column {name} of sink {table.name} is named twice; name it once")
+            yield Fault("column list", f"column {name} of sink {table.name} is listed twice; list it once")
     for column in named.values():
         needed = not column.type.nullable or column.name in table.primary_key
         whole = (name for name in (*sink.columns, *fixed) if name.partition(".")[0] == column.name)
         if needed and not any(whole):
             yield Fault(
                 "column list",
-                f"column {column.name} of sink {table.name} takes no NULL, and the INSERT does not name it; name it, "
-                "or let the column be NULL",
+                (
+                    f"column {column.name} of sink {table.name} does not accept NULL, and the INSERT does not list it; "
+                    "list it, or make the column nullable"
+                ),
             )
 
 
@@ -155,9 +161,11 @@ def _of(join: Join, above: Sequence[Expression]) -> Iterator[Fault]:
     width = len(join.left.schema)
     keys = [key for part in compared if (key := _key(part, width)) is not None]
     if join.kind in _REFUSED:
-        yield Fault("kind of join", f"a join FOR SYSTEM_TIME AS OF is no {join.kind} JOIN; take INNER or LEFT")
+        yield Fault("kind of join", f"a join FOR SYSTEM_TIME AS OF cannot be a {join.kind} JOIN; use INNER or LEFT")
     elif not keys:
-        yield Fault("key of join", "a join FOR SYSTEM_TIME AS OF has no = of columns of both sides; compare the key")
+        yield Fault(
+            "key of join", "a join FOR SYSTEM_TIME AS OF does not compare columns of both sides with =; compare the key"
+        )
     elif not any(_is_stored(key) for key in keys):
         message = "the key of a join FOR SYSTEM_TIME AS OF is computed; compare a column of the joined table itself"
         yield Fault("key of join", message, certain=False)
@@ -183,7 +191,7 @@ def _sides(expression: Expression, width: int) -> set[bool]:
     return {part.index < width for part in walk(expression) if isinstance(part, InputRef)}
 
 
-_DECLARE = "declare WATERMARK FOR it, or take a column that has one"
+_DECLARE = "declare WATERMARK FOR it, or use a column that has one"
 
 
 def time_faults(pipeline: Pipeline) -> Iterator[Fault]:
@@ -220,9 +228,7 @@ def output_time_faults(pipeline: Pipeline, output: Output) -> Iterator[Fault]:
     ]
     if len(names) > 1:
         remedy = f"CAST all but one to {pipeline.sink.schema[flags.index(True)].type.with_nullability(True)}"
-        yield Fault(
-            "event times", f"several columns of event time go to sink {table.name}: {', '.join(names)}; {remedy}"
-        )
+        yield Fault("event times", f"several event-time columns go to sink {table.name}: {', '.join(names)}; {remedy}")
 
 
 def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool]:
@@ -270,7 +276,7 @@ def _window(below: Node, time: Expression, mode: str) -> Iterator[Fault]:
         return
     said = f"a window is on {column.name}, a {column.type.with_nullability(True)}"
     if column.type.name not in TIMESTAMPS:
-        yield Fault("time of window", f"{said}, which is no time; {_DECLARE}")
+        yield Fault("time of window", f"{said}, which is not a time; {_DECLARE}")
     elif mode == "streaming":
         # Whether a column is still a time attribute behind other operators may be known less well here than by Flink.
         yield Fault("time of window", f"{said} without a watermark; {_DECLARE}", certain=isinstance(below, Scan))
@@ -289,8 +295,8 @@ def _order(sort: Sort) -> Iterator[Fault]:
     if column is None or (column.time_attribute is not None and ascending):
         return
     name = "what is not selected" if column.name.startswith(HIDDEN_KEY) else column.name
-    said = f"rows are ordered by {name}{'' if ascending else ' DESC'}, and those of a stream have no end"
-    remedy = "order them by a time attribute, ascending, or take a LIMIT"
+    said = f"rows are ordered by {name}{'' if ascending else ' DESC'}, and a stream has no end"
+    remedy = "order them by a time attribute, ascending, or add a LIMIT"
     certain = column.type.name not in TIMESTAMPS or column.time_attribute is not None
     yield Fault("order", f"{said}; {remedy}", certain=certain)
 

@@ -137,14 +137,18 @@ def _clause_faults(
         takes = "inserts alone" if mode is _Mode.APPEND else "the row before an update as well"
         yield Fault(
             "an ON CONFLICT for a sink without keyed updates",
-            f"{said} is for sinks that take updates by key, and sink {sink.name} ({sink.option('connector')}) is sent "
-            f"{takes} here; leave the clause out",
+            (
+                f"{said} is for sinks that accept updates by key, and sink {sink.name} ({sink.option('connector')}) "
+                f"receives {takes} here; remove the clause"
+            ),
         )
     if strategy(output) in _AT_WATERMARKS and (without := list(_without_watermark(output, program))):
         yield Fault(
             "an ON CONFLICT without a watermark",
-            f"{said} asks for a watermark of every source, and {', '.join(without)} has none; declare WATERMARK FOR a "
-            "time of it, or write DO DEDUPLICATE",
+            (
+                f"{said} requires a watermark on every source, and {', '.join(without)} has none; declare WATERMARK "
+                "FOR one of its times, or use DO DEDUPLICATE"
+            ),
         )
 
 
@@ -157,8 +161,10 @@ def _missing(output: Output, pipeline: Pipeline, program: Program, sink: Table, 
     names = ", ".join(sink.primary_key)
     yield Fault(
         ON_CONFLICT,
-        f"PRIMARY KEY ({names}) of sink {sink.name} {'is not' if certain else 'may not be'} the upsert key of the "
-        f"query, and Flink {line} then asks for ON CONFLICT; {REMEDY}",
+        (
+            f"PRIMARY KEY ({names}) of sink {sink.name} {'is not' if certain else 'may not be'} the upsert key "
+            f"of the query, and Flink {line} then requires ON CONFLICT; {REMEDY}"
+        ),
         certain,
         by_line=True,
         undescribed="" if certain else sink.name if mode is _Mode.NOT_KNOWN else undescribed_source(output, program),

@@ -219,28 +219,30 @@ def refused_call(function: str, types: Sequence[DataType], result: DataType) -> 
         return ""
     returned = _JSON_RESULTS.get(function)
     if returned is not None and result.is_known and result.name not in returned:
-        return f"{function} returns no {_shown(result)}; take {', '.join(returned)}, and CAST the result"
+        return f"{function} cannot return {_shown(result)}; use {', '.join(returned)}, and CAST the result"
     given = ", ".join(map(_shown, types))
     if function in ("CAST", "TRY_CAST"):
         taken = result.name not in KIND or KIND[result.name] in _CASTS.get(kinds[0], _ANY)
-        return "" if taken else f"{function} makes no {_shown(result)} of a {given}; take another function"
+        return "" if taken else f"{function} cannot convert a {given} to {_shown(result)}; use a different function"
     if _of_nothing_but_null(function, kinds):
         return f"{function} is passed {_CAST_NULL}"
     if any(kind not in "k " for kind in _conditions(function, kinds)):
-        return f"a condition of {function} is no BOOLEAN: it is given ({given}); compare it with something"
+        return f"a condition of {function} is not BOOLEAN: its arguments are ({given}); compare it with something"
     if function in _MIXED and not _alike(_values(function, kinds), _MIXED[function]):
-        return f"the values of {function} have no common type: it is given ({given}); CAST them"
+        return f"the values of {function} have no common type: its arguments are ({given}); CAST them"
     if any(not _comparable(a, b, equal=function in _EQUAL) for a, b in _compared(function, kinds)):
-        return f"{function} does not compare ({given}); CAST one of them"
+        return f"{function} cannot compare ({given}); CAST one of them"
     if function in _ELEMENTS and len(types) == 2 and types[0].name == "ARRAY":
         inside = [_kind(types[0].elements[0]), kinds[1]]
         return (
-            "" if "?" in inside or _alike(inside, _MOMENTS) else f"{function} does not take ({given}); CAST the element"
+            ""
+            if "?" in inside or _alike(inside, _MOMENTS)
+            else f"{function} does not accept ({given}); CAST the element"
         )
     forms = _forms().get(function)
     if forms is None or any(_takes(form, kinds) for form in forms):
         return ""
-    return f"{function} does not take ({given}); CAST what it does not take, or give it as many arguments as it has"
+    return f"{function} does not accept ({given}); CAST the arguments, or pass the right number of them"
 
 
 def is_refused_late(function: str, types: Sequence[DataType], result: DataType) -> bool:
@@ -406,7 +408,9 @@ def unknown_function_faults(names: Iterable[str], declared: Collection[str]) -> 
     for name in dict.fromkeys(names):
         if not (is_built_in(name) or name in (*ACCESSES, "UNNEST") or name.upper() in declared):
             yield Fault(
-                f"function {name}", f"{name} is no built-in function, and the script does not declare it", certain=False
+                f"function {name}",
+                f"{name} is not a built-in function, and the script does not declare it",
+                certain=False,
             )
 
 
@@ -441,7 +445,7 @@ def _escaped(pattern: Expression, escape: Expression) -> str:
         return ""
     sign = escape.value
     if len(sign) > 1:
-        return f"ESCAPE takes one character, and '{sign}' has {len(sign)}"
+        return f"ESCAPE accepts one character, and '{sign}' has {len(sign)}"
     if not sign or not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
         return ""
     escaped = re.sub(rf"{re.escape(sign)}[_%{re.escape(sign)}]", "", pattern.value)

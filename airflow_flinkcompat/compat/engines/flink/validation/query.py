@@ -121,7 +121,7 @@ def _faults(query: Query) -> Iterator[Fault]:
     declared = frozenset(each.name.upper() for each in query.program.functions)
     hinted = len(scans) < sum(isinstance(node, Scan) for node in nodes) or _other_options(sink.hints)
     if hinted and dict(query.pipeline.settings).get(_HINTS_ALLOWED, "true").lower() == "false":
-        yield Fault("hint", f"an OPTIONS hint is not allowed where '{_HINTS_ALLOWED}' is false; leave one of them out")
+        yield Fault("hint", f"an OPTIONS hint is not allowed if '{_HINTS_ALLOWED}' is false; remove one of them")
     for table in dict.fromkeys([scan.table for scan in scans]):
         yield from faults_of_table(table, declared, query.line, sink=False)
     yield from call_faults(sink.input, declared)

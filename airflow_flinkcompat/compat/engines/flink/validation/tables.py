@@ -76,7 +76,7 @@ def _options(table: Table, line: str | None, sink: bool) -> Iterator[Fault]:
     if cached and not sink and not any(key in options for key in _CACHE_LIMITS):
         yield Fault(
             "lookup cache",
-            f"'lookup.cache' = 'PARTIAL' of table {table.name} asks for one of {', '.join(map(repr, _CACHE_LIMITS))}",
+            f"'lookup.cache' = 'PARTIAL' of table {table.name} requires one of {', '.join(map(repr, _CACHE_LIMITS))}",
         )
 
 
@@ -96,11 +96,13 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
         if key not in known:
             # A format of which nobody asked may add any.
             if not key.startswith("value.") or all(_adds_nothing(format) for format in formats):
-                what = f"take one of {', '.join(known)}" if known else "leave the column out"
+                what = f"use one of {', '.join(known)}" if known else "remove the column"
                 yield Fault(
                     "metadata",
-                    f"{connector} {'writes' if sink else 'has'} no metadata {key}, as column {name} of table "
-                    f"{table.name} asks for; {what}{', or make it VIRTUAL' if sink else ''}",
+                    (
+                        f"{connector} {'writes' if sink else 'has'} no metadata {key}, which column {name} of table "
+                        f"{table.name} requires; {what}{', or make it VIRTUAL' if sink else ''}"
+                    ),
                 )
             continue
         given, declared = DataType.read(known[key]), types[name]
@@ -122,7 +124,7 @@ def _adds_nothing(format: str) -> bool:
 def _alignment(table: Table, sink: bool) -> Iterator[Fault]:
     group, drift = table.option(_ALIGNED), table.option(_DRIFT)
     if not sink and table.option("connector") == "kafka" and group is not None and drift is None:
-        yield Fault("alignment", f"table {table.name} has the option '{_ALIGNED}' without '{_DRIFT}'; give both")
+        yield Fault("alignment", f"table {table.name} has the option '{_ALIGNED}' without '{_DRIFT}'; set both")
 
 
 def _watermark(table: Table) -> Iterator[Fault]:
@@ -133,28 +135,34 @@ def _watermark(table: Table) -> Iterator[Fault]:
     if column is None:
         yield Fault(
             "watermark",
-            f"table {table.name} has no column {name} for its watermark; name one that it has",
+            f"table {table.name} has no column {name} for its watermark; use one of its columns",
             of_name=True,
         )
         return
     computed = dict(table.computed).get(name)
     if isinstance(computed, FunctionCall) and computed.function == "PROCTIME":
-        yield Fault("watermark", f"{name} of table {table.name} is processing time, which takes no WATERMARK; drop it")
+        yield Fault(
+            "watermark", f"{name} of table {table.name} is processing time, which supports no WATERMARK; remove it"
+        )
         return
     value = table.watermark.expression.type
     for what, type in ((f"column {name}", column.type), ("the expression", value)):
         if type.is_known and not _time(type):
             yield Fault(
                 "watermark",
-                f"{what} of the watermark of table {table.name} is a {type.with_nullability(True)}; it takes a "
-                "TIMESTAMP(3) or a TIMESTAMP_LTZ(3), say a computed column with a CAST",
+                (
+                    f"{what} of the watermark of table {table.name} is a {type.with_nullability(True)}; it must be a "
+                    "TIMESTAMP(3) or a TIMESTAMP_LTZ(3), for example a computed column with a CAST"
+                ),
             )
             return
     if column.type.is_known and value.is_known and value.name != column.type.name:
         yield Fault(
             "watermark",
-            f"the watermark of table {table.name} is computed as a {value.with_nullability(True)} of a "
-            f"{column.type.with_nullability(True)}; both have to be the one or the other",
+            (
+                f"the watermark of table {table.name} is a {value.with_nullability(True)} computed from a "
+                f"{column.type.with_nullability(True)}; both must have the same type"
+            ),
         )
 
 
@@ -168,23 +176,27 @@ def _key_columns(table: Table) -> Iterator[Fault]:
         if name not in names:
             yield Fault(
                 "primary key",
-                f"table {table.name} has no column {name} for its PRIMARY KEY; name one it has",
+                f"table {table.name} has no column {name} for its PRIMARY KEY; use one of its columns",
                 of_name=True,
             )
         elif name not in table.physical:
-            yield Fault("primary key", f"{name} of table {table.name} is not stored, so it can be in no PRIMARY KEY")
+            yield Fault(
+                "primary key", f"{name} of table {table.name} is not stored, so it cannot be part of a PRIMARY KEY"
+            )
 
 
 def _key(table: Table, sink: bool) -> Iterator[Fault]:
     connector = table.option("connector")
     if sink and not table.primary_key and connectors.sink(connector).primary_key is KeyDemand.ALWAYS:
-        yield Fault("primary key", f"{connector} takes no table without PRIMARY KEY, and {table.name} declares none")
+        yield Fault("primary key", f"{connector} requires a PRIMARY KEY, and table {table.name} declares none")
     format = FORMATS.get(value_format(table))
     if connector == "kafka" and table.primary_key and format is not None and format.appends is Known.YES:
         yield Fault(
             "primary key",
-            f"kafka takes no PRIMARY KEY with format {format.name}, as table {table.name} has it; take upsert-kafka, or"
-            " drop the key",
+            (
+                f"kafka accepts no PRIMARY KEY with format {format.name}, as in table {table.name}; use "
+                "upsert-kafka, or remove the key"
+            ),
         )
 
 
@@ -200,18 +212,20 @@ def _key_fields(table: Table) -> Iterator[Fault]:
         return
     if fields is None or format is None:
         missing, given = (_KEY_FORMAT, _KEY_FIELDS) if format is None else (_KEY_FIELDS, _KEY_FORMAT)
-        yield Fault("key.fields", f"table {table.name} has the option '{given}' without '{missing}'; give both")
+        yield Fault("key.fields", f"table {table.name} has the option '{given}' without '{missing}'; set both")
         return
     prefix = table.option("key.fields-prefix") or ""
     for name in _split(fields):
         if name not in table.physical:
-            yield Fault("key.fields", f"'{_KEY_FIELDS}' of table {table.name} names {name}, which is no stored column")
+            yield Fault(
+                "key.fields", f"'{_KEY_FIELDS}' of table {table.name} names {name}, which is not a stored column"
+            )
         elif not name.startswith(prefix):
             yield Fault("key.fields", f"{name} in '{_KEY_FIELDS}' of table {table.name} does not begin with {prefix!r}")
     if prefix and (table.option("value.fields-include") or "ALL").upper() != "EXCEPT_KEY":
         yield Fault(
             "key.fields",
-            f"'key.fields-prefix' of table {table.name} asks for 'value.fields-include' = 'EXCEPT_KEY'",
+            f"'key.fields-prefix' of table {table.name} requires 'value.fields-include' = 'EXCEPT_KEY'",
         )
 
 
@@ -221,11 +235,11 @@ def _partitions(table: Table) -> Iterator[Fault]:
         if name not in names:
             yield Fault(
                 "partitions",
-                f"table {table.name} has no column {name} to be PARTITIONED BY; name one it has",
+                f"table {table.name} has no column {name} to be PARTITIONED BY; use one of its columns",
                 of_name=True,
             )
         elif name not in table.physical:
-            yield Fault("partitions", f"{name} of table {table.name} is not stored, so no PARTITIONED BY can name it")
+            yield Fault("partitions", f"{name} of table {table.name} is not stored, so PARTITIONED BY cannot use it")
 
 
 def _guarantee(table: Table) -> Iterator[Fault]:
@@ -235,7 +249,7 @@ def _guarantee(table: Table) -> Iterator[Fault]:
     for key in ("sink.delivery-guarantee", "sink.semantic"):
         if (table.option(key) or "").lower() == "exactly-once":
             yield Fault(
-                "guarantee", f"'{key}' = 'exactly-once' of table {table.name} asks for '{_TRANSACTIONS}'; give both"
+                "guarantee", f"'{key}' = 'exactly-once' of table {table.name} requires '{_TRANSACTIONS}'; set both"
             )
 
 
@@ -257,14 +271,16 @@ def _format(table: Table) -> Iterator[Fault]:
 
 def _held(table: Table, format: str, columns: tuple[Column, ...]) -> Iterator[Fault]:
     if format == "raw" and len(columns) > 1:
-        yield Fault("format", f"format raw holds one column, and table {table.name} has {len(columns)} for it")
+        yield Fault("format", f"format raw supports one column, and table {table.name} has {len(columns)} for it")
         return
     for column in columns:
         if column.type.is_known and not _holds(format, column.type):
             yield Fault(
                 "format",
-                f"format {format} holds no {column.type.with_nullability(True)}, as {column.name} of table "
-                f"{table.name} is; declare it as another type, or take another format",
+                (
+                    f"format {format} does not support {column.type.with_nullability(True)}, the type of {column.name} "
+                    f"of table {table.name}; declare it with a different type, or use a different format"
+                ),
             )
 
 
