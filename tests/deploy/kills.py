@@ -28,6 +28,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 
 from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
+from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.target import Target
@@ -182,7 +183,7 @@ class Attempt:
                     self.side,
                     start_mode=self.start_mode,
                     checked_old_sha256=self.checked,
-                    outcome=self.outcome,
+                    review=Review(self.outcome),
                     owner=self.owner,
                     migration=self._migration(target, ledger, opened),
                     options=self.options,

@@ -19,7 +19,7 @@ from kubernetes.client.rest import RESTClientObject
 
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, HeadEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, HeadEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy.planning import Planned, plan_change, record_carried_out
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
@@ -87,7 +87,7 @@ class Stage:
             "checked_old_sha256": head.sha256 if head else None,
             "owner": self.owner,
             "options": OPTIONS,
-            "outcome": "compatible",
+            "review": Review("compatible"),
             **more,
         }
         with self.target() as target:
@@ -277,7 +277,7 @@ class Attempt:
                     self.side,
                     start_mode=self.mode,
                     checked_old_sha256=self.checked,
-                    outcome="compatible" if self.mode == "savepoint" else "incompatible",
+                    review=Review("compatible" if self.mode == "savepoint" else "incompatible"),
                     owner=self.owner,
                     options=OPTIONS,
                 )

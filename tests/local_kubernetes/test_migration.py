@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, RolledBack, SqlGatewayTarget, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.restore_test import Cluster
@@ -120,7 +120,7 @@ def migrated(
         planner=planner,
         log=print,
     )
-    return deployed(target, ledger, new, start_mode="migrated", outcome="incompatible", migration=migration)
+    return deployed(target, ledger, new, start_mode="migrated", review=Review("incompatible"), migration=migration)
 
 
 def test_a_metric_is_added_and_the_open_window_keeps_its_sum(

@@ -15,6 +15,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, run_backfill
 from airflow_flinkcompat.deploy import DeployError, RolledBack
+from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.model import JobSpec
 from dev.demo.orders import read_rows
@@ -58,7 +59,7 @@ def stateless(stage: Stage) -> str:
     """Started without state."""
     stage.created()
     without = scenario("starts without state")
-    entry = stage.deploy(stage.proposed(without), start_mode="stateless", outcome="incompatible")
+    entry = stage.deploy(stage.proposed(without), start_mode="stateless", review=Review("incompatible"))
     assert entry.start.start_mode == "stateless"
     stage.check(without)
     return f"{entry.kind}, began empty"
@@ -76,7 +77,7 @@ def backfilled(stage: Stage) -> str:
     stage.files.arrive("live", [("eve", 3, "10:10"), ("eve", 5, "10:20"), ("eve", 1, "11:10")])
     script = stage.files.script(select="customer, MAX(amount), window_start")
     side = JobSpec(script.replace(stage.files.sink.as_uri(), most.as_uri()), SETTINGS, source="orders.sql")
-    entry = stage.deploy(side, start_mode="stateless", outcome="incompatible")
+    entry = stage.deploy(side, start_mode="stateless", review=Review("incompatible"))
     assert entry.start.start_mode == "stateless"
     live = [("eve", "5", "2026-01-01 00:10:00")]
     wait_for(lambda: read_rows(_written(most)) == live, "the live job's first window", PATIENCE)
@@ -332,7 +333,7 @@ def _killed(scenario_name: str, point: Point) -> Case:
                 side,
                 start_mode=of.start_mode,
                 checked_old_sha256=head.sha256 if head else None,
-                outcome="compatible" if of.start_mode == "savepoint" else "incompatible",
+                review=Review("compatible" if of.start_mode == "savepoint" else "incompatible"),
             )
             came_to = entry.kind
         except DeployError as error:

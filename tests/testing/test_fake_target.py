@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Ledger, Options, StartFailed, deploy
+from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.redeploy import stopping, submitting
 from airflow_flinkcompat.deploy.target import (
     CheckpointStatistics,
@@ -105,7 +106,7 @@ def test_what_it_cannot_do_is_said_and_nothing_is_assumed(tmp_path: Path) -> Non
             side(SCRIPT),
             start_mode="checkpoint",
             checked_old_sha256=side(CHANGED).digest(),
-            outcome="compatible",
+            review=Review("compatible"),
             options=options,
         )
 

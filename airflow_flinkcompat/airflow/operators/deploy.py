@@ -363,7 +363,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             deploy,
             read_hand_over,
         )
-        from airflow_flinkcompat.deploy.ledger.entries import Origin
+        from airflow_flinkcompat.deploy.ledger.entries import Origin, Review
 
         ledger = self.open_ledger()
         approved_by, reason = self._approver(context, summary)
@@ -387,11 +387,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     side,
                     start_mode=self.start_mode if migration is None else StartMode.MIGRATED,
                     checked_old_sha256=summary.old_sha256,
-                    outcome=summary.outcome,
-                    report_path=summary.report,
-                    approved_by=approved_by,
-                    reason=reason,
-                    waivers=summary.waivers,
+                    review=Review(summary.outcome, summary.report, approved_by, reason, tuple(summary.waivers)),
                     origin=Origin.from_dict(summary.origin),
                     owner=run_name(context),
                     hand_over=hand_over,

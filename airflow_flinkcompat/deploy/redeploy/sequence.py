@@ -10,11 +10,10 @@ exception: it is stopped once more, and its successor starts from the savepoint 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SnapshotGone, TargetError
@@ -74,11 +73,7 @@ def deploy(
     *,
     start_mode: StartMode | str = StartMode.AUTO_FIRST,
     checked_old_sha256: str | None,
-    outcome: str | None = None,
-    report_path: str | None = None,
-    approved_by: str | None = None,
-    reason: str | None = None,
-    waivers: Sequence[Mapping[str, Any]] = (),
+    review: Review | None = None,
     origin: Origin | None = None,
     owner: str | None = None,
     hand_over: Cutover | None = None,
@@ -104,11 +99,7 @@ def deploy(
             else savepoint.
         checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed
             then.
-        outcome: The outcome of that check, for the ledger.
-        report_path: Where its report is kept, for the ledger.
-        approved_by: Who approved the change, for the ledger.
-        reason: Why, for the ledger.
-        waivers: Those by which findings of the check passed, a row each, for the ledger.
+        review: The outcome of that check, its report, waivers and approval, for the ledger.
         origin: Where the version comes from and whose the deployment is, for the ledger.
         owner: The name of this run: the same name may take up its own unfinished run at once, and gets the result of
             its finished one. None: this process, every call being a new run.
@@ -134,12 +125,13 @@ def deploy(
         Waiting: A wait takes longer than ``Options.patience``.
         DeployError: Another step failed; call again to resume.
     """
+    review = review or Review()
     run = Run(
         target,
         ledger,
         side,
         StartMode(start_mode),
-        Review(outcome, report_path, approved_by, reason, tuple(waivers)),
+        review,
         None if hand_over is None else hand_over.to_dict(),
         owner or this_process(),
         options or Options(),
@@ -162,7 +154,7 @@ def deploy(
         return finished
     if hand_over is not None:
         _require_hand_over(run, progress.head, hand_over)
-    check_mode(run, progress.head, outcome)
+    check_mode(run, progress.head, review.outcome)
     check_head(run, progress.head, checked_old_sha256)
     check_claim(run, progress)
     check_read_back(run, progress)

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, StartFailed, deploy
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown
-from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy import migrating
 from airflow_flinkcompat.deploy.redeploy.sequence import surplus
 from airflow_flinkcompat.deploy.target import Snapshot, SnapshotStats, VertexState
@@ -118,7 +118,7 @@ def test_savepoints_that_lie_nowhere_are_said_before_anything_is_touched(ledger:
     ):
         deploy(
             target, ledger, V2, start_mode="migrated", checked_old_sha256=first.sha256, migration=migration,
-            outcome="incompatible", **given,
+            review=Review("incompatible"), **given,
         )  # fmt: skip
     assert (target.running("orders"), ledger.head(), migration.done) == ((first.job_id,), first, [])
 

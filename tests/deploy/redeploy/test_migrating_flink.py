@@ -21,7 +21,7 @@ from airflow_flinkcompat.deploy import (
     Waiting,
     deploy,
 )
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, MigratedEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, MigratedEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -100,7 +100,7 @@ def migrated(
         new,
         start_mode="migrated",
         checked_old_sha256=head.sha256,
-        outcome="incompatible",
+        review=Review("incompatible"),
         migration=SavepointMigration(Script.of(head.job), new, cluster, head.job_id, **given),
         options=OPTIONS,
         log=given["log"],
@@ -275,7 +275,7 @@ def started_warm(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, fi
             longer,
             start_mode="migrated",
             checked_old_sha256=head.sha256,
-            outcome="incompatible",
+            review=Review("incompatible"),
             migration=restart,
             options=OPTIONS,
             log=said.append,

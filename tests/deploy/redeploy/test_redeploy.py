@@ -94,7 +94,7 @@ def test_entry_holds_the_whole_side(target: FakeCluster, ledger: Ledger) -> None
     side = dataclasses.replace(
         V1, functions=(FunctionDeclaration("f", "scalar", span=Span("x", 1, 1, 1, 1)),), catalog="CREATE TABLE …"
     )
-    entry = run(target, ledger, side, outcome="unknown", report_path="r.json", approved_by="ann")
+    entry = run(target, ledger, side, review=Review("unknown", "r.json", "ann"))
     assert entry == ledger.head()
     assert dataclasses.replace(entry.job, source=side.source) == JobSpec.from_dict(side.to_dict())
     assert (entry.job.engine, entry.job.engine_version, entry.sha256) == ("flink", "2.3.0", side.sha256)
@@ -268,7 +268,7 @@ def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
         run(target, ledger, V2)
     assert "deploy the script of ledger entry 4 again with start mode 'checkpoint'" in str(caught.value)
     del target.start  # type: ignore[method-assign]
-    entry = run(target, ledger, V1, start_mode="checkpoint", outcome="compatible")
+    entry = run(target, ledger, V1, start_mode="checkpoint", review=Review("compatible"))
     assert entry.start.savepoint == "file:/chk-8", "which does go through"
 
 
@@ -562,12 +562,12 @@ def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: FakeClus
 def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     with pytest.raises(DeployRefused, match="for compatible changes only"):
-        run(target, ledger, V2, start_mode="checkpoint", outcome="partial")
+        run(target, ledger, V2, start_mode="checkpoint", review=Review("partial"))
     target.states["job-1", "completed"] = SnapshotStats("file:/chk-7", {"v": VertexState("a", 1, 100)})
     with pytest.raises(DeployRefused, match="does not retain checkpoints when cancelled"):
-        run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+        run(target, ledger, V2, start_mode="checkpoint", review=Review("compatible"))
     target.retained = True
-    entry = run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+    entry = run(target, ledger, V2, start_mode="checkpoint", review=Review("compatible"))
     assert (entry.start.start_mode, entry.start.savepoint) == ("checkpoint", "file:/chk-7")
     assert target.calls.count("stop") == 0
     assert target.now == {"job-1": "CANCELED", "job-2": "RUNNING"}
@@ -579,7 +579,9 @@ def test_job_that_failed_goes_on_from_its_last_checkpoint(target: FakeCluster, l
     target.states["job-1", "completed"], target.retained = SnapshotStats("file:/chk-7"), True
     with pytest.raises(DeployRefused, match="start mode checkpoint"):
         run(target, ledger, V2, start_mode="savepoint")
-    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-7"
+    assert (
+        run(target, ledger, V2, start_mode="checkpoint", review=Review("compatible")).start.savepoint == "file:/chk-7"
+    )
 
 
 def test_job_that_dropped_state_has_not_started(target: FakeCluster, ledger: Ledger) -> None:
@@ -641,7 +643,9 @@ def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Fak
         return 0.0
 
     target.statistics_age = renewed  # type: ignore[method-assign]
-    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-8"
+    assert (
+        run(target, ledger, V2, start_mode="checkpoint", review=Review("compatible")).start.savepoint == "file:/chk-8"
+    )
 
 
 def test_every_step_has_its_own_time(target: FakeCluster, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -798,7 +802,7 @@ def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: FakeCluster,
     target.states["job-1", "completed"], target.retained = SnapshotStats("file:/chk-7"), True
     target.fail = "cancel"
     with pytest.raises(DeployError, match="cancel does not work"):
-        run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+        run(target, ledger, V2, start_mode="checkpoint", review=Review("compatible"))
     target.fail = ""
     entry = run(target, ledger, V2, start_mode="savepoint")
     assert (entry.start.savepoint, target.calls.count("stop")) == (STOPPED_AT, 1)
@@ -808,7 +812,7 @@ def test_a_checkpoint_without_a_place_is_no_start(target: FakeCluster, ledger: L
     run(target, ledger, V1)
     target.states["job-1", "completed"], target.retained = SnapshotStats(""), True
     with pytest.raises(DeployRefused, match="does not retain checkpoints when cancelled"):
-        run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+        run(target, ledger, V2, start_mode="checkpoint", review=Review("compatible"))
     assert target.now == {"job-1": "RUNNING"}
 
 

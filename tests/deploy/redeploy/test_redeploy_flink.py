@@ -76,7 +76,7 @@ def test_resume_keeps_state_and_stateless_does_not(
     assert kinds(ledger) == FIRST_STEPS
     assert target.running(ledger.deployment) == (first.job_id,)
 
-    resumed = run(side, outcome="compatible", approved_by="ann", start_mode="savepoint")
+    resumed = run(side, review=Review("compatible", approved_by="ann"), start_mode="savepoint")
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
     assert (resumed.start.start_mode, resumed.review) == ("savepoint", Review("compatible", approved_by="ann"))
     assert resumed.start.savepoint is not None
@@ -210,7 +210,7 @@ def test_old_savepoints_go_and_a_retained_checkpoint_is_a_start(
     assert [folder.is_dir() for folder in folders] == [False, True]
     assert [entry.savepoint for entry in ledger.entries() if isinstance(entry, DisposedEntry)] == [old]
 
-    entry = run(side, start_mode="checkpoint", outcome="compatible", options=options)
+    entry = run(side, start_mode="checkpoint", review=Review("compatible"), options=options)
     assert entry.start.start_mode == "checkpoint"
     assert "/chk-" in str(entry.start.savepoint)
     assert target.restored_from(str(entry.job_id)).snapshot == entry.start.savepoint

@@ -26,7 +26,7 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result
 from airflow_flinkcompat.deploy.flink.snapshot import StoredList
 from airflow_flinkcompat.deploy.flink.tables import overlay, sources_of
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, Review
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.sources.offsets import decide
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown, positions_of, specific_offsets
@@ -283,7 +283,7 @@ def test_with_state_offsets_are_stored_ones(ledger: Ledger, mode: str, offsets: 
     run(target, ledger, V1)
     before = len(target.calls)
     with pytest.raises(DeployRefused, match="Flink ignores other start offsets: omit the offsets"):
-        run(target, ledger, start_mode=mode, offsets=offsets, outcome="compatible")
+        run(target, ledger, start_mode=mode, offsets=offsets, review=Review("compatible"))
     assert (len(target.calls), target.now) == (before, {"job-1": "RUNNING"})
     entry = run(target, ledger, start_mode="savepoint", offsets="as-stored")
     assert [row["choice"] for row in entry.start.offsets] == ["as-stored"]

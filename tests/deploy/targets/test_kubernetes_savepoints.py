@@ -10,6 +10,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployError, Options, RolledBack
 from airflow_flinkcompat.deploy.errors import SavepointFailed, TargetError
+from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT
@@ -40,7 +41,9 @@ class Rewriting:
 
 def migrate(orders: Deployments, script: str, fails: str = "") -> Any:
     migration = Rewriting(orders.stand_in, fails)
-    return orders.deploy(script, owner="second", start_mode="migrated", outcome="incompatible", migration=migration)
+    return orders.deploy(
+        script, owner="second", start_mode="migrated", review=Review("incompatible"), migration=migration
+    )
 
 
 def test_a_migrated_job_is_a_resource_made_anew(orders: Deployments) -> None:
