@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,11 @@ def _object(found: Any, level: int, members: bool) -> Iterator[str]:
     yield f"```python\n{_signature(found)}\n```\n"
     arguments = {each.name: each for each in getattr(found, "parameters", ())}
     options = {"warn_unknown_params": False, "warn_missing_types": False, "warnings": False}
-    for section in found.docstring.parse("google", **options) if found.docstring else ():
+    doc = found.docstring
+    if doc and found.is_class:  # decorators of operators add arguments to it
+        described = getattr(import_module(found.module.path), found.name).__doc__
+        doc = griffe.Docstring(inspect.cleandoc(described), parent=found)
+    for section in doc.parse("google", **options) if doc else ():
         yield from _SECTIONS[section.kind.value](section, arguments)
     if members and found.is_class:
         yield from _members(found, min(level + 1, 4))

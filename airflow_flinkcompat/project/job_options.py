@@ -45,7 +45,8 @@ class Option:
         flag: Its option on the command line; "" if there is none.
         metavar: The form of its value there; None: a text.
         default: The value that counts there if it is not named; "": nothing.
-        form: The form of its value in the project file and in operators.
+        form: The form of its value in the project file.
+        task: Further words on it as an argument of a task in Airflow.
         choices: The values that it may have; empty: any.
         variable: The environment variable that holds it; "" if there is none.
         repeats: True if the command line may name several values.
@@ -59,6 +60,7 @@ class Option:
     metavar: str | None = None
     default: str = ""
     form: str = "a text"
+    task: str = ""
     choices: tuple[str, ...] = ()
     variable: str = ""
     repeats: bool = False
@@ -102,53 +104,66 @@ class JobOptions:
 
     settings: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=option("A setting in force {where}.", "--set", "K=V", form="a table", repeats=True),
+        metadata=option(
+            "A setting in force {where}.", "--set", "K=V", form="a table", task="Option → value.", repeats=True
+        ),
     )
     functions: tuple[FunctionDeclaration, ...] = field(
         default=(),
         metadata=option(
             "Declaration of a function that a script only uses.", "--function", "NAME=KIND[:LANGUAGE]",
-            form="a table, name = `kind` or `kind:language`", repeats=True,
+            form="a table, name = `kind` or `kind:language`",
+            task="Name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.", repeats=True,
         ),
     )  # fmt: skip
     catalog: str = field(
         default="",
         metadata=option(
             "DDL of tables that the scripts do not declare; several files count as one, in this order.",
-            "--catalog", "FILE", form="a `.sql` file, a list of them, or DDL", repeats=True,
+            "--catalog", "FILE", form="a `.sql` file, a list of them, or DDL",
+            task="DDL, a ``.sql`` file, or a list of them.", repeats=True,
         ),
     )  # fmt: skip
     variables: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "A value only a program's environment knows.", "--var", "NAME=VALUE", form="a table", repeats=True
+            "A value only a program's environment knows.", "--var", "NAME=VALUE", form="a table",
+            task="Name → value, with a placeholder for a secret one.", repeats=True,
         ),
-    )
+    )  # fmt: skip
     engine: str | None = field(
         default=None,
         metadata=option(
             "The engine that runs the job.",
             "--engine", default="both are judged, and the worse verdict counts", choices=tuple(ENGINES),
-            variable=ENGINE_VARIABLE, of_check=True,
+            variable=ENGINE_VARIABLE, task="``auto``: the target is asked.", of_check=True,
         ),
     )  # fmt: skip
     engine_version: str | None = field(
         default=None,
-        metadata=option("Version of the engine, for instance 2.3.", "--engine-version", of_check=True),
-    )
+        metadata=option(
+            "Version of the engine, for instance 2.3.", "--engine-version",
+            task="With engine ``auto`` the target's.",
+            of_check=True,
+        ),
+    )  # fmt: skip
     planner: PlannerMode | None = field(
         default=None,
         metadata=option(
             "Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version.",
-            "--planner", default=f"{_FILE}, else auto", choices=PLANNER_MODES, variable=PLANNER_VARIABLE, of_check=True,
+            "--planner", default=f"{_FILE}, else auto", choices=PLANNER_MODES, variable=PLANNER_VARIABLE,
+            task=f"A task asks that of the worker; ``always`` fails it without one. None: ``${PLANNER_VARIABLE}``, "
+            "else ``auto``. It restores the last savepoint or checkpoint of the deployed job if the worker can read "
+            "it. The report names its ground.", of_check=True,
         ),
     )  # fmt: skip
     jars: tuple[Path, ...] = field(
         default=(),
         metadata=option(
             "A jar of a connector, format or function for the Flink on this machine; several may be named.",
-            "--jar", "FILE", default="those of the project file", form="a list of paths or patterns", repeats=True,
-            of_check=True,
+            "--jar", "FILE", default="those of the project file", form="a list of paths or patterns",
+            task="A list of paths, or of patterns such as ``lib/*.jar``, absolute or relative to the DAG's folder.",
+            repeats=True, of_check=True,
         ),
     )  # fmt: skip
     filled_elsewhere: bool = field(
@@ -210,10 +225,20 @@ _REPLACED = (
 GATE: Mapping[str, Option] = {
     "policy": Option(
         "The branch of each outcome in Airflow: resume, migrate, restart, approve or reject.",
-        form="a table", of_check=True,
+        form="a table",
+        task="Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask "
+        "for approval; incompatible restarts if a FlinkBackfillOperator of the deployment follows and no state "
+        "can be kept. With a branch ``migrate`` an incompatible change takes it if a migration keeps all of the "
+        "state (``migratable``), and asks if it keeps some (``partly_migratable``). Before it takes that branch a"
+        " savepoint of the running job is compared with the prediction of the plan; if that fails, a person is "
+        "asked. If the branch depends on how much a migration keeps, and neither the scripts nor the worker's "
+        "planner show it, the planner of the target or of the connection's ``planner_conn_id`` is asked. Without "
+        "any a person is asked.",
+        of_check=True,
     ),
     "ledger": Option(
-        "Folder or object-store address of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE
+        "Folder or object-store address of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE,
+        task=f"By default the connection's, then ``${LEDGER_VARIABLE}``.",
     ),
     "fail_on": Option(
         "Exit with 1 for this outcome and worse.", "--fail-on", default=f"{_FILE}, else {DEFAULT_GATE}",
@@ -222,6 +247,7 @@ GATE: Mapping[str, Option] = {
     NETWORK: Option(
         "Whether connectors may connect while Flink's planner plans a script; by default they may not.",
         choices=PLANNER_NETWORKS, variable=NETWORK_VARIABLE, of_file=True,
+        task=f"``${NETWORK_VARIABLE}`` of the worker wins.",
     ),
 }  # fmt: skip
 """Options of the gate and of the ledger, which do not affect the judgement of a script."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.airflow.operators import Deployment, read_deployments
+from airflow_flinkcompat.airflow.operators import Deployment, FlinkSqlCompatibilityOperator, read_deployments
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project import DEPLOYMENT_KEYS, find_project_file, load_project, read_tables
+from airflow_flinkcompat.project.job_options import KEYS, NETWORK
 
 ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'
 
@@ -21,6 +23,16 @@ def write(path: Path, text: str) -> Path:
 
 def test_the_keys_are_those_of_a_deployment_in_airflow() -> None:
     assert {*Deployment.model_fields} - {"name"} == {*DEPLOYMENT_KEYS}
+
+
+def test_the_gate_takes_and_describes_each_declared_key_of_a_deployment() -> None:
+    operators = [cls for cls in FlinkSqlCompatibilityOperator.__mro__ if "flinkcompat" in cls.__module__]
+    made = [vars(cls)["__init__"] for cls in operators if "__init__" in vars(cls)]
+    taken = {name for each in made for name in inspect.signature(each).parameters}
+    keys = {NETWORK, *(key for key, each in KEYS.items() if not each.of_file)}
+    assert keys - taken == set()
+    described = "\n".join(str(cls.__doc__) for cls in operators)
+    assert [key for key in sorted(keys) if f"{key}: {KEYS[key].help.split('{')[0]}" not in described] == []
 
 
 def test_the_nearest_file_upwards_counts(tmp_path: Path) -> None:

@@ -26,13 +26,13 @@ from airflow_flinkcompat.airflow.tasks.base import (
     record_failure,
     run_name,
     side_of,
+    takes,
     task_ids,
+    wrong_choice,
 )
 from airflow_flinkcompat.model import (
     ACCEPTED,
-    ENGINES,
     PLANNER_MODES,
-    PLANNER_NETWORKS,
     PLANNER_VARIABLE,
     Outcome,
     PlannerMode,
@@ -40,6 +40,7 @@ from airflow_flinkcompat.model import (
     Policy,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.project.job_options import NETWORK
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,12 +57,12 @@ if TYPE_CHECKING:
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
-_ENGINES = ("auto", *sorted(ENGINES))
 _NOT_PLANNED = 'Flink\'s planner plans SQL scripts on engine flink: omit explain_plan and planner="always"'
 # What Airflow calls the owner of a task that names none.
 _NO_OWNER = "airflow"
 
 
+@takes("engine", "engine_version", "policy", "planner", "jars", NETWORK)
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     """Check the effect of a script on the state of the deployed one, and follow the verdict's branch.
 
@@ -80,26 +81,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             ``restart``, ``approve``: the policy's branch for the outcome; ``migrate``, a FlinkStateMigrationOperator,
             may be left out, and nothing is migrated then; ``unchanged`` and ``reject`` too: everything downstream is
             skipped then.
-        engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the target is asked. (templated)
-        engine_version: Version of that engine; with ``auto`` the target's. (templated)
-        policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
-            for approval; incompatible restarts if a FlinkBackfillOperator of the deployment follows and no state can be
-            kept. With a branch ``migrate`` an incompatible change takes it if a migration keeps all of the state
-            (``migratable``), and asks if it keeps some (``partly_migratable``). Before it takes that branch a savepoint
-            of the running job is compared with the plan's prediction; if that fails, a person is asked. If the branch
-            depends on how much a migration keeps, and neither the scripts nor the worker's planner show it, the planner
-            of the target or of the connection's ``planner_conn_id`` is asked. Without any a person is asked.
         redeploy_unchanged: Reaction if nothing changed that matters to the job, and the deployed job runs. By default
             (False) it is left alone: the branch ``unchanged``. True: the policy's branch for a compatible change, to
             restart a job on purpose (for another JAR of a function, for example). (templated: ``true`` or ``false``)
-        planner: Whether Flink's own planner on the worker judges the change (engine ``flink``, SQL scripts): ``auto``,
-            where one is installed for the version; ``always``, and without one the task fails; ``never``. None:
-            ``$FLINKCOMPAT_PLANNER``, else ``auto``. It restores the last savepoint or checkpoint of the deployed job
-            where the worker can read it. The report names its ground. (templated)
-        jars: Jars of connectors, formats and functions for that planner: paths, or patterns such as ``lib/*.jar``,
-            absolute or relative to the DAG's folder. (templated)
-        planner_network: ``allow`` lets connectors connect while that planner plans a script, as some sinks do.
-            ``$FLINKCOMPAT_PLANNER_NETWORK`` of the worker wins; by default there is no network.
         explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
             and compares the plans.
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed where
@@ -158,12 +142,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         _check_branches(branches)
         if isinstance(policy, Mapping):
             Policy.of(policy)
-        if engine not in _ENGINES and "{{" not in engine:
-            raise ValueError(f"engine {engine!r} is not one of {', '.join(_ENGINES)}")
-        if planner and planner not in PLANNER_MODES and "{{" not in planner:
-            raise ValueError(f"planner {planner!r} is not one of {', '.join(PLANNER_MODES)}")
-        if planner_network not in (None, *PLANNER_NETWORKS):
-            raise ValueError(f"planner_network {planner_network!r} is not one of {', '.join(PLANNER_NETWORKS)}")
+        for name, value, *more in (("engine", engine, "auto"), ("planner", planner), (NETWORK, planner_network)):
+            is_template = name in self.template_fields and "{{" in (value or "")
+            if value and not is_template and (wrong := wrong_choice(name, value, *more)):
+                raise ValueError(wrong)
         if isinstance(jars, str):
             raise ValueError(f"jars is the text {jars!r}: write a list of paths")
         if (explain_plan or planner == "always") and not _may_compile(engine):
@@ -330,8 +312,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         """The proposed side on its engine, and the deployed job, read from the target through one connection."""
         from airflow_flinkcompat.deploy import DeployError
 
-        if self.engine not in _ENGINES:
-            raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(_ENGINES)}")
+        if wrong := wrong_choice("engine", self.engine, "auto"):
+            raise AirflowFailException(wrong)
         # Rendered as a native object, a template that says 2.3 is a number.
         stated = str(self.engine_version) if self.engine_version else None
         if self.engine == "auto":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
@@ -15,6 +15,7 @@ from airflow.sdk import BaseOperator
 from airflow_flinkcompat.airflow.links.pages import change_page
 from airflow_flinkcompat.airflow.tasks.texts import SQL, decoded, find_template, masked, read_template
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, join_ddl, language_of
+from airflow_flinkcompat.project.job_options import KEYS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import StepEntry
     from airflow_flinkcompat.model import FunctionDeclaration, JobSpec, Language, Waiver
+
+
+Operator = TypeVar("Operator", bound=BaseOperator)
 
 
 @contextmanager
@@ -70,6 +74,28 @@ class UnmappedMixin:
         )
 
 
+def takes(*names: str) -> Callable[[type[Operator]], type[Operator]]:
+    """Describe arguments of an operator in its docstring as the declarations of these options do."""
+
+    def described(operator: type[Operator]) -> type[Operator]:
+        lines = [(operator.__doc__ or "").rstrip()]
+        for name in names:
+            words = KEYS[name].help.format(where="before the script's own"), KEYS[name].task
+            templated = " (templated)" if name in operator.template_fields else ""
+            lines.append(f"        {name}: {' '.join(words)}{templated}")
+        operator.__doc__ = "\n".join(lines) + "\n    "
+        return operator
+
+    return described
+
+
+def wrong_choice(name: str, value: str, *more: str) -> str:
+    """Error of an argument that is none of its declared choices; "" if it is one."""
+    known = (*more, *KEYS[name].choices)
+    return "" if value in known else f"{name} {value!r} is not one of {', '.join(known)}"
+
+
+@takes("ledger")
 class DeploymentOperator(BaseOperator):
     """A task about one deployment and its ledger.
 
@@ -78,7 +104,6 @@ class DeploymentOperator(BaseOperator):
         flink_conn_id: Connection of type ``flink``. (templated)
         target: Type of target (``kubernetes``, for example), for a connection that does not name it; one that names
             another target is refused. (templated)
-        ledger: Folder or URI of the ledger (templated); default: the connection's, then ``$FLINKCOMPAT_LEDGER``.
     """
 
     role: ClassVar[TaskRole | None] = None
@@ -161,6 +186,7 @@ class DeploymentOperator(BaseOperator):
             self.log.info("%s", line)
 
 
+@takes("settings", "functions", "catalog", "variables")
 class ScriptOperator(DeploymentOperator):
     """A task about one deployment and a proposed script.
 
@@ -169,13 +195,7 @@ class ScriptOperator(DeploymentOperator):
             and never run, as are its modules and the files it opens) or ``.table`` (FLIP-11's notation). Absolute, or
             relative to the DAG's folder or ``template_searchpath``; read when the task runs, not when the DAG is
             parsed. (templated, also what a ``.sql`` file holds; a program is Python, and no template)
-        variables: Of a program: name → a value that only its environment has, as ``--var`` of the command line. For a
-            secret value, a placeholder. (templated)
         language: Of a program that is passed as text: ``python`` or ``table``.
-        settings: Options of the job in addition to the script's own SET. (templated)
-        functions: Declared functions: name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.
-            (templated)
-        catalog: DDL (or ``.sql`` file) of tables the script reads but does not declare. (templated)
     """
 
     template_fields: Sequence[str] = (
