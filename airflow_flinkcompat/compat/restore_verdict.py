@@ -275,7 +275,7 @@ class RestoreVerdict:
                 before=finding.before, after=finding.after, claims=finding.claims,
             )  # fmt: skip
         verdict = EQUAL.verdicts["flink"]
-        if not (self._shows(finding) and proven and len(versions) == 1 and versions <= set(verdict.versions)):
+        if not (self._shows(finding) and proven and versions <= set(verdict.versions)):
             return finding
         alone = f"the compiled plans are equal; by the rules alone it would be {finding.outcome.value}"
         return replace(

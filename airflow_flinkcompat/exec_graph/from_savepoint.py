@@ -264,12 +264,6 @@ def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) 
     return None
 
 
-def stored_layouts(path: str) -> Mapping[str, StateLayout]:
-    """The layouts of the operators of a savepoint that keep state by key."""
-    found = {each.id: [*operator_layouts(each, path)] for each in read_metadata(path).operators}
-    return {id: layout for id, layouts in found.items() for layout in layouts if layout is not None}
-
-
 def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
     """The layouts of an operator's subtasks, except those that have finished."""
     for subtask in operator.subtasks or ():

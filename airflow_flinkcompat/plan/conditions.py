@@ -1,14 +1,16 @@
-"""Normal form of conditions of WHERE, HAVING and ON, which Flink plans alike (EXPLAIN, 2.3.0).
+"""Normal form of conditions of WHERE, HAVING and ON, which Flink plans alike (EXPLAIN, 2.3.0 and 1.20.3).
 
-The order of AND and OR operands and the sides of a comparison have no effect there, and tautologies are dropped.
-Elsewhere they have. For an output column, a metric's argument or its FILTER the planner requests columns from the
-source in the order of their mention, which may add an operator to the job.
+A NOT and an IN list are planned as the comparisons that they mean. The order of AND and OR operands and the sides of a
+comparison have no effect there, and tautologies are dropped. Elsewhere they have. For an output column, a metric's
+argument or its FILTER the planner requests columns from the source in the order of their mention, which may add an
+operator to the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from itertools import chain
 
 from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Leaf, Literal, conjuncts
 from airflow_flinkcompat.plan.origins import (
@@ -20,6 +22,7 @@ from airflow_flinkcompat.plan.origins import (
     normalize,
 )
 from airflow_flinkcompat.plan.passes import Pass
+from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS
 
 _EXACT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"})
 _HOLDS = {
@@ -35,7 +38,7 @@ _HOLDS = {
 def split_conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """The conjuncts of a resolved condition without types, in normal form, without tautologies."""
     found: list[Expression] = []
-    for part in conjuncts(condition):
+    for part in conjuncts(simplified(condition)):
         left: Expression | None = part
         for each in CONDITION_PASSES:
             left = None if left is None else each.apply(left)
@@ -57,6 +60,61 @@ CONDITION_PASSES: tuple[Pass[Callable[[Expression], Expression | None]], ...] = 
     ),
 )
 """Applied to each conjunct of a WHERE or HAVING; None drops it."""
+
+
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
+_NEGATED |= {after: before for before, after in _NEGATED.items()}
+
+
+def simplified(condition: Expression) -> Expression:
+    """A condition as Flink's planner simplifies it: NOT moves inwards, an IN over constants becomes comparisons."""
+    match condition:
+        case FunctionCall(function="AND" | "OR" as word, args=args):
+            return _joined(word, map(simplified, args), condition)
+        case FunctionCall(function="NOT", args=(inner,)):
+            return _negation(simplified(inner), condition)
+        case FunctionCall(function="IN", args=(value, *members)):
+            return _compared(value, members, condition)
+    return condition
+
+
+def _joined(word: str, parts: Iterable[Expression], of: FunctionCall) -> FunctionCall:
+    """An AND or an OR, without another one of its kind among its arguments."""
+    flat = (each.args if isinstance(each, FunctionCall) and each.function == word else (each,) for each in parts)
+    return _rebuilt(of, word, tuple(chain.from_iterable(flat)))
+
+
+def _negation(part: Expression, of: FunctionCall) -> Expression:
+    match part:
+        case FunctionCall(function="NOT", args=(inner,)):
+            return inner
+        case FunctionCall(function="AND" | "OR" as word, args=args):
+            return _joined("OR" if word == "AND" else "AND", (_negation(arg, of) for arg in args), of)
+        case FunctionCall(function=sign, args=args) if sign in _NEGATED:
+            return _rebuilt(part, _NEGATED[sign], args)
+    return _rebuilt(of, "NOT", (part,))
+
+
+def _compared(value: Expression, members: Sequence[Expression], of: FunctionCall) -> Expression:
+    """An IN list as the equalities of its members; as it is if a member is no constant."""
+    pairs = [_equal(value, member, of) for member in members]
+    if None in pairs:
+        return of
+    found = [each for each in pairs if each is not None]
+    return found[0] if len(found) == 1 else _joined("OR", found, of)
+
+
+def _equal(value: Expression, member: Expression, of: FunctionCall) -> FunctionCall | None:
+    match value, member:
+        case FunctionCall(function="ROW", args=values), FunctionCall(function="ROW", args=members):
+            parts = [_equal(*pair, of) for pair in zip(values, members, strict=False)]
+            fields = [each for each in parts if each is not None]
+            return _joined("AND", fields, of) if len(fields) == len(values) == len(members) > 1 else None
+        case _, Literal(value=constant) if constant is not None:
+            # A constant of another family has its members' common type in a list, and its own in a comparison.
+            alike = any(value.type.name in family and member.type.name in family for family in (INTEGERS, CHARACTERS))
+            return FunctionCall("=", (value, member), of.type, of.span) if alike else None
+    return None
 
 
 def constant_value(part: Expression) -> bool | None:
@@ -93,7 +151,8 @@ def normalize_predicate(part: Expression) -> Expression:
     if part.function == "NOT":
         return _rebuilt(part, part.function, tuple(map(normalize_predicate, part.args)))
     if part.function in ("AND", "OR"):
-        return _rebuilt(part, part.function, tuple(sorted(map(normalize_predicate, part.args), key=_place)))
+        args = dict.fromkeys(map(normalize_predicate, part.args))
+        return _rebuilt(part, part.function, tuple(sorted(args, key=_place)))
     if part.function in _HOLDS and len(part.args) == 2 and not isinstance(part.args[1], Literal):
         left, right = part.args
         if _place(right) < _place(left):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.plan.conditions import constant_value, normalize_predicate
+from airflow_flinkcompat.plan.conditions import constant_value, normalize_predicate, simplified
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
     Expression,
@@ -43,7 +43,9 @@ def join_operator(
     """
     schema = node.left.schema + node.right.schema
     parts = (
-        [p for p in conjuncts(node.condition) if constant_value(p) is not True] if node.condition is not None else []
+        [p for p in conjuncts(simplified(node.condition)) if constant_value(p) is not True]
+        if node.condition is not None
+        else []
     )
     times = tuple(sorted({leaf.index for part in parts for leaf in _refs(part) if schema[leaf.index].time_attribute}))
     join = "INNER" if node.kind == "CROSS" else node.kind
@@ -85,9 +87,9 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
     """The join with a conjunct from above, if the planner moves it into or below the join; else None.
 
     ``part`` is over the join's own columns. It moves below the preserved side of an outer join, and into an inner join
-    otherwise; a WHERE stays above a temporal join (measured).
+    otherwise; a WHERE stays above a temporal join (measured), and above a lookup unless it reaches further down.
     """
-    if operator.form not in (JoinForm.REGULAR, JoinForm.INTERVAL, JoinForm.WINDOW):
+    if operator.form not in (JoinForm.REGULAR, JoinForm.INTERVAL, JoinForm.WINDOW, JoinForm.LOOKUP):
         return None
     own = [leaf for leaf in leaves(part) if not isinstance(leaf, Literal)]
     if not own or not all(isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput) for leaf in own):
@@ -95,6 +97,8 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
 
     part = normalize_predicate(transform(part, _below))
     sides = _inputs(part)
+    if operator.form is JoinForm.LOOKUP:
+        return _below_lookup(operator, part, with_filter) if sides == {0} else None
     if len(sides) == 1 and not sides & set(_KEPT[operator.join]):
         return None
     if len(sides) > 1:
@@ -104,6 +108,15 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
             # It may bound the time between both inputs, which makes another join of it.
             operator = replace(operator, form=JoinForm.JOIN)
     return _asked(operator, part, _KEPT, with_filter)
+
+
+def _below_lookup(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
+    """The lookup with a conjunct that moves through it and below the operator under it (EXPLAIN); else None."""
+    below, table = operator.segments
+    moved = with_filter(below, transform(part, _own))
+    if (moved.filters, moved.window_filters) != (below.filters, below.window_filters):
+        return None
+    return replace(operator, segments=(moved, table))
 
 
 def _below(leaf: Expression) -> Expression:
@@ -148,6 +161,35 @@ def _inputs(part: Expression) -> set[int]:
 
 def _refs(part: Expression) -> list[InputRef]:
     return [leaf for leaf in walk(part) if isinstance(leaf, InputRef)]
+
+
+def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
+    """A join without the rows that an outer join completes with NULL, if no such row passes conditions above it.
+
+    Conditions on one input of a join move to joins below it. Rows keep their types if all columns that the outer join
+    completes are nullable anyway.
+    """
+    schema, width = join.left.schema + join.right.schema, len(join.left.schema)
+    timed = join.condition is not None and any(schema[ref.index].time_attribute for ref in _refs(join.condition))
+    if join.temporal is not None or join.kind in ("SEMI", "ANTI") or timed:
+        return join
+    rejected = {ref.index < width for each in conditions if _rejects_null(each) for ref in _refs(each)}
+    kind = join.kind
+    if False in rejected and all(column.type.nullable for column in join.right.schema):
+        kind = {"LEFT": "INNER", "FULL": "RIGHT"}.get(kind, kind)
+    if True in rejected and all(column.type.nullable for column in join.left.schema):
+        kind = {"RIGHT": "INNER", "FULL": "LEFT"}.get(kind, kind)
+    left = join.left
+    if isinstance(left, Join) and kind in ("INNER", "CROSS", "LEFT"):
+        left = strict_join(left, [each for each in conditions if all(ref.index < width for ref in _refs(each))])
+    return join if (kind, left) == (join.kind, join.left) else replace(join, kind=kind, left=left)
+
+
+def _rejects_null(part: Expression) -> bool:
+    """True for a condition that no row passes in which a column that it reads is NULL."""
+    if not isinstance(part, FunctionCall) or not all(isinstance(arg, InputRef | Literal) for arg in part.args):
+        return False
+    return part.function == "IS NOT NULL" or part.function in (*FLIPPED, "=", "<>")
 
 
 def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOperator:

@@ -147,7 +147,10 @@ def _answer(report: Report, old: Side, new: Side) -> str:
         return TEMPLATE
     if refused_new or (report.outcome is Outcome.INCOMPATIBLE and report.is_refused):
         return REFUSED_NEW
-    if refused_old or (report.deployed_is_refused and report.outcome is Outcome.UNKNOWN):
+    unplanned = report.deployed_is_refused or any(
+        "refuses the deployed script" in each.message for each in report.deciding
+    )
+    if refused_old or (unplanned and report.outcome is Outcome.UNKNOWN):
         return REFUSED_OLD
     if any(NO_INSERT in each for each in report.warnings):
         return SELECTS

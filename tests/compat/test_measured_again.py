@@ -189,8 +189,11 @@ def test_every_pair_over_connectors_was_run_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("path", results.upgrades(), ids=lambda path: path.stem)
 def test_every_upgrade_was_run_as_it_is_written(path: Path) -> None:
-    """Else run `make measure-pairs FLINK_OLD=… FLINK=…` for these lines."""
-    assert_run_as_written(path, load_pairs(path.stem.split("-")[3], folder=UPGRADES))
+    """Else run `make measure-pairs FLINK_OLD=… FLINK=…` for these lines; edits go from 1.20 to 2.3 alone."""
+    old, new = path.stem.split("-")[1:4:2]
+    pairs = load_pairs(new, folder=UPGRADES)
+    edits = (old, new) == ("1.20", "2.3")
+    assert_run_as_written(path, [pair for pair in pairs if edits or not pair.id.startswith("upgrade-edit")])
 
 
 @pytest.mark.parametrize("path", results.upgrades(), ids=lambda path: path.stem)

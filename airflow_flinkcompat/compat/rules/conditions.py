@@ -83,7 +83,7 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
     alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, filled)]
     alone += [part for segment in segments(output) for part in segment.filters if isinstance(part, Literal)]
     asked, equated = _equated(_asked(output))
-    alone += [each.atom for each in asked if _of_constants(each.atom)]
+    alone += [each.atom for each in asked if _of_constants(each.atom) or _decided(each.atom, filled)]
     found = {part: frozenset((part,)) for part in alone}
     for column in dict.fromkeys(column for each in asked for column in each.columns):
         about = [each for each in asked if column in each.columns]
@@ -159,6 +159,8 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
         case OperatorColumn(output=AggregateCall(args=args)):
             return all(_filled(arg, never_null) for arg in args)
         case OperatorColumn(output=PassedOutput(column=column) | KeyOutput(key=column)):
+            return _filled(column, never_null)
+        case OperatorColumn(output=SourceColumn() | FunctionCall() | OperatorColumn() as column):  # of a join's input
             return _filled(column, never_null)
     return False
 

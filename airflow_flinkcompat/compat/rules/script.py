@@ -165,8 +165,8 @@ ENGINE_VERSION_CHANGED = Rule(
         "same operators and that its serializers can read their state. Without the planners, every part of the job "
         "needs a measured restore with correct results between exactly these versions: exec nodes, accumulators, "
         "stored types, stateful connectors and settings that affect operators. The report names every part without "
-        "one. If the script changes with the upgrade, the change must also be compatible on both versions. "
-        "Upgrading the unchanged script first is safer."
+        "one. If the script changes with the upgrade, both steps count: the deployed script and then the "
+        "change, both on the new version. A changed setting, hint or table must be compatible on both versions."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     find=_find_engine_version_changed,

@@ -75,7 +75,9 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
     """Lower a safe verdict that was not measured on the line of Flink that is judged.
 
-    If the line changes too, restores between both lines decide; any other change has to be safe on each of them.
+    An upgrade with an edit is two restores on the new line: the deployed script, which its rule judges, and
+    the edit. A safe edit of a query keeps id, layout and meaning of all state, so both are one restore. A setting or a
+    hint may have Flink convert stored values, so it has to be safe on both lines.
     """
     old, new = change.versions
     if old == new or change.old.engine != change.new.engine:
@@ -83,7 +85,16 @@ def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Ver
     if f"{old} to {new}" in verdict.versions:
         return verdict
     found = verdict.on_line(new)
-    return found if NEWLY_ASKED.issuperset(verdict.evidence) else found.on_line(old)
+    return found if _is_edit(target) or NEWLY_ASKED.issuperset(verdict.evidence) else found.on_line(old)
+
+
+def _is_edit(target: Any) -> bool:
+    """True if a pair differs in a query, and not in hints."""
+    pipeline = target.pipeline if isinstance(target, OperatorPair) else target
+    if not isinstance(pipeline, PipelinePair):
+        return False
+    parts = {*pipeline.parts, *(part for pair in pipeline.operators for part in pair.parts)}
+    return not any("hints" in part for part in parts)
 
 
 def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
