@@ -80,7 +80,7 @@ def test_a_full_disk_is_exit_2(tmp_path: Path, args: tuple[str, ...]) -> None:
     assert done.stderr.splitlines() == ["flinkcompat: input or output failed: No space left on device"]
 
 
-NEVER_LOADED = {"httpx", "pyspark", "upath", "sqlglot.lineage", "sqlglot.executor", "sqlglot.dialects.spark"}
+NEVER_LOADED = {"airflow", "httpx", "pyspark", "upath", "sqlglot.lineage", "sqlglot.executor", "sqlglot.dialects.spark"}
 
 
 @pytest.mark.parametrize(
