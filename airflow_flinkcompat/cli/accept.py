@@ -225,7 +225,7 @@ def _shown(place: Path) -> Path:
 
 def _read(place: Path) -> str:
     if place.exists() and not place.is_file():  # a pipe, say, is read for ever
-        raise InputError(f"{place}: cannot be read: it is no regular file")
+        raise InputError(f"{place}: cannot be read: it is not a regular file")
     try:
         return decode_script(place.read_bytes(), str(place))
     except FileNotFoundError:

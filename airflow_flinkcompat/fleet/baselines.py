@@ -22,8 +22,8 @@ from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5
 _COMPARE_ELSEWHERE = (
-    "to pass a change that mends it, compare with another revision (--against git:REF), or with what the ledger says "
-    "(--against ledger:URI)"
+    "to pass a change that corrects it, compare with another revision (--against git:REF), or with the "
+    "ledger (--against ledger:URI)"
 )
 
 
@@ -118,7 +118,7 @@ class RevisionBaselines:
         label, place = self.files.label, self.former.path
         unnamed = _unnamed(project, self.files)
         if self.former.project is None:
-            return (f"{label} has no {project.path.name}: its scripts are those that the file names today", *unnamed)
+            return (f"{label} has no {project.path.name}: its scripts are the ones that the file names today", *unnamed)
         return (f"{label} has the project file as {place}", *unnamed) if self.former.is_moved else unnamed
 
     def _named(self, deployment: ProjectDeployment) -> Baseline:
@@ -224,8 +224,8 @@ class LedgerBaselines:
                     continue
                 if self.unknown:
                     found[name] = InputError(
-                        f"{root} holds {name}, which this file does not name; whether it did where the change was "
-                        f"begun is not known: {self.unknown}"
+                        f"{root} holds {name}, which this file does not name; whether the file named it when "
+                        f"the change began is unknown: {self.unknown}"
                     )
                 elif name in self.former and (baseline := self._head(root, name)).side is not None:
                     found[name] = baseline
@@ -257,8 +257,8 @@ class LedgerBaselines:
                 raise OutOfReachError(str(error)) from None
         if not self._known[root]:
             raise OutOfReachError(
-                f"no deployment in {root}: is it the folder, or the address, that holds the ledgers? As long as "
-                "nothing is deployed, compare with --against git:REF"
+                f"no deployment in {root}: check that this folder or address contains the ledgers. Before "
+                "the first deployment, compare with --against git:REF"
             )
         return self._known[root]
 
@@ -282,7 +282,7 @@ def require_against(against: str | None) -> None:
     """Check the baseline that was named."""
     kind, _, value = (against or "ledger").partition(":")
     if kind not in ("ledger", "git") or (kind == "git" and not value):
-        raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
+        raise InputError(f"--against {against!r} must be ledger, ledger:URI or git:REF")
 
 
 @contextmanager
@@ -297,9 +297,9 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
         return
     if repository is None:
         raise InputError(
-            f"{project.path} lies in no Git repository (or git is not installed), so there is no revision to compare "
-            "with. Name a ledger: "
-            f"--against ledger:URI, {LEDGER_VARIABLE}, or ledger = … in that file"
+            f"{project.path} is not in a Git repository (or git is not installed), so there is no revision "
+            f"to compare with. Name a ledger: --against ledger:URI, {LEDGER_VARIABLE}, or ledger = … in that "
+            "file"
         )
     if against is None:
         branch, commit = base_commit(repository, os.environ)
@@ -330,7 +330,7 @@ def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[fr
 def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
     """Remarks about scripts that are new since a commit and that no deployment names."""
     found = unnamed_scripts(project, [name for suffix in SUFFIXES for name in files.new_files(project.folder, suffix)])
-    words = "new scripts that make a job and that no deployment of this file names, so that nothing judges them"
+    words = "new scripts with a job that no deployment of this file names, so they are not judged"
     return (f"{words}: {_few(found)}",) if found else ()
 
 
@@ -369,8 +369,8 @@ def former_project(project: ProjectFile, files: RevisionFiles) -> FormerProject:
     moved = {name: found for name in gone if (found := _project_at(name, files)) is not None}
     if len(moved) > 1:
         raise InputError(
-            f"{files.label} has no {place}, but {', '.join(moved)}, of which none is there today: which one became "
-            "this file is not known"
+            f"{files.label} has no {place}, but {', '.join(moved)}, and none of them exists today: the "
+            "former name of this file is unknown"
         )
     return next((FormerProject(found, name, True) for name, found in moved.items()), FormerProject(None, place))
 

@@ -32,7 +32,7 @@ from airflow_flinkcompat.sql import ScriptError
 
 _PLACE = re.compile(r"(?P<line>[0-9]+)(?::(?P<column>[0-9]+))?: ")
 _SETTING = re.compile(r"the setting '(?P<key>[^']+)' ")
-_ELSEWHERE = f", or, where what deploys the jobs fills it in, {FILLED_ELSEWHERE} = true into the project file"
+_ELSEWHERE = f", or, if another tool that deploys the jobs fills it in, {FILLED_ELSEWHERE} = true into the project file"
 _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 
@@ -82,7 +82,7 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
         return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews))
     known = (*project.names, *deleted)
     if unknown := [name for name in request.names if name not in known]:
-        raise InputError(f"{project.path}: there is no deployment {unknown[0]!r}; known are {', '.join(known)}")
+        raise InputError(f"{project.path}: there is no deployment {unknown[0]!r}; choose from {', '.join(known)}")
     reviews = [_reviewed(request, each, baselines) for each in project.deployments if request.wants(each.name)]
     reviews += [
         replace(each, action=_NOT_DEPLOYED) for each in broken_reviews(project, file) if request.wants(each.name)
@@ -116,7 +116,7 @@ def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str
             if is_waivable(finding) and not finding.is_waived and finding.outcome is review.gate_outcome:
                 said = shlex.join((review.name, finding.rule, *request.options))
                 what = f"{said} --reason '…' --until YYYY-MM-DD"
-                return (f"a change that is meant passes once what fails is waived: flinkcompat accept {what}",)
+                return (f"to pass an intended change, waive its failing findings: flinkcompat accept {what}",)
     return ()
 
 
@@ -168,8 +168,8 @@ def lone_script(
 
 
 _UNDESCRIBED = (
-    "whether Flink takes every statement is not known: the catalogue does not describe the changes that the connectors "
-    "of {} take or send"
+    "whether Flink accepts every statement is unknown: the catalogue does not describe the changes that the connectors "
+    "of {} emit or accept"
 )
 
 
@@ -253,8 +253,8 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
         new = side_of_deployment(deployment, request.project.folder, request.root, unsaved=request.unsaved)
         if new is None:
             raise ScriptError(
-                f"{script}: cannot be read: there is no such file; where the deployment was deleted, take it out of "
-                f"{request.project.path.name}"
+                f"{script}: cannot be read: there is no such file; if the deployment was deleted, remove it "
+                f"from {request.project.path.name}"
             )
         unread, exposed = obstacles_of(new)
         if unread:
@@ -365,7 +365,7 @@ def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
     message = (
-        f"the file does not name {name} any more, and its job keeps running: stop it, then write under [stopped] of "
+        f"the file no longer names {name}, and its job keeps running: stop it, then write under [stopped] of "
         f'the file: {name} = "when, by whom, with which savepoint"'
     )
     reports = []
@@ -467,7 +467,7 @@ def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: 
 
 def _words(report: Report, branch: str, deployment: ProjectDeployment) -> str:
     if planner_decides(report, deployment.policy, migrates=deployment.migrates):
-        return "asks Flink's planner how much of the state can be kept, and without an answer a person"
+        return "asks Flink's planner how much of the state can be kept, and asks a person if it has no answer"
     if branch == "resume" and deployment.rehearses:
         return "rehearses the restore, then resumes it from a savepoint"
     if branch == "restart" and deployment.backfills:

@@ -104,7 +104,7 @@ def _text(path: Path, source: str, *, program: bool = False, unsaved: Mapping[Pa
     try:
         held = unsaved.get(path.resolve()) if unsaved else None
         if held is None and path.exists() and not path.is_file():  # a pipe, say, is read for ever
-            raise ScriptError(f"{source}: cannot be read: it is no regular file")
+            raise ScriptError(f"{source}: cannot be read: it is not a regular file")
         # Half of a surrogate pair is told as what it would be in a file.
         content = path.read_bytes() if held is None else held.encode(errors="surrogatepass")
         return decode_script(content, source, program)
@@ -115,7 +115,7 @@ def _text(path: Path, source: str, *, program: bool = False, unsaved: Mapping[Pa
 
 
 _BY_HAND = (
-    "no query of the program could be read: where it is a job, write [deployments.NAME] with its script into the file"
+    "no query of the program could be read: if it is a job, write [deployments.NAME] with its script into the file"
 )
 
 

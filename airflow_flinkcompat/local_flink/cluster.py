@@ -113,11 +113,11 @@ def flink_home(home: Path | None = None) -> Path:
             given = Path(str(importlib.metadata.distribution(_DISTRIBUTION).locate_file("pyflink")))
         except importlib.metadata.PackageNotFoundError as error:
             raise LocalFlinkError(
-                f"Flink's jars are not installed: {install_command('local-flink')}, "
-                f"or point {HOME_VARIABLE} to a Flink folder (the one that holds lib/)"
+                f"Flink's jars are not installed: {install_command('local-flink')}, or set {HOME_VARIABLE} "
+                "to a Flink folder (the one that contains lib/)"
             ) from error
     if not list((given / "lib").glob("flink-dist-*.jar")):
-        raise LocalFlinkError(f"{given / 'lib'} holds no flink-dist-*.jar: it is not the lib folder of a Flink")
+        raise LocalFlinkError(f"{given / 'lib'} contains no flink-dist-*.jar: it is not the lib folder of Flink")
     return given.resolve()
 
 
@@ -134,8 +134,8 @@ def gateway_jar(home: Path) -> Path:
     pinned = {jar.coordinates: jar for jar in jars.pinned().values() if jar.name.startswith("flink-sql-gateway")}
     if not (fitting := pinned.get(f"org.apache.flink:flink-sql-gateway:{version}")):
         raise LocalFlinkError(
-            f"{home} is Flink {version}, the pinned SQL Gateways are {' and '.join(pinned)}: "
-            f"put flink-sql-gateway-{version}.jar into {home / 'opt'}"
+            f"{home} is Flink {version}, and the pinned SQL Gateways are {' and '.join(pinned)}: put "
+            f"flink-sql-gateway-{version}.jar into {home / 'opt'}"
         )
     return jars.fetch_jar(fitting)
 
@@ -213,7 +213,7 @@ class LocalFlink:
             JarError: The jar of the SQL Gateway cannot be fetched.
         """
         if self._children:
-            raise LocalFlinkError("this local Flink runs already")
+            raise LocalFlinkError("this local Flink is already running")
         rest, gateway, rpc = choose_ports(self._wanted).values()
         java, home = find_java(), flink_home(self._home)
         class_path = [f"{home / 'lib'}{os.sep}*", str(gateway_jar(home)), *map(str, self._extra_jars)]
@@ -251,8 +251,8 @@ class LocalFlink:
         for child in self._children:
             if not child.running:
                 raise LocalFlinkError(
-                    f"the {child.name} of the local Flink ended with exit code {child.guard.returncode}; "
-                    f"its last words (more in {child.logs[-1].parent}):\n{child.log_tail() or '(none)'}"
+                    f"the {child.name} of the local Flink ended with exit code {child.guard.returncode}; its "
+                    f"last log lines (more in {child.logs[-1].parent}):\n{child.log_tail() or '(none)'}"
                 )
 
     def _spawn(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Child:

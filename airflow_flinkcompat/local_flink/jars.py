@@ -66,7 +66,7 @@ def fetch(name: str, *, progress: bool | None = None) -> Path:
     """
     jars = pinned()
     if name not in jars:
-        raise JarError(f"no jar {name!r} is pinned; jars.toml holds: {', '.join(sorted(jars))}")
+        raise JarError(f"no jar {name!r} is pinned; jars.toml contains: {', '.join(sorted(jars))}")
     return fetch_jar(jars[name], progress=progress)
 
 
@@ -105,9 +105,9 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
         return Path(source.fetch(jar.filename, downloader=download))
     except ValueError as error:  # pooch: the hash differs
         raise JarError(
-            f"{jar.coordinates} from {jar.url} is not the pinned file (SHA-256 {jar.sha256} expected): "
-            "a proxy may have answered in its place, or the cached copy is damaged; "
-            f"look at the answer of that address, then empty {folder}"
+            f"{jar.coordinates} from {jar.url} is not the pinned file (SHA-256 {jar.sha256} expected): a "
+            "proxy may have answered instead, or the cached copy is damaged; check the answer of that "
+            f"address, then empty {folder}"
         ) from error
     except OSError as error:  # requests' errors are OSErrors
         raise JarError(

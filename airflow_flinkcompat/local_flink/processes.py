@@ -70,7 +70,8 @@ def choose_ports(wanted: Mapping[str, int | None]) -> dict[str, int]:
             chosen[name] = _bind(listener, port) if port else _bind_free(listener)
             if not chosen[name]:
                 raise LocalFlinkError(
-                    f"port {port} for {name} is in use on {LOOPBACK}: stop what listens there, or choose another port"
+                    f"port {port} for {name} is in use on {LOOPBACK}: stop the process that listens there, "
+                    "or choose another port"
                     if port
                     else f"no free port found on {LOOPBACK} for {name}"
                 )

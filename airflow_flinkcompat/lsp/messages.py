@@ -149,7 +149,7 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
         case Status.UNREADABLE:
             return f"{review.name}: {word}: {review.sentence}"
         case Status.ADDED:
-            return f"{review.name}: {word}: nothing is deployed by {mask_secrets(review.baseline)}"
+            return f"{review.name}: {word}: nothing is deployed according to {mask_secrets(review.baseline)}"
     outcome, *waived = word.split(" ", 1)
     shown = word if review.status is Status.UNCHANGED else " ".join((outcome.upper(), *waived))
     engines = "" if len(review.reports) == 1 else ", the worse of both engines"
@@ -191,7 +191,7 @@ def _explained(each: Annotation, review: DeploymentReview, deployed: Mapping[str
         yield f"\n* deployed, {plain_words(words)}: {code_span(finding.before) or 'nothing'}"
         yield f"* here: {code_span(finding.after) or 'nothing'}"
     if finding.consequence is not None:
-        yield f"\n**If it were resumed:** {plain_words(CONSEQUENCES[finding.consequence])}."
+        yield f"\n**If the job were resumed:** {plain_words(CONSEQUENCES[finding.consequence])}."
     report = next(report for report in review.reports if finding in report.deciding)
     step = steps(report, review.known)[0]
     label = f" on {engine_label(report)}" if len(review.reports) > 1 else ""

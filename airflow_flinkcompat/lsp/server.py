@@ -105,7 +105,7 @@ class FlinkcompatServer(LanguageServer):
             return (None if verdict is None else self._shown(verdict, text)), ""
         except Exception as error:  # the editor goes on, whatever it was
             _LOG.exception("the check failed")
-            return None, f"the check failed ({type(error).__name__}); the log of the server says where"
+            return None, f"the check failed ({type(error).__name__}); see the log of the server"
 
     def _shown(self, verdict: DocumentVerdict, text: str) -> ShownDocument:
         abilities = self.client_capabilities.text_document

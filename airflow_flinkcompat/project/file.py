@@ -39,7 +39,7 @@ _TOP = (*KEYS, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
 """Prefixes of a ledger's place that is no relative path: a URI, a home folder, a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
-_TWICE = "is said twice, here and as check.{}; remove one"
+_TWICE = "is set twice, here and as check.{}; remove one"
 _OF_WAIVERS = ("accept", "waiver", "waivers")
 """Keys with which somebody may look for waivers here."""
 
@@ -123,7 +123,7 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
     file = Path(path)
     found = tables_of(_text(file), file)
     if found is None:
-        raise InputError(f"{file}: there is no table [tool.flinkcompat] in it")
+        raise InputError(f"{file}: it has no table [tool.flinkcompat]")
     return found
 
 
@@ -153,7 +153,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
         if not isinstance(table, Mapping):
             wrong = {"": f"a table is needed, [deployments.{name}]"}
         elif "name" in table:
-            wrong = {"name": f"name: is given by [deployments.{name}]; remove it"}
+            wrong = {"name": f"name: [deployments.{name}] already sets it; remove it"}
         else:
             wrong = {key: f"{key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(table)}
             deployments[name] = _placed(folder, _over(of_tasks, _under_check(table)))
@@ -177,7 +177,9 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
 def content_of(text: str, name: str) -> Mapping[str, Any]:
     """The TOML of a text. Raises InputError, by the name of its file."""
     if text.startswith("\ufeff"):
-        raise InputError(f"{name}: begins with a byte order mark, which TOML has not; save it as UTF-8 without one")
+        raise InputError(
+            f"{name}: begins with a byte order mark, which TOML does not allow; save it as UTF-8 without one"
+        )
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -197,12 +199,12 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
         Text to follow the key: the key that may be meant, or the existing ones.
     """
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
-    return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"
+    return f"is unknown; did you mean {meant[0]}?" if meant else f"is unknown; choose from {', '.join(known)}"
 
 
 def _unknown_at_top(key: str) -> str:
     if key in _OF_WAIVERS:
-        return "is not known here: a finding is waived in a file beside its script, by flinkcompat accept"
+        return "is unknown here: flinkcompat accept waives a finding in a file next to its script"
     return unknown_key(key, _TOP)
 
 

@@ -38,7 +38,7 @@ class FileChange:
 def file_changes(repository: Path, revisions: str, paths: Sequence[str]) -> Iterator[FileChange]:
     """Every change of files in a history, oldest commit first; a merge is no change of its own."""
     if revisions.startswith("-"):
-        raise InputError(f"{revisions}: no name of a revision begins with '-'")
+        raise InputError(f"{revisions}: the name of a revision cannot begin with '-'")
     places = ["--", *paths] if paths else ["--"]
     with _git(repository, "rev-list", "--reverse", "--no-merges", revisions, *places) as listed:
         arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--find-renames", "--no-ext-diff", *places)
@@ -64,7 +64,7 @@ class Blobs:
         to.flush()
         head = answers.readline().split()
         if len(head) != 3:
-            raise InputError(f"blob {blob[:10]} is not in this repository; is it a partial or shallow clone?")
+            raise InputError(f"blob {blob[:10]} is not in this repository, which may be a partial or shallow clone")
         content = answers.read(int(head[2]))
         answers.read(1)
         return content

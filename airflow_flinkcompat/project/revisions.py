@@ -18,8 +18,8 @@ _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GI
 FILE_MODES = ("100644", "100755")
 """Git's modes of files, as opposed to links and submodules."""
 _FIRST_PUSH = (
-    ". Where origin has no branch yet, so that this is its first push, there is nothing to compare with: leave the "
-    "hook out this once (SKIP=flinkcompat-diff git push …)"
+    ". If origin has no branch yet, this is its first push and there is nothing to compare with: skip the "
+    "hook this once (SKIP=flinkcompat-diff git push …)"
 )
 _LINK, _SUBMODULE = "120000", "160000"
 _MOST_LINKS = 40
@@ -95,9 +95,10 @@ def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, 
     if _verified(repository, branch) is None:
         first = "" if _asked(repository, "for-each-ref", "--count=1", "refs/remotes/origin") else _FIRST_PUSH
         raise InputError(
-            f"which commit to compare with is not known: there is no {branch} here. In CI {_SHALLOW}, elsewhere have "
-            "Git ask (git remote set-head origin --auto); or name one, --against git:REF, or a ledger (--against "
-            f"ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project file){'' if target else first}"
+            f"the commit to compare with is unknown: there is no {branch} here. In CI {_SHALLOW}, elsewhere "
+            "let Git find it (git remote set-head origin --auto); or name one, --against git:REF, or a "
+            "ledger (--against ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project "
+            f"file){'' if target else first}"
         )
     base = _asked(repository, "merge-base", branch, "HEAD")
     if base is None:
@@ -153,7 +154,7 @@ class RevisionFiles:
             if target.startswith("/"):
                 raise self._outside(path, f"is reached by {place}, a link to an absolute path")
             if links > _MOST_LINKS:
-                raise self._outside(path, f"is reached by {place}, a link without an end")
+                raise self._outside(path, f"is reached by {place}, a circular link")
             pending.extendleft(reversed(target.split("/")))
         return "/".join(done)
 

@@ -182,9 +182,9 @@ def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile
 def _wrong_of_stopped(tables: ProjectTables) -> Iterator[tuple[str, str]]:
     for name, words in tables.stopped.items():
         if not isinstance(words, str) or not words.strip():
-            yield f"stopped.{name}", "a text is needed: who stopped its job and when, and with which savepoint"
+            yield f"stopped.{name}", "a text is needed: who stopped its job, when, and with which savepoint"
         elif name in {*tables.deployments, *tables.broken}:
-            yield f"stopped.{name}", "is a deployment of this file, whose job is to run; take it out of one of both"
+            yield f"stopped.{name}", "is a deployment of this file, whose job must run; remove it from one of them"
 
 
 class _TableReader:
@@ -214,7 +214,7 @@ class _TableReader:
             if "script" not in self.table:
                 self._report("script", "is missing")
         elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or not _NOT_OF_PATHS.isdisjoint(script):
-            self._report("script", f"is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
+            self._report("script", f"is not the path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
         backfill = self.table.get("backfill")
         backfills = backfill not in (None, False)
         return ProjectDeployment(
@@ -233,12 +233,12 @@ class _TableReader:
         for key in self._check:
             # Only a task knows its other arguments; a slip of the pen in one of these would judge by other rules.
             if key not in CHECK_KEYS and (meant := get_close_matches(key, CHECK_KEYS, 1, 0.8)):
-                self._report(f"check.{key}", f"is not known; did you mean {meant[0]}?")
+                self._report(f"check.{key}", f"is unknown; did you mean {meant[0]}?")
         engine = self._choice("engine", _OF_TARGET)
         version = self._checked(self._check, "engine_version", "check.engine_version")
         named = None if engine == _OF_TARGET else engine
         if version is not None and named is None:
-            self._report("check.engine_version", "a version of which engine? Name it with engine")
+            self._report("check.engine_version", "the engine of this version is missing: name it with engine")
         elif version is not None and named is not None:
             self._tried("check.engine_version", lambda: JobSpec("", engine=named, engine_version=version, source="it"))
             if not ENGINE_FACTS[named].has_version(version):
@@ -271,7 +271,7 @@ class _TableReader:
 
     def _jars(self) -> Iterator[Path]:
         """The files of each pattern, by name."""
-        patterns = self._get(self._check, "jars", "check.jars", list, 'a list of files, as ["lib/*.jar"],', [])
+        patterns = self._get(self._check, "jars", "check.jars", list, 'a list of files, such as ["lib/*.jar"],', [])
         every = {str(number): each for number, each in enumerate(patterns, start=1)}
         for key in every:
             place = f"check.jars.{key}"
@@ -293,7 +293,9 @@ class _TableReader:
         files = tuple(path for key in every if (path := self._checked(every, key, f"catalog.{key}")) is not None)
         for number, path in enumerate(files, start=1):
             if not is_path(path, (".sql",)):
-                self._report(f"catalog.{number}", "is no path of a file that ends in .sql, as each of a list is")
+                self._report(
+                    f"catalog.{number}", "is not the path of a file that ends in .sql, as each item of a list must be"
+                )
         return files
 
     def policy(self, backfills: bool = False) -> Policy:

@@ -53,7 +53,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, field in _KEYS.items():
         if key not in table:
             if field.default is MISSING:
-                yield key, "is missing; have it written with flinkcompat accept"
+                yield key, "is missing; write it with flinkcompat accept"
             continue
         value = table[key]
         match field.type:
@@ -88,11 +88,11 @@ def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tup
         return text, ()
     starts = [*(each.start() for each in _HEADER.finditer(text)), len(text)]
     if len(starts) != len(every) + 1:
-        raise InputError(f"{name}: is not laid out as flinkcompat accept writes it: change it by hand")
+        raise InputError(f"{name}: does not have the layout of flinkcompat accept: change it by hand")
     blocks = [text[start:end] for start, end in pairwise(starts)]
     left = text[: starts[0]] + "".join(block for block, each in zip(blocks, every, strict=True) if each not in gone)
     if read_waivers(left, name) != tuple(each for each in every if each not in gone):
-        raise InputError(f"{name}: is not laid out as flinkcompat accept writes it: change it by hand")
+        raise InputError(f"{name}: does not have the layout of flinkcompat accept: change it by hand")
     return f"{left.rstrip()}\n" if left.strip() else "", gone
 
 

@@ -203,8 +203,9 @@ def env_in_deployment(placeholder: EnvPlaceholder) -> str:
         A message for users.
     """
     return (
-        f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the value into a "
-        "connection and write ${conn.<connection id>.<attribute>}, which both a deployment and a backfill fill in"
+        f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the "
+        "value into a connection and write ${conn.<connection id>.<attribute>}, which both a deployment "
+        "and a backfill fill in"
     )
 
 
@@ -273,8 +274,8 @@ def environment_lookup(environment: Mapping[str, str]) -> Lookup:
     def lookup(placeholder: AnyPlaceholder) -> str:
         if placeholder.variable not in environment:
             raise LookupError(
-                f"{placeholder} is asked for, but the variable {placeholder.variable} is not set in the environment "
-                "of Spark's driver"
+                f"{placeholder} is in the script, but the variable {placeholder.variable} is not set in the "
+                "environment of Spark's driver"
             )
         return environment[placeholder.variable]
 

@@ -145,8 +145,8 @@ class Redactor:
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each value that cannot be hidden; it names the placeholder."""
         return tuple(
-            f"the value of {name} is too short to be masked in messages (fewer than {SHORTEST} characters, or blanks "
-            "only): use a longer one"
+            f"the value of {name} is too short to be masked in messages (fewer than {SHORTEST} characters, "
+            "or blanks only): use a longer one"
             for name in self.too_short
         )
 

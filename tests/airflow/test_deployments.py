@@ -132,7 +132,7 @@ def test_a_broken_deployment_is_an_import_error_and_no_other_goes_away(site: Sit
     (error,) = site.client.import_errors()
     assert "flink_deployments.py" in error
     line = text[: text.index('script = "clicks.sql"')].count("\n") + 1
-    assert f"{file}:{line}:1: deployment 'clicks': skript: is not known; did you mean script?" in error
+    assert f"{file}:{line}:1: deployment 'clicks': skript: is unknown; did you mean script?" in error
     assert "'orders'" not in error
     file.write_text(text, encoding="utf-8")
     wait_for(lambda: not site.client.import_errors(), "the import error goes away", 60)

@@ -67,7 +67,7 @@ def every_format(run: Run) -> tuple[int, dict[str, str]]:
 def test_a_gate_that_fails_says_how_a_change_passes_that_is_meant(project: Path, run: Run) -> None:
     (note,) = json.loads(run("diff", *AGAINST, "--format", "json").out)["notes"]
     words, _, command = note.rpartition(": ")
-    assert words == "a change that is meant passes once what fails is waived"
+    assert words == "to pass an intended change, waive its failing findings"
     program, verb, *said = shlex.split(command.replace("YYYY-MM-DD", DAY[1]))
     assert (program, verb) == ("flinkcompat", "accept")
     assert [*said[2:4]] == [*AGAINST]
@@ -172,7 +172,7 @@ def test_it_is_removed_without_a_question_whatever_standard_input_is(project: Pa
 def test_a_pipe_in_place_of_the_waivers_is_not_waited_for(project: Path, run: Run) -> None:
     os.mkfifo(FILE)
     result = run("accept", "orders", "window-changed", "--remove")
-    assert (result.code, f"{FILE}: cannot be read: it is no regular file" in result.err) == (2, True)
+    assert (result.code, f"{FILE}: cannot be read: it is not a regular file" in result.err) == (2, True)
 
 
 def test_two_scripts_of_no_project(run: Run) -> None:
@@ -354,13 +354,13 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("orders", "windows-changed", *SAID), "rule 'windows-changed' is not known; did you mean window-changed?"),
+        (("orders", "windows-changed", *SAID), "rule 'windows-changed' is unknown; did you mean window-changed?"),
         (("orders", "zzz", *SAID), "rule 'zzz' is not known; flinkcompat rules lists them"),
         (("orders", "deployment-removed", *SAID), "deployment-removed is not waived: stop the job, then write under"),
         (("orders", "sink-changed", *SAID), "no finding sink-changed in the change; there are window-changed (totals"),
         (("orders", "window-changed", "--subject", "x", *SAID), "no finding window-changed about 'x' in the change"),
         (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; nothing"),
-        (("order", "window-changed", *SAID), "deployment 'order' is not known; did you mean orders?"),
+        (("order", "window-changed", *SAID), "deployment 'order' is unknown; did you mean orders?"),
         (
             ("orders", "window-changed", *SAID),
             "window-changed (totals > 1): a restore may keep running with wrong rows and no error; where it "
@@ -446,4 +446,4 @@ def test_a_ledger_out_of_reach_ends_as_it_does_for_a_diff(project: Path, run: Ru
     given = ("--reason", "meant", "--until", "2999-01-01", "--by", "ann", "--against", "ledger:nowhere")
     result = run("accept", "orders", "aggregate-added", *given)
     assert (result.code, run("diff", "--against", "ledger:nowhere").code) == (3, 3)
-    assert "no deployment in nowhere: is it the folder" in result.err
+    assert "no deployment in nowhere: check that this folder" in result.err

@@ -107,7 +107,7 @@ class TestFiles:
         Path("jobs").mkdir()
         for name, text in (("job.py", PROGRAM), ("plain.py", "print()"), ("orders.sql", V1)):
             Path(f"jobs/{name}").write_text(text, encoding="utf-8")
-        note = "programs of PyFlink in folders, which are judged where they are named: 1"
+        note = "PyFlink programs in folders, which are judged only if named: 1"
         found = run("audit", "jobs", *UPGRADE, "--format", "json")
         assert results(found) == {"jobs/orders.sql": "compatible"}
         assert note in document(found)["notes"]
@@ -125,7 +125,7 @@ class TestFiles:
         save(orders=V1, changed="CREATE TABLE order_s (a INT) WITH ('connector' = 'print')")
         result = run("audit", "orders.sql", "--change-table", "changed.sql")
         assert result.code == 2
-        assert "note: order_s: no job declares or uses it; is it called so?" in result.out
+        assert "note: order_s: no job declares or uses it; check its name" in result.out
 
     @pytest.mark.slow
     def test_several_processes_say_the_same(self, many: Path, run: Run) -> None:
@@ -139,7 +139,7 @@ class TestProject:
         names = {each["name"] for each in found["rows"]}
         assert {"orders", "fresh", "renamed"} <= names
         assert "retired" not in names
-        assert found["notes"][0] == "left out, because another engine is asked for: 1 of engine vvr"
+        assert found["notes"][0] == "skipped, because another engine was requested: 1 of engine vvr"
         assert "refunds" not in names
 
     def test_one_that_cannot_be_used(self, run: Run) -> None:
@@ -162,7 +162,7 @@ class TestGit:
         assert by_path["jobs/clicks.sql"] == "compatible"
         changed = git(many, "rev-parse", "HEAD~1")[:10]
         assert f"jobs/orders.sql@{changed}" in {each["name"] for each in found["rows"]}
-        assert "scripts moved and not changed: 1" in found["notes"]
+        assert "moved scripts without changes: 1" in found["notes"]
 
     def test_changes_of_programs_are_counted(self, repository: Path, run: Run) -> None:
         program = Path("jobs/job.py")
@@ -171,7 +171,7 @@ class TestGit:
         commit("of a program and a script")
         found = document(run("audit", "--git", "HEAD", "--format", "json"))
         assert [each["name"].partition("@")[0] for each in found["rows"]] == ["jobs/orders.sql"]
-        assert "changes of programs of PyFlink, which no history is judged of: 1" in found["notes"]
+        assert "changes of PyFlink programs, which are not judged in a history: 1" in found["notes"]
 
     def test_a_range_and_a_folder(self, many: Path, run: Run) -> None:
         assert len(document(run("audit", "--git", "HEAD~1..HEAD", "--format", "json"))["rows"]) == 1
@@ -191,7 +191,7 @@ class TestGit:
     def test_a_range_without_a_change_says_so(self, project: Path, run: Run) -> None:
         result = run("audit", "--git", "HEAD..HEAD")
         assert result.code == 2
-        assert "nothing was judged, which passes nothing: of the changes of HEAD..HEAD" in " ".join(result.out.split())
+        assert "nothing passes: there is no job to judge in the changes of HEAD..HEAD" in " ".join(result.out.split())
 
 
 class TestLedger:
@@ -204,7 +204,7 @@ class TestLedger:
         result = run("audit", "--ledger", str(root), "--engine", "flink", "--engine-version", "2.3", "--format", "json")
         found = document(result)
         assert results(result) == {"nobody_said": "unreadable", "odd": "unknown", "orders": "compatible"}
-        assert found["notes"] == ["left out, because another engine is asked for: 1 of engine vvr"]
+        assert found["notes"] == ["skipped, because another engine was requested: 1 of engine vvr"]
         (orders,) = (each for each in found["rows"] if each["name"] == "orders")
         assert (orders["engines"][0]["old_version"], orders["engines"][0]["new_version"]) == ("1.20", "2.3")
 
@@ -276,7 +276,7 @@ class TestOutputs:
         (("jobs", "--ledger=x", *UPGRADE), "leave out --git and every PATH"),
         (("--ledger=x", "--set", "a=b", *UPGRADE), "the ledger says what each job is deployed with"),
         (("--git", "HEAD", "--change-table", "changed.sql"), "--change-table asks of scripts as they are"),
-        (("--git", "HEAD"), "lies in no Git repository"),
+        (("--git", "HEAD"), "is not in a Git repository"),
         (("jobs", *UPGRADE, "--output", "pdf=x"), "is not of the form FORMAT=FILE"),
         (("jobs", *UPGRADE, "--spark", "local[2]", "--processes", "2"), "leave one out"),
         (("jobs", "--change-table", "gone.sql"), "gone.sql: cannot be read"),

@@ -243,7 +243,7 @@ class TestProjectFile:
     @pytest.mark.parametrize(
         ("name", "words"),
         [
-            ("order", "deployment 'order' is not known; did you mean orders?"),
+            ("order", "deployment 'order' is unknown; did you mean orders?"),
             ("broken", "deployment 'broken': script: is missing"),
             (7, '"deployment" must be the name of one of the project file'),
         ],

@@ -33,7 +33,7 @@ from tests.cli.command import (
 from tests.cli.project import CLICKS, HEAD, ORDERS, change, commit
 from tests.fleet.repository import git, project_text, script_of
 
-WAY_OUT = "a change that is meant passes once what fails is waived: flinkcompat accept"
+WAY_OUT = "to pass an intended change, waive its failing findings: flinkcompat accept"
 
 
 def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
@@ -86,7 +86,7 @@ class TestAgainstGit:
         change("views", V1)
         Path("eu/views.sql").write_text(V1, encoding="utf-8")
         git(project, "add", "eu")
-        words = "new scripts that make a job and that no deployment of this file names, so that nothing judges them"
+        words = "new scripts with a job that no deployment of this file names, so they are not judged"
         assert notes() == [f"{words}: eu/views.sql, jobs/views.sql"]
         views = ORDERS.replace("orders", "views")
         Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + views, encoding="utf-8")
@@ -130,7 +130,7 @@ class TestAgainstGit:
         result = run("diff", "--against", "git:HEAD", "--format", "json")
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
-            "HEAD has no flinkcompat.toml: its scripts are those that the file names today",
+            "HEAD has no flinkcompat.toml: its scripts are the ones that the file names today",
             f"{WAY_OUT} orders window-changed --against git:HEAD --reason '…' --until YYYY-MM-DD",
         ]
 
@@ -265,8 +265,8 @@ class TestAgainstGit:
         [
             ("git:nowhere", "nowhere: there is no such revision in this Git repository"),
             ("git:--help", "--help: there is no such revision"),
-            ("git:", "--against 'git:' is neither ledger, nor ledger:URI, nor git:REF"),
-            ("main", "--against 'main' is neither ledger, nor ledger:URI, nor git:REF"),
+            ("git:", "--against 'git:' must be ledger, ledger:URI or git:REF"),
+            ("main", "--against 'main' must be ledger, ledger:URI or git:REF"),
             ("ledger", "deployment 'orders' has no ledger: name it with --against ledger:URI"),
         ],
     )
@@ -280,14 +280,14 @@ class TestAgainstGit:
     def test_without_a_known_base(self, project: Path, run: Run) -> None:
         result = run("diff")
         assert (result.code, result.out) == (2, "")
-        assert "which commit to compare with is not known: there is no origin/HEAD here" in result.err
+        assert "the commit to compare with is unknown: there is no origin/HEAD here" in result.err
         assert "--against git:REF" in result.err
 
     def test_outside_of_a_repository(self, run: Run) -> None:
         Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
         result = run("diff")
         assert result.code == 2
-        assert "lies in no Git repository (or git is not installed), so there is no revision to compare" in result.err
+        assert "is not in a Git repository (or git is not installed), so there is no revision to compare" in result.err
         assert "Name a ledger: --against ledger:URI" in result.err
 
 
@@ -309,13 +309,15 @@ class TestPlaces:
         Path(place).symlink_to("/dev/zero")
         result = run("diff", "--against", "git:HEAD", "--format", "json")
         assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
-        assert f"{place}: cannot be read: it is no regular file" in result.out
+        assert f"{place}: cannot be read: it is not a regular file" in result.out
 
     def test_a_byte_order_mark_has_a_remedy(self, project: Path, run: Run) -> None:
         Path("flinkcompat.toml").write_text(f"\ufeff{HEAD}{ORDERS}", encoding="utf-8")
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
-        assert "flinkcompat.toml: begins with a byte order mark, which TOML has not; save it as UTF-8" in result.err
+        assert (
+            "flinkcompat.toml: begins with a byte order mark, which TOML does not allow; save it as UTF-8" in result.err
+        )
 
     def test_faults_are_the_same_in_every_clone(self, project: Path, run: Run) -> None:
         Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + "ownr = 'me'\n", encoding="utf-8")
@@ -437,7 +439,7 @@ class TestWhatOfARevisionIsRead:
         os.chdir("sub")
         result = run(*self.AGAINST)
         assert result.code == 2
-        assert "which one became this file is not known" in result.err
+        assert "the former name of this file is unknown" in result.err
 
     def test_a_table_that_is_new_in_a_pyproject(self, project: Path, run: Run) -> None:
         git(project, "rm", "--quiet", "flinkcompat.toml")
@@ -472,7 +474,7 @@ class TestWhatOfARevisionIsRead:
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
         assert "HEAD:flinkcompat.toml:1:10: is not valid TOML" in result.err
-        assert "to pass a change that mends it, compare with another revision (--against git:REF)" in result.err
+        assert "to pass a change that corrects it, compare with another revision (--against git:REF)" in result.err
         assert run("diff", "--against", "git:HEAD~1").code == 1, "clicks is named no more"
 
     def test_deleted_ones_that_cannot_be_read_leave_the_others(self, project: Path, run: Run) -> None:
@@ -551,7 +553,7 @@ class TestAgainstTheLedger:
         assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
         (review,) = (each for each in json.loads(result.out)["deployments"] if each["name"] == "clicks")
         assert (
-            "holds clicks, which this file does not name; whether it did where the change was begun"
+            "holds clicks, which this file does not name; whether the file named it when the change began"
             in review["sentence"]
         )
         assert run("diff", "orders").code == 0
@@ -661,9 +663,8 @@ class TestExitCodes:
         Path("jobs/orders.sql").unlink()
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
-        assert (
-            "jobs/orders.sql: cannot be read: there is no such file; where the deployment was deleted, take it out"
-            in (" ".join(result.out.split()))
+        assert "jobs/orders.sql: cannot be read: there is no such file; if the deployment was deleted, remove it" in (
+            " ".join(result.out.split())
         )
 
     def test_what_is_broken_on_the_other_side_can_be_mended(self, project: Path, run: Run) -> None:
@@ -677,7 +678,7 @@ class TestExitCodes:
     def test_a_deployment_that_is_not_there(self, project: Path, run: Run) -> None:
         result = run("diff", "--against", "git:HEAD", "order")
         assert result.code == 2
-        assert "there is no deployment 'order'; known are orders, clicks" in result.err
+        assert "there is no deployment 'order'; choose from orders, clicks" in result.err
 
     def test_without_a_file(self, run: Run) -> None:
         for command in (("diff",), ("plan", "orders"), ("lint",)):

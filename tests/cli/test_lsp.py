@@ -26,4 +26,4 @@ def test_where_pygls_is_missing_the_extra_is_named(run: Run, monkeypatch: pytest
 def test_what_it_is_to_compare_with_is_checked_before_it_serves(run: Run, against: str) -> None:
     result = run("lsp", "--against", against)
     assert result.code == 2
-    assert f"--against '{against}' is neither ledger, nor ledger:URI, nor git:REF" in result.err
+    assert f"--against '{against}' must be ledger, ledger:URI or git:REF" in result.err

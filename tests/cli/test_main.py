@@ -175,8 +175,8 @@ def test_outcomes_have_colours_on_a_terminal(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('engine = "flink"\n\nparallelism = 4\n', "flinkcompat.toml:3:1: parallelism: is not known; known are "),
-        ('engnie = "flink"\n', "flinkcompat.toml:1:1: engnie: is not known; did you mean engine?"),
+        ('engine = "flink"\n\nparallelism = 4\n', "flinkcompat.toml:3:1: parallelism: is unknown; choose from "),
+        ('engnie = "flink"\n', "flinkcompat.toml:1:1: engnie: is unknown; did you mean engine?"),
         (
             'engine = "flink"\nengine_version = "9.9"\n',
             "flinkcompat.toml:2:1: check.engine_version: open-source Flink has no version '9.9'",

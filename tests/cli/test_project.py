@@ -122,7 +122,7 @@ def test_without_a_deployment_or_a_file(run: Run) -> None:
     project()
     result = run("check", "old.sql", "new.sql", "--deployment", "order")
     assert result.code == 2
-    assert "flinkcompat.toml: deployment 'order' is not known; did you mean orders?" in result.err
+    assert "flinkcompat.toml: deployment 'order' is unknown; did you mean orders?" in result.err
 
 
 def test_a_script_of_two_deployments_is_judged_as_a_named_one(run: Run) -> None:

@@ -226,8 +226,8 @@ def test_an_audit_of_the_history_says_what_the_diff_says(repository: Path) -> No
     rows = {Path(each["name"].partition("@")[0]).stem: each["result"] for each in data["rows"]}
     assert {name: rows[name] for name in changed()} == expected(changed())
     assert (rows[BROKEN], data["exit_code"], done.returncode) == ("unreadable", 2, 2)
-    assert "scripts moved and not changed: 1" in data["notes"]
-    assert "scripts added or deleted, of which there is nothing to compare: 2" in data["notes"]
+    assert "moved scripts without changes: 1" in data["notes"]
+    assert "added or deleted scripts, which have nothing to compare with: 2" in data["notes"]
 
 
 @pytest.mark.nightly

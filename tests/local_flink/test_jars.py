@@ -122,7 +122,7 @@ def test_no_such_file(server: http.server.ThreadingHTTPServer) -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(JarError, match=r"no jar 'nosuch' is pinned; jars\.toml holds: .*flink-sql-gateway"):
+    with pytest.raises(JarError, match=r"no jar 'nosuch' is pinned; jars\.toml contains: .*flink-sql-gateway"):
         jars.fetch("nosuch")
 
 

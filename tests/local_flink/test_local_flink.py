@@ -68,7 +68,7 @@ def test_free_ports_differ() -> None:
 
 
 def test_folder_without_flink(tmp_path: Path) -> None:
-    with pytest.raises(LocalFlinkError, match=r"holds no flink-dist-\*\.jar"):
+    with pytest.raises(LocalFlinkError, match=r"contains no flink-dist-\*\.jar"):
         flink_home(tmp_path)
 
 
@@ -76,7 +76,7 @@ def test_gateway_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-1.18.1.jar").touch()
     with pytest.raises(
-        LocalFlinkError, match=r"is Flink 1\.18\.1, the pinned SQL Gateways are .*flink-sql-gateway-1\.18\.1"
+        LocalFlinkError, match=r"is Flink 1\.18\.1, and the pinned SQL Gateways are .*flink-sql-gateway-1\.18\.1"
     ):
         gateway_jar(tmp_path)
     (tmp_path / "opt").mkdir()

@@ -141,5 +141,5 @@ def test_a_mistake_of_this_program_ends_neither_server_nor_document(caplog: pyte
 
     server, _ = play(story)
     assert server.sent == [(0, []), (1, ["mended"])]
-    assert server.messages == ["orders.sql: the check failed (ZeroDivisionError); the log of the server says where"]
+    assert server.messages == ["orders.sql: the check failed (ZeroDivisionError); see the log of the server"]
     assert "ZeroDivisionError" in caplog.text

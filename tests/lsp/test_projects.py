@@ -88,7 +88,7 @@ def test_nothing_to_compare_with_is_a_warning(projects: Projects, script: Path) 
     """Neither a ledger nor a repository."""
     (script.parent / "flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
     verdict = said(projects, script, V1)
-    assert "lies in no Git repository" in verdict.warning
+    assert "is not in a Git repository" in verdict.warning
     assert verdict.fleet.deployments[0].status is Status.LINTED
 
 

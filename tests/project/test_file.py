@@ -125,20 +125,20 @@ def test_a_pyproject_holds_the_same(tmp_path: Path) -> None:
     path = write(tmp_path / "pyproject.toml", text)
     assert load_project(path).deployments[0].options.engine == "flink"
     assert read_deployments(path).deployments[0].check == {"engine": "flink"}
-    with pytest.raises(InputError, match=r"pyproject\.toml: there is no table \[tool\.flinkcompat\]"):
+    with pytest.raises(InputError, match=r"pyproject\.toml: it has no table \[tool\.flinkcompat\]"):
         read_tables(write(tmp_path / "pyproject.toml", "[project]\n"))
 
 
 def test_what_is_said_twice_is_a_mistake(tmp_path: Path) -> None:
     path = write(tmp_path / "flinkcompat.toml", f'{ORDERS}engine = "vvr"\ncheck.engine = "flink"\n')
     (line,) = read_deployments(path).problems
-    assert line == f"{path}:3:1: deployment 'orders': engine: is said twice, here and as check.engine; remove one"
+    assert line == f"{path}:3:1: deployment 'orders': engine: is set twice, here and as check.engine; remove one"
     assert load_project(path).broken == {"orders": (line,)}
 
 
 def test_who_looks_for_waivers_here_is_told_where_they_are(tmp_path: Path) -> None:
     path = write(tmp_path / "flinkcompat.toml", f'[[accept]]\nrule = "window-changed"\n{ORDERS}')
-    with pytest.raises(InputError, match=":1:3: accept: is not known here: a finding is waived in a file"):
+    with pytest.raises(InputError, match=":1:3: accept: is unknown here: flinkcompat accept waives a finding"):
         load_project(path)
 
 

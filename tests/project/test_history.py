@@ -71,7 +71,7 @@ def test_whoever_stops_reading_leaves_nothing_running(repository: Path) -> None:
 
 @pytest.mark.parametrize(
     ("revisions", "message"),
-    [("nope", "--git nope: bad revision 'nope'"), ("--output=x", "no name of a revision begins with '-'")],
+    [("nope", "--git nope: bad revision 'nope'"), ("--output=x", "the name of a revision cannot begin with '-'")],
 )
 def test_no_such_revision(repository: Path, revisions: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -80,7 +80,7 @@ def test_no_such_revision(repository: Path, revisions: str, message: str) -> Non
 
 
 def test_a_blob_that_is_not_there(repository: Path) -> None:
-    with blobs(repository) as contents, pytest.raises(InputError, match="is it a partial or shallow clone"):
+    with blobs(repository) as contents, pytest.raises(InputError, match="which may be a partial or shallow clone"):
         contents.read("1" * 40)
 
 

@@ -74,7 +74,7 @@ def test_links_of_a_commit_are_followed_within_it(repository: Path, tmp_path_fac
         ("out", "leads out of the repository"),
         ("b/../../x", "leads out of the repository"),
         ("absolute", "is reached by absolute, a link to an absolute path"),
-        ("round", "is reached by round, a link without an end"),
+        ("round", "is reached by round, a circular link"),
     ):
         with pytest.raises(InputError, match=f"{why}, so that it cannot be compared: keep the file in the repository"):
             files.followed(path)
@@ -126,7 +126,7 @@ def test_the_base_is_where_a_branch_left(repository: Path) -> None:
 def test_a_first_push_is_told_how_it_passes(tmp_path: Path) -> None:
     """Of a remote without a branch Git can ask for no HEAD."""
     git(tmp_path, "init", "--quiet")
-    with pytest.raises(InputError, match=r"its first push, .* leave the hook out this once"):
+    with pytest.raises(InputError, match=r"its first push .* skip the hook this once"):
         base_commit(tmp_path, {})
     with pytest.raises(InputError, match=r"there is no origin/main here") as told:
         base_commit(tmp_path, {"GITHUB_BASE_REF": "main"})

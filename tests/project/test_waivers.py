@@ -64,7 +64,7 @@ def test_a_file_in_another_layout_is_changed_by_hand() -> None:
     table = ", ".join(line for line in with_waiver("", WAIVER, NAME).splitlines() if " = " in line)
     text = f"waiver = [{{ {table} }}]\n"
     assert read_waivers(text, NAME) == (WAIVER,)
-    with pytest.raises(InputError, match="not laid out as flinkcompat accept writes it: change it by hand"):
+    with pytest.raises(InputError, match="does not have the layout of flinkcompat accept: change it by hand"):
         without_waivers(text, lambda each: True, NAME)
 
 
@@ -86,7 +86,7 @@ def test_what_is_missing_is_named(key: str) -> None:
         ('reason = "counted by hand"', 'reason = " "', "reason: is empty"),
         ("even_silently_wrong = true", 'even_silently_wrong = "yes"', "even_silently_wrong: true or false is needed"),
         ('by = "ann"', "by = 7", "by: a text is needed"),
-        ('by = "ann"', 'by = "ann"\nuntill = 1', "untill: is not known; did you mean until"),
+        ('by = "ann"', 'by = "ann"\nuntill = 1', "untill: is unknown; did you mean until"),
         ("[[waiver]]", "[[waivers]]", "waivers: is not known"),
         ("[[waiver]]", "[waiver]", "a list of tables is needed"),
         ("[[waiver]]", "[[waiver", "is not valid TOML"),

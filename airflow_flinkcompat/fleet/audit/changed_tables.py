@@ -64,9 +64,9 @@ def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
             raise InputError(statement.error)
         declared = _declaration(statement, Namespace())
         if declared is None:
-            raise InputError(f"{statement.span}: a changed table is a CREATE TABLE or CREATE VIEW, and nothing else")
+            raise InputError(f"{statement.span}: a changed table must be a CREATE TABLE or CREATE VIEW")
         if declared.path in found:
-            raise InputError(f"{statement.span}: {dotted(declared.path)} is declared twice: leave one of them out")
+            raise InputError(f"{statement.span}: {dotted(declared.path)} is declared twice: remove one of them")
         begin, end = declared.name
         found[declared.path] = ReplacementTable(
             declared.path, declared.kind, statement.text[:begin], statement.text[end:]
@@ -93,8 +93,8 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
         return job, ()
     if job.language != "sql" and (declared := [path for path in touched if path in own]):
         raise NotReplacedError(
-            f"{job.source}: the program declares {', '.join(map(dotted, declared))}, and in a program no table is "
-            "replaced; change it there, and compare both with flinkcompat check"
+            f"{job.source}: the program declares {', '.join(map(dotted, declared))}, and a program's tables "
+            "cannot be replaced; change the program, and compare both versions with flinkcompat check"
         )
     script = _edited(job.script, _edits(side.parsed, by_path)) if job.language == "sql" else job.script
     changed = replace(job, script=script)

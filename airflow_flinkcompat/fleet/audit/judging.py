@@ -21,15 +21,15 @@ from airflow_flinkcompat.planner.judgement import judge, without_notice
 from airflow_flinkcompat.sql import ScriptError
 
 REASONS = {
-    "cannot-be-read": "The script, or what belongs to it, cannot be read",
-    "version-not-known": "It is not known which version runs the job",
-    "syntax": "The script has errors of syntax",
+    "cannot-be-read": "The script, or a file that belongs to it, cannot be read",
+    "version-not-known": "The version that runs the job is unknown",
+    "syntax": "The script has syntax errors",
     "not-judged": "The script cannot be judged",
     "table-in-program": "A program declares the changed table itself",
     "nested-too-deeply": "The script is nested too deeply",
     "process-ended": "The process that judged the script ended",
-    "internal-error": "The check failed, which is an error of its own: please report it",
-    "no-query": "The script holds no INSERT and no SELECT",
+    "internal-error": "The check failed because of an error in flinkcompat: please report it",
+    "no-query": "The script contains no INSERT and no SELECT",
 }
 """Reasons for a missing verdict with their titles; all other reasons are codes of rules."""
 
@@ -80,7 +80,7 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     if malformed:
         raise _NoVerdictError("syntax", malformed[0])
     if not _holds_query(old) and not _holds_query(new):
-        raise _NoVerdictError("no-query", f"{new.source}: holds no INSERT and no SELECT")
+        raise _NoVerdictError("no-query", f"{new.source}: contains no INSERT and no SELECT")
     if pair.engine_named:
         report, notice = without_notice(judge(old, new, pair.planner, pair.jars))
         reports: tuple[Report, ...] = (report,)

@@ -98,7 +98,7 @@ def _details(group: AuditGroup) -> Iterator[str]:
     yield from (_row(name, cause) for name, cause in group.examples)
     yield "</tbody></table></div>"
     if group.jobs > len(group.examples):
-        yield f"<p>and {group.jobs - len(group.examples):,} more: the JSON of this audit holds every job</p>"
+        yield f"<p>and {group.jobs - len(group.examples):,} more: the JSON of this audit contains every job</p>"
     yield "</details>"
 
 

@@ -50,7 +50,7 @@ class Versions:
     def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
         """A job against itself, on the version that would run it."""
         if self.new is not None and self.old is None and job.engine_version is None:
-            why = "which version runs it now is not known: name it with --old-engine-version"
+            why = "the version that runs it now is unknown: name it with --old-engine-version"
             return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
         old = job if self.old is None else replace(job, engine_version=self.old)
         return _pair(name, old, old if self.new is None else replace(old, engine_version=self.new), options)
@@ -101,7 +101,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
             else:
                 yield versions.pair(name, plain_job(side), options)
         if programs:
-            notes.append(f"programs of PyFlink in folders, which are judged where they are named: {programs:,}")
+            notes.append(f"PyFlink programs in folders, which are judged only if named: {programs:,}")
 
     return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out, notes)
 
@@ -128,11 +128,11 @@ def jobs_of_history(
                 elif (pair := _of_commit(change, contents, options_of, repository, versions, left_out)) is not None:
                     yield pair
         if one_sided:
-            notes.append(f"scripts added or deleted, of which there is nothing to compare: {one_sided:,}")
+            notes.append(f"added or deleted scripts, which have nothing to compare with: {one_sided:,}")
         if programs:
-            notes.append(f"changes of programs of PyFlink, which no history is judged of: {programs:,}")
+            notes.append(f"changes of PyFlink programs, which are not judged in a history: {programs:,}")
         if moved:
-            notes.append(f"scripts moved and not changed: {moved:,}")
+            notes.append(f"moved scripts without changes: {moved:,}")
 
     return _noting(pairs(), f"the changes of {revisions} in {', '.join(paths) or 'all folders'}", left_out, notes)
 
@@ -211,7 +211,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOption
         except DeployError as error:
             raise OutOfReachError(str(error)) from None
         if not known[root]:
-            raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
+            raise OutOfReachError(f"no deployment in {root}: check that this folder or address contains the ledgers")
     left_out: dict[str, int] = {}
 
     def pairs() -> Iterator[AuditPair]:
@@ -223,7 +223,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOption
             else:
                 yield versions.pair(name, found, replace(options, engine=found.engine))
 
-    return _noting(pairs(), f"what is deployed by {', '.join(known)}", left_out)
+    return _noting(pairs(), f"the deployed versions in {', '.join(known)}", left_out)
 
 
 def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
@@ -266,7 +266,7 @@ def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int], no
     def read() -> Iterator[AuditPair]:
         yield from pairs
         notes.extend(
-            f"left out, because another engine is asked for: {count:,} of engine {engine}"
+            f"skipped, because another engine was requested: {count:,} of engine {engine}"
             for engine, count in sorted(left_out.items())
         )
 

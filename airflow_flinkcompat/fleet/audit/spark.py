@@ -118,8 +118,8 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
         done = frame.repartitionByRange(len(shares), "number").mapInArrow(judge, "number long, rows binary").collect()
     except (PySparkException, Py4JError) as error:
         raise InputError(
-            f"Spark's workers could not judge: {_reason(error)}; they need the Python of this process, "
-            f"{sys.version_info.major}.{sys.version_info.minor}, and PyArrow"
+            f"Spark's workers could not judge: {_reason(error)}; they need the Python version of this "
+            f"process, {sys.version_info.major}.{sys.version_info.minor}, and PyArrow"
         ) from None
     return [bytes(rows) for _, rows in sorted(done)]
 

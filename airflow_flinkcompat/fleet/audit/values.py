@@ -223,15 +223,15 @@ class AuditSummary:
         """Further remarks, a line each."""
         found = list(self.notes)
         if not self.jobs:
-            found.append(f"nothing was judged, which passes nothing: of {self.subject.source} there is no job to judge")
+            found.append(f"nothing was judged, so nothing passes: there is no job to judge in {self.subject.source}")
         if self.secrets:
             found.append(
                 f"scripts with literal secrets, or placeholders that nothing fills in: {self.secrets:,}; they are "
                 "judged, but cannot be deployed (flinkcompat lint names them)"
             )
-        found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
+        found += [f"{name}: no job declares or uses it; check its name" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
-            found.append(f"scripts that hold no INSERT and no SELECT: {self.results[AuditResult.NO_JOB]:,}")
+            found.append(f"scripts without INSERT and SELECT: {self.results[AuditResult.NO_JOB]:,}")
         found += [f"{ground}: {count:,}" for ground, count in self._grounds.most_common()]
         return (*found, *self._notices)
 

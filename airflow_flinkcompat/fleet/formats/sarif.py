@@ -19,12 +19,12 @@ _GITHUB_KEY, _OWN_KEY = "primaryLocationLineHash", "flinkcompat/v1"
 _BESIDE_THE_CATALOGUE = {
     BAD_INPUT_RULE: (
         "The input cannot be used",
-        "A script has errors of syntax, holds literal secrets or cannot be read, or the project file is wrong: it is "
-        "mended first, and nothing is judged before.",
+        "A script has syntax errors, contains literal secrets or cannot be read, or the project file is "
+        "wrong: correct it first, because nothing is judged before.",
     ),
     OUT_OF_REACH_RULE: (
         "The ledger is out of reach",
-        "What is deployed cannot be told, so that nothing is compared.",
+        "The deployed version is unknown, so nothing is compared.",
     ),
 }
 

@@ -113,22 +113,22 @@ def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ("script = 'a.sql'\nownr = 'me'", "orders': ownr: is not known; did you mean owner?"),
+        ("script = 'a.sql'\nownr = 'me'", "orders': ownr: is unknown; did you mean owner?"),
         ("script = 7", "orders': script: input should be a valid string"),
         ("script = ''", "orders': script: string should have at least 1 character"),
-        ("x = 1\nscript = 'a.sql'", "orders': x: is not known; known are script, settings, functions, catalog"),
+        ("x = 1\nscript = 'a.sql'", "orders': x: is unknown; choose from script, settings, functions, catalog"),
         ("owner = 'me'", "orders': script: is missing"),
-        ("name = 'other'\nscript = 'a.sql'", "orders': name: is given by [deployments.orders]; remove it"),
-        ("script = 'a.sql'\ndeploy.settle = 5", "orders': deploy.settle: is not known; did you mean settle_seconds?"),
+        ("name = 'other'\nscript = 'a.sql'", "orders': name: [deployments.orders] already sets it; remove it"),
+        ("script = 'a.sql'\ndeploy.settle = 5", "orders': deploy.settle: is unknown; did you mean settle_seconds?"),
         ("script = 'a.sql'\ndeploy.settle_seconds = 'ten'", "orders': deploy.settle_seconds: input should be a valid"),
-        ("script = 'a.sql'\nbackfill.form = ''", "orders': backfill.form: is not known; did you mean from_?"),
+        ("script = 'a.sql'\nbackfill.form = ''", "orders': backfill.form: is unknown; did you mean from_?"),
         ("script = 'a.sql'\nbackfill = true", "orders': backfill: input should be"),
         ("script = 'a.sql'\nbackfill.tables = 3", "orders': backfill.tables: input should be a valid"),
         ("script = 'a.sql'\napprovers = 'ana'", "orders': approvers: input should be a valid tuple"),
         ("script = 'a.sql'\napprovers = [{ id = 'a' }]", "orders': approvers.1.name: is missing"),
         ("script = 'a.sql'\nsettings.a = []", "orders': settings.a: input should be a valid string"),
         # What all tasks share, or their order decides, is not for one task to say.
-        ("script = 'a.sql'\ncheck.script = 'b.sql'", "orders': check.script: is not known"),
+        ("script = 'a.sql'\ncheck.script = 'b.sql'", "orders': check.script: is unknown"),
         ("script = 'a.sql'\ndeploy.start_mode = 'stateless'", "orders': deploy.start_mode: is not known"),
         ("script = 'a.sql'\nbackfill.dry_run = true", "orders': backfill.dry_run: is not known"),
     ],
@@ -177,7 +177,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 def test_what_else_stands_in_the_file_is_named(tmp_path: Path) -> None:
     found = read(tmp_path, f"[deployment.x]\n{ORDERS}")
-    assert found.problems == (f"{tmp_path / 'jobs.toml'}:1:2: deployment: is not known; did you mean deployments?",)
+    assert found.problems == (f"{tmp_path / 'jobs.toml'}:1:2: deployment: is unknown; did you mean deployments?",)
 
 
 def test_a_deployment_is_a_table(tmp_path: Path) -> None:
@@ -310,12 +310,12 @@ def test_objects_are_taken_as_they_are() -> None:
             "does not accept these arguments",
         ),
         (f"approve.notifiers = {{ path = '{HERE}:Bell', args = 1 }}", "args is unknown; write path and arguments"),
-        ("deploy.outlets = [{ url = 's3://x' }]", "deploy.outlets: is no asset"),
-        ("deploy.priority_weigth = 3", "deploy.priority_weigth: is not known; did you mean priority_weight?"),
+        ("deploy.outlets = [{ url = 's3://x' }]", "deploy.outlets: is not an asset"),
+        ("deploy.priority_weigth = 3", "deploy.priority_weigth: is unknown; did you mean priority_weight?"),
         ("deploy.pool_slots = 'two'", "deploy.pool_slots: input should be a valid integer"),
-        ("default_args.retrys = 1", "default_args.retrys: is not known; did you mean retries?"),
+        ("default_args.retrys = 1", "default_args.retrys: is unknown; did you mean retries?"),
         ("approve.assigned_users = []", "approve.assigned_users: is not known"),
-        ("deploy.task_id = 'x'", "deploy.task_id: is not known"),
+        ("deploy.task_id = 'x'", "deploy.task_id: is unknown"),
     ],
 )
 def test_a_mistake_in_what_tasks_take_is_named(tmp_path: Path, table: str, problem: str) -> None:

@@ -158,7 +158,7 @@ def test_a_program_that_does_not_use_it_is_unchanged(orders: tuple[ReplacementTa
 @pytest.mark.parametrize(
     ("ddl", "message"),
     [
-        ("DROP TABLE orders", r"changed\.sql:1:1: a changed table is a CREATE TABLE or CREATE VIEW"),
+        ("DROP TABLE orders", r"changed\.sql:1:1: a changed table must be a CREATE TABLE or CREATE VIEW"),
         (f"{ORDERS}{ORDERS}", r"changed\.sql:4:1: orders is declared twice"),
         ("CREATE TABLE orders (a STRUNG", r"changed\.sql:1:"),
     ],

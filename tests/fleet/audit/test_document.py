@@ -164,7 +164,7 @@ def test_a_page_does_not_grow_with_the_number_of_jobs() -> None:
     many = [AuditRow(f"job {n}", AuditResult.UNKNOWN, (Cause("rule", f"said {n}"),)) for n in range(MOST_KEPT + 700)]
     page = shown("html", many)
     assert page.count('<th scope="row">') == MOST_KEPT
-    assert "and 700 more: the JSON of this audit holds every job" in page
+    assert "and 700 more: the JSON of this audit contains every job" in page
     assert len(json.loads(shown("json", many))["rows"]) == MOST_KEPT + 700
     assert "900 jobs: 900 unknown" in shown("text", many)
 
@@ -210,4 +210,4 @@ def test_tables_that_no_job_has() -> None:
     missed = AuditSummary(AuditSubject("", "", "never", ("nobodys",)))
     missed.add(row)
     assert missed.exit_code == 2
-    assert "nobodys: no job declares or uses it; is it called so?" in missed.remarks
+    assert "nobodys: no job declares or uses it; check its name" in missed.remarks
