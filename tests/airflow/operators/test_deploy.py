@@ -242,7 +242,7 @@ def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None
     assert head is not None
     assert Cutover.from_dict(head.hand_over) == record
     run, tasks, _ = deployed.checked(script(size=6), hand_over=record.to_json())
-    with pytest.raises(AirflowFailException, match="worked out for another script"):
+    with pytest.raises(AirflowFailException, match="computed with different values of script"):
         run.execute(tasks["restart"])
 
 
