@@ -54,7 +54,7 @@ $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.c
 	@scripts/setup_pyflink.sh $(PYFLINK)
 	@touch $@
 
-CORE_TESTS := $(addprefix tests/,model sql plan exec_graph savepoint migration compat)
+CORE_TESTS := $(addprefix tests/unit/,model sql plan exec_graph savepoint migration compat)
 
 .PHONY: help setup lint test-core test test-full demo up down docs release-check
 .PHONY: pyflink java format site frontend planner golden lock clean test-kubernetes test-history test-matrix
@@ -133,17 +133,17 @@ planner: $(VENV)/.core-ready
 
 # Reports of every fixture and measured pair, to compare before and after a move
 golden: $(VENV)/.all-ready
-	@python -m tests.golden $(GOLDEN)
+	@python -m tests.support.golden $(GOLDEN)
 
 # A real Kubernetes API server with Flink's operator, built once (Go 1.24, 16 minutes)
 test-kubernetes: export FLINKCOMPAT_NIGHTLY := 1
 test-kubernetes: setup
-	@if ! python -m tests.local_kubernetes.binary; then exit 0; fi; $(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/local_kubernetes
+	@if ! python -m dev.local_kubernetes.binary; then exit 0; fi; $(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/scenarios/local_kubernetes
 
 # Every change whose state is computed from history, on a real Flink: about two hours
 test-history: export FLINKCOMPAT_NIGHTLY := 1
 test-history: setup
-	@$(WITH_JAVA) pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder -m slow -p tests.history.results $(PYTEST_ARGS) tests/history
+	@$(WITH_JAVA) pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder -m slow -p tests.scenarios.history.results $(PYTEST_ARGS) tests/scenarios/history
 
 # Tests of Airflow and Python on each supported version, in environments of their own
 test-matrix: $(VENV)/.core-ready

@@ -104,7 +104,7 @@ def main() -> int:
     subprocess.run(command, check=True, cwd=ROOT)
     print(f"1. edit {module.relative_to(ROOT)}: find, verdicts, rationale, example")
     print(f"2. edit {cases.relative_to(ROOT)}: at least three cases")
-    print("3. make docs; pytest tests/compat/rules; add a line to CHANGELOG.md")
+    print("3. make docs; pytest tests/unit/compat/rules; add a line to CHANGELOG.md")
     return 0
 
 

@@ -28,15 +28,16 @@ ENVIRONMENTS = ROOT / ".matrix"
 AIRFLOWS = ("3.1", "3.2", "3.3")
 # What operators, hooks and DAGs ask of Airflow; with the newest Airflow also what asks something of Python alone.
 OF_AIRFLOW = (
-    "tests/airflow/operators", "tests/airflow/sensors", "tests/airflow/triggers", "tests/airflow/hooks",
-    "tests/airflow/tasks", "tests/airflow/cli", "tests/airflow/links", "tests/deploy/targets/test_aws.py",
-    "tests/test_dags.py",
+    *(f"tests/unit/airflow/{name}" for name in ("operators", "sensors", "triggers", "hooks", "tasks", "cli", "links")),
+    "tests/unit/deploy/targets/test_aws.py", "tests/repository/test_dags.py",
 )  # fmt: skip
 # Airflow's own API server, in the process of the tests: slow, and without a JVM.
-OF_PAGES = ("tests/airflow/plugin",)
+OF_PAGES = ("tests/unit/airflow/plugin",)
 OF_PYTHON = (
-    "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/exec_graph",
-    "tests/cli", "tests/savepoint", "tests/migration", "tests/deploy", "tests/test_lazy.py", "tests/test_docstrings.py",
+    *(f"tests/unit/{name}" for name in ("model", "secrets", "project", "fleet", "sql", "plan", "exec_graph", "cli")),
+    "tests/unit/savepoint", "tests/unit/migration", "tests/unit/deploy", "tests/scenarios/deploy",
+    "tests/scenarios/exec_graph", "tests/scenarios/fleet", "tests/scenarios/migration",
+    "tests/unit/test_lazy.py", "tests/repository/test_docstrings.py",
 )  # fmt: skip
 EXTRAS = "airflow,aws,dev,jars,kubernetes,lsp,spark,vvr"
 LONGEST_RUN = 3600

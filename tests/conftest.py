@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from tests.nightly import NIGHTLY
+from tests.support.nightly import NIGHTLY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,17 +95,17 @@ REAL = {
 """Folders whose tests start or use real parts, and which of a run: those of one kind belong into one process."""
 
 
-STAND_INS = tuple(f"tests/deploy/targets/test_{name}" for name in ("aws", "kubernetes", "realtime_compute"))
+STAND_INS = tuple(f"tests/unit/deploy/targets/test_{name}" for name in ("aws", "kubernetes", "realtime_compute"))
 """What uses real parts in a nightly run alone."""
 LONG = (
-    "tests/sql/test_properties.py",
-    "tests/exec_graph/test_from_script.py",
-    "tests/test_fuzz.py",
-    "tests/local_flink/test_local_flink.py",
-    "tests/plan/test_robustness.py",
-    "tests/secrets/test_leaks.py",
-    "tests/test_bare_install.py",
-    "tests/test_project.py",
+    "tests/unit/sql/test_properties.py",
+    "tests/unit/exec_graph/test_from_script.py",
+    "tests/unit/test_fuzz.py",
+    "tests/scenarios/local_flink/test_local_flink.py",
+    "tests/unit/plan/test_robustness.py",
+    "tests/unit/secrets/test_leaks.py",
+    "tests/repository/test_bare_install.py",
+    "tests/repository/test_project.py",
 )
 """Files without real parts that take long, the longest first: begun last, one of them would run alone in the end."""
 
@@ -188,8 +188,8 @@ def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
     from airflow_flinkcompat.backfill.spark.session import Effort, spark_session
-    from tests.backfill.packages import NEEDS
-    from tests.services.kafka import ivy_directory
+    from dev.services.kafka import ivy_directory
+    from dev.services.spark_packages import NEEDS
 
     ivy_directory().mkdir(parents=True, exist_ok=True)
     with ExitStack() as ends:

@@ -1,1 +1,1 @@
-"""Test support for users: a target in memory, and the contract of every target."""
+"""Test support for users: a target in memory, the contract of targets, and the form of SQL fixtures."""

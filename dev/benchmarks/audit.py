@@ -30,8 +30,8 @@ from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSubject, AuditSummary
 from dev.benchmarks.check import fixtures
 from dev.benchmarks.processes import Cost, cost_of
+from dev.measure import measured
 from dev.tools import publish
-from tests import measured
 
 PAIRS = 100_000
 CONTENDERS = {"one process": "one", "two processes": "two", "Spark, local[2]": "spark"}

@@ -32,8 +32,8 @@ from airflow_flinkcompat.local_flink.jars import fetch
 from dev.benchmarks.downtime import Cluster
 from dev.benchmarks.processes import Cost, cost_of
 from dev.measure.progress import checkpoint, progress, wait_running
-from tests.backfill.packages import CONF
-from tests.services.kafka import Broker, kafka_broker
+from dev.services.kafka import Broker, kafka_broker
+from dev.services.spark_packages import CONF
 
 GOAL = 0.25
 PARTITIONS = 3

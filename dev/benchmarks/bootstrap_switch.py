@@ -30,7 +30,7 @@ from dev.benchmarks.bootstrap import LONGEST, SETTINGS, Shape, ran, read_package
 from dev.benchmarks.downtime import Cluster
 from dev.benchmarks.processes import Cost
 from dev.measure.progress import checkpoint, progress, wait_running
-from tests.services.kafka import kafka_broker
+from dev.services.kafka import kafka_broker
 
 KEYS = 1000
 SINCE = 10_000

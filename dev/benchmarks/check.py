@@ -28,8 +28,8 @@ from airflow_flinkcompat.cli.project import Given
 from airflow_flinkcompat.compat import check
 from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.sql import parse_script
+from airflow_flinkcompat.testing.fixture_cases import Case, load_cases
 from dev.benchmarks.scripts import SMALL, changed, large
-from tests.fixture_cases import Case, load_cases
 
 FIXTURES = Path(__file__).parents[2] / "tests" / "fixtures" / "vvr"
 RATIO_GOAL = 2.0

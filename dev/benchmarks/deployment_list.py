@@ -24,8 +24,8 @@ from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
 from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded
 from dev.benchmarks.ledger_index import DEPLOYMENTS, history
+from dev.benchmarks.rights import OnlyDags
 from dev.tools import publish
-from tests.airflow.plugin.rights import OnlyDags
 
 LIMIT, ROUNDS = 50, 5
 

@@ -23,10 +23,10 @@ from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
 from airflow_flinkcompat.model import JobSpec
 from dev.benchmarks.downtime import JOB, SETTINGS, Cluster, Downtime, Job, results
+from dev.local_kubernetes.flink_operator import VERSION
+from dev.local_kubernetes.resources import job_spec, runs, session_job
+from dev.local_kubernetes.rigs import Rig, session_rig
 from dev.measure.flink_versions import home
-from tests.local_kubernetes.flink_operator import VERSION
-from tests.local_kubernetes.resources import job_spec, runs, session_job
-from tests.local_kubernetes.rigs import Rig, session_rig
 
 _KIND = "FlinkSessionJob"
 _SECONDS = 300.0

@@ -40,8 +40,8 @@ from airflow_flinkcompat.deploy.ledger.history import _encoded
 from airflow_flinkcompat.deploy.ledger.index import MOST_MARKERS
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import JobSpec
+from dev.services.object_stores import S3StandIn, serving
 from dev.tools import publish
-from tests.deploy.object_stores import S3StandIn, serving
 
 DEPLOYMENTS = 1000
 ROUNDS = 3

@@ -34,8 +34,8 @@ from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import read_entries
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers
-from tests.migration.cases import FOLDER, NOW, change
-from tests.migration.generated import generate
+from dev.benchmarks.generated_savepoints import generate
+from dev.measure.kept_state import FOLDER, NOW, change
 
 FIXED = "a-metric-is-added-to-a-tumbling-window"
 VARIABLE = "a-column-comes-to-the-highest-two-of-a-key"

@@ -30,8 +30,8 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.planner import Installation, close_all, find, make_archive, predict
 from airflow_flinkcompat.planner.questions import plan
 from airflow_flinkcompat.sql import ScriptError
+from dev.measure import measured
 from dev.tools import publish
-from tests import measured
 
 LINE = "2.3"
 SCRIPTS = 1_500

@@ -26,8 +26,8 @@ from typing import Any
 from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
 from airflow_flinkcompat.deploy.restore_test import Rehearsal
 from airflow_flinkcompat.local_flink import LocalFlink
-from tests.deploy.restore_tests import MEANWHILE, expected, live, pairs, rehearsed_on_the_way, to_the_end
-from tests.measured import Restore
+from dev.measure.measured import Restore
+from dev.measure.rehearsals import MEANWHILE, expected, live, pairs, rehearsed_on_the_way, to_the_end
 
 RESULTS = Path(__file__).parent / "results"
 SLOTS = 16
@@ -177,7 +177,7 @@ def report(data: Mapping[str, Any]) -> str:
             f"rehearsal: {as_alone} of {len(rows)} ({sum(row['rows'] for row in rows)} rows)",
             f"* no job and no savepoint left behind: {clean} of {len(rows)}",
             "",
-            "Consumer positions and transactions on Kafka: `tests/deploy/restore_test/test_kafka.py`, which",
+            "Consumer positions and transactions on Kafka: `tests/scenarios/deploy/restore_test/test_kafka.py`, which",
             "also sees the live group moved when what keeps the rehearsal apart is taken away.",
             "",
             "`restored_WRONG` is restored too, and found so: a rehearsal says what Flink accepts, not what comes out.",

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_flinkcompat.testing.sections import FixtureError
 from dev.measure.pairs import FOLDER, Pair, Side
-from tests.sections import FixtureError
 
 FILE = FOLDER / "connectors.toml"
 LAKES = FOLDER / "lakes.toml"

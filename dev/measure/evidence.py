@@ -10,12 +10,11 @@ from typing import Any
 
 from airflow_flinkcompat.compat import evidence
 from airflow_flinkcompat.compat.engines.flink.upgrade.stored import stored
-from dev.measure import results
+from airflow_flinkcompat.testing.sections import FixtureError
+from dev.measure import measured, results
 from dev.measure.flink_versions import RELEASES
-from tests import measured
-from tests.measured import CONNECTORS, Restore
-from tests.measured import FOLDER as MEASURED
-from tests.sections import FixtureError
+from dev.measure.measured import CONNECTORS, Restore
+from dev.measure.measured import FOLDER as MEASURED
 
 TABLE = Path(evidence.__file__).parent / evidence.FILE
 UPGRADES = TABLE.with_name(evidence.UPGRADES)

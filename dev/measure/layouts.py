@@ -3,7 +3,7 @@
 ``python -m dev.measure layouts`` draws pairs of aggregations, and of queries whose operator stores rows, from a seed,
 has a real Flink compile each side, and compares fields, order, types, keys and names of every state. It prints what it
 came to, and fails where any differs. With ``--write`` it keeps the result, and a part of the plans for
-``tests/exec_graph/test_layouts.py``, which needs no Flink.
+``tests/unit/exec_graph/test_layouts.py``, which needs no Flink.
 """
 
 from __future__ import annotations

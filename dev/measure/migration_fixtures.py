@@ -1,6 +1,6 @@
 """Write the savepoints, templates and compiled plans that migration tests use.
 
-``python -m dev.measure migration-fixtures [TITLE …]`` writes those of ``tests/migration/cases.sql`` into
+``python -m dev.measure migration-fixtures [TITLE …]`` writes those of ``tests/fixtures/migrations.sql`` into
 ``tests/fixtures/migrations`` anew, taken by a real Flink of the newest line.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.measure.flink_versions import CACHE, home
+from dev.measure.kept_state import load_cases
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.savepoints import keep
-from tests.migration.cases import load_cases
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "migrations"
 _NEWEST = "2.3"

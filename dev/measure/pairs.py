@@ -1,4 +1,4 @@
-"""The pairs to run: SQL files, one an area, in sections as ``tests/sections.py`` reads them.
+"""The pairs to run: SQL files, one an area, in sections as ``airflow_flinkcompat/testing/sections.py`` reads them.
 
 A file begins with ``-- area: several INSERTs``, perhaps ``--- given`` (what both sides begin with), then cases::
 
@@ -26,8 +26,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import measured, sections
-from tests.sections import FixtureError, Section
+from airflow_flinkcompat.testing import sections
+from airflow_flinkcompat.testing.sections import FixtureError, FixtureSection
+from dev.measure import measured
 
 FOLDER = Path(__file__).parent / "pairs"
 PROGRAMS = Path(__file__).parents[2] / "tests" / "fixtures" / "table_api" / "restores"
@@ -138,7 +139,7 @@ def parse_pairs(text: str, file: str) -> list[Pair]:
     return [_pair(*case, given=given, area=area, file=file) for case in cases]
 
 
-def _pair(head: Section, old: Section, new: Section, *, given: str, area: str, file: str) -> Pair:
+def _pair(head: FixtureSection, old: FixtureSection, new: FixtureSection, *, given: str, area: str, file: str) -> Pair:
     if not _TITLE.fullmatch(head.title):
         raise FixtureError.at(file, head.line, f"a case is titled like step-halved, not {head.title!r}")
     found = sections.headers(head, _CASE_HEADERS, file, {"settings-old", "settings-new"})

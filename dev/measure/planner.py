@@ -26,13 +26,12 @@ from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.planner import Installation, close_all, find, predict
 from airflow_flinkcompat.sql import ScriptError
-from dev.measure import services
-from tests import measured
+from dev.measure import measured, services
 
 FOLDER = Path(os.environ.get("FLINKCOMPAT_MEASURED") or Path(__file__).parents[3] / "shared" / "measured")
 JARS = services.JARS | {"1.20": (*services.JARS["1.20"], "flink-sql-connector-postgres-cdc")}
 _SINK = re.compile(r"\bResult\b")
-"""The sink that :mod:`tests.measured` declares, a word that Flink reserves."""
+"""The sink that :mod:`dev.measure.measured` declares, a word that Flink reserves."""
 REFUSED = {"refused_at_submit": "refused at submit", "refused_at_restore": "refused at restore"}
 RIGHT = ("restored_right", "restored_right_upsert_only", "right", "compatible")
 

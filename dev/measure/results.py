@@ -1,7 +1,7 @@
 """Results as JSON, what ``check`` says beside what was measured, and the summary.
 
-A file has the shape of ``tests/fixtures/measured/flink-2.3-restores.json``, so ``tests/measured.py`` reads it too: each
-pair's scripts are whole (``statements_are_dml``), and ``predicted`` holds outcome, consequence and deciding rules.
+A file has the shape of ``tests/fixtures/measured/flink-2.3-restores.json``, so ``dev/measure/measured.py`` reads it
+too: the scripts are whole (``statements_are_dml``), and ``predicted`` holds outcome, consequence and deciding rules.
 """
 
 from __future__ import annotations

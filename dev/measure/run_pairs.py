@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.testing.sections import FixtureError
 from dev.measure import evidence, lakes, results
 from dev.measure.connector_pairs import LAKES, load_connector_pairs
 from dev.measure.flink_versions import CACHE, RELEASES, VERSIONS
@@ -21,7 +22,6 @@ from dev.measure.pair_runner import Measured
 from dev.measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_base, load_pairs
 from dev.measure.pyflink import PyFlink
 from dev.measure.running import add_arguments, bench_of, beside_flink, deadline, say
-from tests.sections import FixtureError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.testing import sections
 from dev.measure.flink_versions import CACHE, VERSIONS, home
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
-from tests import sections
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "savepoints"
 _NEWEST = "2.3"

@@ -16,9 +16,9 @@ from typing import Any
 
 from airflow_flinkcompat.local_flink.jars import fetch
 from dev.measure.progress import DATA, Feed, epoch_millis
-from tests.services.kafka import Broker, kafka_broker
-from tests.services.kafka_client import kafka_client
-from tests.services.postgres import Postgres, postgres
+from dev.services.kafka import Broker, kafka_broker
+from dev.services.kafka_client import kafka_client
+from dev.services.postgres import Postgres, postgres
 
 JARS = {
     "2.3": ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql"),

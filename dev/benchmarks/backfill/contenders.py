@@ -84,7 +84,7 @@ def naive_spark(case: Case, source: Path, sink: Path) -> None:
 
 def flink(case: Case, source: Path, sink: Path) -> None:
     """Flink in batch mode on two slots."""
-    from tests.backfill.flink_batch import flink_batch, parquet_jars
+    from dev.services.flink_batch import flink_batch, parquet_jars
 
     statements = [part for part in case.script(source, sink).split(";\n") if part.strip()]
     with flink_batch(parquet_jars()) as batch:

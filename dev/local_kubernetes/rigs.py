@@ -1,0 +1,124 @@
+"""Where the target deploys to on a real operator: a session cluster that is a LocalFlink, or application clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
+from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
+from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
+from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.local_flink.processes import choose_ports
+from dev.local_kubernetes.cluster import NAMESPACE, LocalKube
+from dev.local_kubernetes.kubelet import ProcessKubelet
+from dev.local_kubernetes.resources import application, job_spec, session_job
+from dev.local_kubernetes.session import create_session
+from dev.services.csv_job import wait_for
+
+RUNNER = "/opt/flink/usrlib/runner.jar"
+MOUNTED = ("--scriptUri", "{statements_uri}")
+INLINE = ("--statements", "{statements}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a target is opened, in words that another process can be given."""
+
+    kubeconfig: Path
+    manifest: Mapping[str, Any]
+    jobmanager_url: str
+
+    def target(self) -> KubernetesTarget:
+        """The target, opened anew."""
+        api = KubernetesApi(config.new_client_from_config(str(self.kubeconfig)), NAMESPACE)
+        manifest = Manifest.of({"manifest": self.manifest}, "the test")
+        return KubernetesTarget(api, manifest, jobmanager=lambda _: Endpoint(self.jobmanager_url))
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A Kubernetes with the operator, and where deployments of one kind are made on it.
+
+    ``savepoints``: the folder of theirs. ``kubelet``: runs the pods of application clusters.
+    """
+
+    kube: LocalKube
+    place: Place
+    savepoints: Path
+    kubelet: ProcessKubelet | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of its resources."""
+        return str(self.place.manifest["kind"])
+
+    def flink_jobs(self, name: str) -> tuple[str, ...]:
+        """The jobs of a name that run, by Flink's own word; none where no JobManager is there."""
+        try:
+            with JobManager(self.place.jobmanager_url, retry_wait=0.05) as jobmanager:
+                found = jobmanager.jobs().values()
+        except DeployError as error:
+            if self.kubelet is None or not error.unanswered:
+                raise
+            return ()
+        return tuple(job.job_id for job in found if job.name == name and not job.terminal)
+
+    def clear(self) -> None:
+        """Delete every resource of deployments, and wait for the end of its pods: all JobManagers have one port."""
+        core = client.CoreV1Api(self.kube.api)
+        for left in self.kube.all(self.kind):
+            if "job" in left["spec"]:
+                self.kube.delete(self.kind, left["metadata"]["name"])
+        if self.kubelet is not None:
+            wait_for(lambda: not core.list_namespaced_pod(NAMESPACE).items, "the end of every pod")
+            self.kubelet.check()
+
+
+@contextmanager
+def session_rig(work: Path, home: Path, runner_jar: Path) -> Iterator[Rig]:
+    """``FlinkSessionJob``s on a LocalFlink, run by the runner of this package.
+
+    Args:
+        work: A folder for all of it.
+        home: The Flink.
+        runner_jar: The runner.
+    """
+    with LocalFlink(work / "flink", home=home) as flink, LocalKube(work / "kube") as kube:
+        kube.start_operator()
+        create_session(kube, flink)
+        manifest = session_job("any", "session", job_spec(INLINE, runner_jar.as_uri()))
+        place = Place(kube.kubeconfig, manifest, flink.jobmanager_url)
+        yield Rig(kube, place, Path(flink.savepoint_directory.removeprefix("file://")))
+
+
+@contextmanager
+def application_rig(work: Path, home: Path, runner_jar: Path, args: Sequence[str] = MOUNTED) -> Iterator[Rig]:
+    """``FlinkDeployment``s in application mode, whose pods are processes.
+
+    Args:
+        work: A folder for all of it.
+        home: The Flink that images are said to hold.
+        runner_jar: The runner, which they are said to hold, too.
+        args: Say how the script travels.
+    """
+    (port,) = choose_ports({"JobManagers": None}).values()
+    manifest = application("any", job_spec(args, f"local://{RUNNER}"), port, work / "state")
+    # Else a script that is refused is a JobManager that ends and is started again, and nobody says why.
+    manifest["spec"]["flinkConfiguration"]["execution.submit-failed-job-on-application-error"] = "true"
+    with (
+        LocalKube(work / "kube", controllers=True) as kube,
+        ProcessKubelet(kube, home, {RUNNER: runner_jar}) as kubelet,
+    ):
+        kube.start_operator()
+        place = Place(kube.kubeconfig, manifest, f"http://127.0.0.1:{port}")
+        yield Rig(kube, place, work / "state" / "savepoints", kubelet)
+        kubelet.check()

@@ -1,0 +1,138 @@
+"""Reads the measured restores: pairs of scripts that were really restored from a savepoint, and how each ended.
+
+``tests/fixtures/measured/flink-*-restores*.json`` hold what was run on a real Flink: table DDL, set-up statements,
+settings, old and new SQL, outcome. ``flink-1.20-outcomes.json`` holds how the pairs of the first file ended on the
+older version. The ``*.json.gz`` of :data:`CONNECTORS` are pairs over Kafka, JDBC, asynchronous lookups and CDC, and
+unchanged scripts that go from an older Flink to 2.3; their new side is left out where it is the old one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import Side
+
+FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "measured"
+CONNECTORS = ("flink-2.3-connectors.json.gz", "flink-1.20-cdc.json.gz", "flink-2.3-upgrades.json.gz")
+WIDE = "flink-2.3-restores-wide.json"
+"""Operators of every kind on 2.3."""
+AS_RUN = {"parallelism.default": "1"}
+"""What the session set for every restore, unless the pair says otherwise."""
+RIGHT = "restored_right"
+"""The one outcome after which ``compatible`` is right; every other one, "right on this data" too, is not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Restore:
+    """One pair: both scripts complete with their tables, the settings, and how the restore ended on ``version``.
+
+    ``old_version`` is the Flink that took the savepoint, where that is another one.
+    """
+
+    id: str
+    version: str
+    outcome: str
+    old: str
+    new: str
+    settings_old: Mapping[str, str] = field(default_factory=dict)
+    settings_new: Mapping[str, str] = field(default_factory=dict)
+    old_version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.version}/{self.id}"
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing changed but, perhaps, the version."""
+        return (self.old, self.settings_old) == (self.new, self.settings_new)
+
+    def sides(self, engine: str = "flink") -> tuple[Side, Side]:
+        old, new = (self.old_version or self.version, self.version) if engine == "flink" else (None, None)
+        return (
+            Side(self.old, self.settings_old, engine=engine, engine_version=old, source="old.sql"),
+            Side(self.new, self.settings_new, engine=engine, engine_version=new, source="new.sql"),
+        )
+
+
+def load(name: str, wrap: bool = False, only: Container[str] | None = None) -> list[Restore]:
+    """The pairs of a file; ``wrap`` puts bare queries in front of a declared print sink, as they were run."""
+    data = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    pairs = [pair for pair in data["pairs"] if only is None or pair["id"] in only]
+    return [
+        replace(_restore(pair, data, data["flink"], pair["outcome"], wrap), old_version=pair.get("flink_old", ""))
+        for pair in pairs
+    ]
+
+
+@cache
+def narrow() -> tuple[Restore, ...]:
+    """The window family on 2.3: bare queries."""
+    return tuple(load("flink-2.3-restores.json"))
+
+
+@cache
+def everything() -> tuple[Restore, ...]:
+    """All pairs on both versions; on 2.3 those of the window family both bare and in front of a sink."""
+    older = json.loads((FOLDER / "flink-1.20-outcomes.json").read_text(encoding="utf-8"))
+    outcomes = older["outcomes"]
+    on_older = (replace(pair, version=older["flink"], outcome=outcomes[pair.id]) for pair in narrow())
+    wrapped = (replace(pair, id=f"{pair.id} into a sink") for pair in load("flink-2.3-restores.json", wrap=True))
+    return (*narrow(), *wrapped, *load(WIDE, wrap=True), *on_older)
+
+
+@cache
+def connectors() -> tuple[Restore, ...]:
+    """Restores over connectors of every kind, and from an older version of Flink."""
+    return tuple(pair for name in CONNECTORS for pair in _packed(name))
+
+
+def _packed(name: str) -> Iterator[Restore]:
+    data = json.loads(gzip.decompress((FOLDER / name).read_bytes()))
+    for pair in data["pairs"]:
+        whole = {"new": pair["old"], "setup_new": pair["setup_old"], **pair, "statements_are_dml": True}
+        restore = _restore(whole, {"tables": {}}, data["flink"], pair["outcome"], wrap=False)
+        yield replace(restore, old_version=pair.get("flink_old", ""))
+
+
+def _restore(pair: Mapping[str, Any], data: Mapping[str, Any], version: str, outcome: str, wrap: bool) -> Restore:
+    scripts = [_script(pair, data, side, wrap) for side in ("old", "new")]
+    settings = [AS_RUN | pair.get(f"settings_{side}", {}) for side in ("old", "new")]
+    return Restore(pair["id"], version, outcome, scripts[0], scripts[1], settings[0], settings[1])
+
+
+def _script(pair: Mapping[str, Any], data: Mapping[str, Any], side: str, wrap: bool) -> str:
+    tables = {name: ddl for name, ddl in data["tables"].items() if name in pair.get("tables", data["tables"])}
+    tables |= pair.get(f"ddl_{side}", {})
+    setup = [*tables.values(), *pair.get("setup", pair.get(f"setup_{side}", []))]
+    sink = pair.get("sink")
+    if pair.get("statements_are_dml") or not (wrap or sink):
+        return ";\n".join([*setup, pair[side]]) + ";\n"
+    script = ";\n".join([*setup, pair[side]]) + ";\n"
+    keys = sink[side] if sink else ()
+    # Hundreds of scripts declare the same tables, which are parsed once.
+    tables_alone = _declared(";\n".join(data["tables"].values()))
+    out = _sink(Side(script, engine="flink", beside=tables_alone), keys, sink["connector"] if sink else "print")
+    return ";\n".join([*setup, out, f"INSERT INTO Result\n{pair[side]}"]) + ";\n"
+
+
+@cache
+def _declared(ddl: str) -> Side:
+    return Side(ddl, engine="flink")
+
+
+def _sink(side: Side, keys: tuple[int, ...], connector: str) -> str:
+    """A sink of the query's own schema, as the restores were run with."""
+    schema = side.program.pipelines[0].sink.schema
+    columns = [
+        f"f{i} {str(c.type).replace(' NOT NULL', '') if c.type.is_known else 'STRING'}" for i, c in enumerate(schema)
+    ]
+    columns = columns or ["f0 STRING"]
+    if keys:
+        columns.append(f"PRIMARY KEY ({', '.join(f'f{i}' for i in keys)}) NOT ENFORCED")
+    return f"CREATE TABLE Result ({', '.join(columns)}) WITH ('connector' = '{connector}')"

@@ -1,0 +1,120 @@
+"""Flink itself, in one JVM of the test's own: what every translation is compared with.
+
+Batch mode, and streaming to the end of bounded files for what Flink runs in no other way.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyspark
+from py4j import protocol
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from airflow_flinkcompat.local_flink.cluster import flink_home
+from airflow_flinkcompat.local_flink.jars import fetch
+from dev.services.table_api import inserted
+
+_SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+_PACKAGES: tuple[str, ...] = (
+    "java.lang",
+    "java.net",
+    "java.io",
+    "java.nio",
+    "sun.nio.ch",
+    "java.lang.reflect",
+    "java.text",
+    "java.time",
+)
+_PACKAGES += ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks")
+_OPTIONS = [
+    "-Xmx700m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES),
+]
+_CONFIGURATION = {
+    "parallelism.default": "1",
+    "table.local-time-zone": "UTC",
+    "taskmanager.memory.network.min": "16mb",
+    "taskmanager.memory.network.max": "16mb",
+    "taskmanager.memory.managed.size": "64mb",
+}
+# Checkpoints commit what the file sink has written; an interval of 0 emits a watermark with each row that moves it.
+_STREAMING = {"execution.checkpointing.interval": "1 s", "pipeline.auto-watermark-interval": "0"}
+
+
+# PySpark, once started in this process, takes every error of py4j for one of its own JVM and asks Spark about it.
+_ERRORS_OF_PY4J = mock.patch("py4j.java_gateway.get_return_value", protocol.get_return_value)
+
+
+class FlinkBatch:
+    """Runs statements in a TableEnvironment of the JVM; what Flink refuses is a `Py4JJavaError`."""
+
+    def __init__(self, gateway: JavaGateway) -> None:
+        self._gateway, self._java = gateway, gateway.jvm
+
+    @_ERRORS_OF_PY4J
+    def run(
+        self,
+        statements: list[str],
+        settings: Mapping[str, str] | None = None,
+        streaming: bool = False,
+        query: tuple[str, str] | None = None,
+    ) -> None:
+        """Runs DDL and INSERT statements in a fresh environment, each to its end.
+
+        ``streaming``: as a streaming job, which a source of files ends with the last possible watermark. Watermarks are
+        emitted with each row that moves them, so that the rows that come too late do not depend on the machine.
+        ``query``: in the end, a query of the Table API as PyFlink writes it, and its sink.
+        """
+        configuration = self._java.org.apache.flink.configuration.Configuration()
+        given = {**_CONFIGURATION, **(_STREAMING if streaming else {}), **(settings or {})}
+        for key, value in given.items():
+            configuration.setString(key, value)
+        builder = self._java.org.apache.flink.table.api.EnvironmentSettings.newInstance()
+        environment = self._java.org.apache.flink.table.api.TableEnvironment.create(
+            (builder.inStreamingMode() if streaming else builder.inBatchMode()).withConfiguration(configuration).build()
+        )
+        for statement in statements:
+            result: Any = environment.executeSql(statement)
+            getattr(result, "await")()
+        if query is not None:
+            getattr(inserted(self._gateway, environment, *query), "await")()
+
+
+def parquet_jars() -> tuple[Path, ...]:
+    """What Flink's parquet format needs: its jar, and Hadoop's classes, which Spark has."""
+    return (fetch("flink-sql-parquet"), *sorted(_SPARK_JARS.glob("hadoop-client-*.jar")))
+
+
+def columnar_jars() -> tuple[Path, ...]:
+    """What Flink's parquet and orc formats need."""
+    return (*parquet_jars(), fetch("flink-sql-orc"))
+
+
+@contextmanager
+def flink_batch(more: Iterable[Path] = ()) -> Iterator[FlinkBatch]:
+    """One Flink for as long as the block lasts, ``more`` jars beside its own; the JVM ends with it."""
+    jars = ":".join(map(str, (*sorted((flink_home() / "lib").glob("*.jar")), *more)))
+    (py4j,) = _SPARK_JARS.glob("py4j-*.jar")
+    port, process = launch_gateway(
+        jarpath=str(py4j),
+        classpath=jars,
+        javaopts=_OPTIONS,
+        die_on_exit=True,
+        return_proc=True,
+        redirect_stderr=subprocess.DEVNULL,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    try:
+        yield FlinkBatch(gateway)
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(timeout=30)

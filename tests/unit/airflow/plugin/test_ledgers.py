@@ -1,0 +1,106 @@
+"""Which ledgers the pages show, by connections and settings, and where a job's page is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger, find_ledgers
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
+from tests.support.airflow.plugin.ledgers import fill_rejected, job
+from tests.unit.airflow.plugin.conftest import Server
+from tests.unit.airflow.plugin.test_app import names
+
+Add = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture
+def add(server: Server) -> Add:
+    """Puts a connection into Airflow's database until the test is over."""
+    return server.add_connection
+
+
+def uris(server: Server) -> list[str]:
+    return [each.uri for each in find_ledgers().ledgers if each.uri not in (str(server.named), str(server.unnamed))]
+
+
+@pytest.mark.slow
+def test_connections_of_the_deployment_types_name_ledgers(server: Server, add: Add) -> None:
+    with (
+        add("again", "flink", {"ledger": f"{server.named}/"}),
+        add("other", "alibaba_realtime_compute", {"ledger": "memory://b"}),
+        add("http", "http", {"ledger": "memory://c"}),
+        add("without", "flink", {}),
+    ):
+        assert uris(server) == ["memory://b"]
+        found = next(each for each in find_ledgers().ledgers if each.uri == str(server.named))
+        assert [each.conn_id for each in found.connections] == ["again", "flink_default"]
+        # Whose jobs they are is not known any more.
+        assert found.job_url("ab") is None
+    assert uris(server) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("extra", "url"), [({}, None), ({"ui_url": "https://console/vvp"}, "https://console/vvp")])
+def test_a_job_of_a_platform_links_to_its_console_or_to_nothing(
+    server: Server, add: Add, extra: dict[str, str], url: str | None
+) -> None:
+    with add("vvp", "alibaba_realtime_compute", {"ledger": "memory://b", **extra}):
+        found = next(each for each in find_ledgers().ledgers if each.uri == "memory://b")
+        assert (found.job_url("some-deployment/7"), found.takes_commands) == (url, False)
+
+
+@pytest.mark.slow
+def test_settings_name_what_cannot_be_listed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_environment = {"conn_type": "flink", "extra": {"ledger": "memory://e"}}
+    monkeypatch.setenv("AIRFLOW_CONN_OF_ENVIRONMENT", json.dumps(of_environment))
+    monkeypatch.setenv("AIRFLOW__FLINKCOMPAT__CONNECTIONS", "of_environment, missing, flink_default")
+    monkeypatch.setenv("FLINKCOMPAT_LEDGER", "memory://v/")
+    assert uris(server) == ["memory://e", "memory://v"]
+    problem = "[flinkcompat] connections names 'missing', and there is no such connection"
+    assert server.get("op", "deployments")["problems"] == [problem]
+    assert server.get("ann", "deployments")["problems"] == []
+
+
+@pytest.mark.slow
+def test_a_connection_that_cannot_be_read_hides_no_other(
+    server: Server, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.models.connection import Connection
+
+    def unreadable(connection: Connection) -> dict[str, str]:
+        if connection.conn_id == "locked":
+            raise ValueError("Can't decrypt `extra`")
+        return json.loads(connection.get_extra() or "{}")
+
+    monkeypatch.setattr(Connection, "extra_dejson", property(unreadable))
+    with add("locked", "flink", {"ledger": "memory://l"}):
+        assert server.get("op", "deployments")["problems"] == [
+            "connection 'locked' cannot be read: Can't decrypt `extra`"
+        ]
+        assert names(server, "ann") == ["orders", "shared"]
+
+
+@pytest.mark.slow
+def test_a_ledger_that_cannot_be_listed_hides_no_other(server: Server, add: Add) -> None:
+    with add("elsewhere", "flink", {"ledger": "nosuch://user:hunter2hunter2@host/ledger"}):
+        told = {each["id"]: each["error"] for each in server.get("op", "deployments")["ledgers"]}
+        (error,) = filter(None, told.values())
+        assert error.startswith("the ledger's place 'nosuch://user:***@host/ledger' cannot be used: ")
+        for_others = [each["error"] for each in server.get("ann", "deployments")["ledgers"]]
+        assert sorted(filter(None, for_others)) == ["it cannot be listed: ask the administrator of Airflow"]
+        assert names(server, "ann") == ["orders", "shared"]
+
+
+def test_entries_are_read_again_only_where_there_are_newer_ones(tmp_path: Path) -> None:
+    ledger = fill_rejected(tmp_path, "dag", "jobs")
+    found = NamedLedger(str(tmp_path))
+    first = found.entries("jobs")
+    assert found.entries("jobs") is first
+    ledger.append(DeployedEntry(job=job(2), start=JobStart()))
+    assert found.entries("jobs")[:-1] == first
+    assert found.entries("nothing") == ()

@@ -1,0 +1,47 @@
+"""Savepoints' metadata, as Flink writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.deploy.flink.snapshot import read_snapshot
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.metadata import parse_metadata
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "rehearsal"
+
+
+def test_savepoints_are_read() -> None:
+    """Taken by Flink 2.3.0 of the windowed job of these tests."""
+    found = parse_metadata((FIXTURES / "metadata-2.3.0").read_bytes()).operators
+    assert {(each.name.partition("[")[0], each.has_state) for each in found} == {
+        ("GlobalWindowAggregate", True),
+        ("Source: orders", True),
+        ("WatermarkAssigner", False),
+        ("StreamingFileWriter", True),
+        ("end: Writer", False),
+        ("Calc", False),
+        ("LocalWindowAggregate", False),
+    }
+    by_name = {each.name.partition("[")[0]: each.id for each in found}
+    assert by_name["GlobalWindowAggregate"] == "c27dcf7b54ef6bfd6cff02ca8870b681", "the vertex's id in the REST API"
+
+
+def test_unreadable_savepoints_say_why(tmp_path: Path) -> None:
+    whole = (FIXTURES / "metadata-2.3.0").read_bytes()
+    # After the operators come properties that are not read: an object of Java's.
+    for length in range(whole.rindex(b"\xac\xed\x00\x05") - 1, 0, -97):
+        with pytest.raises(SavepointUnreadable):
+            parse_metadata(whole[:length])
+    with pytest.raises(SavepointUnreadable, match="_metadata was not written by Flink"):
+        parse_metadata(b"\x00" * 100)
+    with pytest.raises(SavepointUnreadable, match="_metadata has version 99"):
+        parse_metadata(whole[:4] + (99).to_bytes(4, "big") + whole[8:])
+    with pytest.raises(SavepointUnreadable, match=r"cannot be read from here \(FileNotFoundError\)"):
+        read_snapshot(f"file:{tmp_path}/savepoint-1")
+    with pytest.raises(SavepointUnreadable, match="cannot be read from here"):
+        read_snapshot("nowhere://bucket/savepoint-1")
+    (tmp_path / "_metadata").write_bytes(whole)
+    assert len(read_snapshot(f"file:{tmp_path}")) == 7, "as Flink writes file:///"

@@ -1,0 +1,156 @@
+"""One restore of a rehearsal on a pretended target: what is announced, and what each of its words comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.deploy import DeployError, JobStatus, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
+from airflow_flinkcompat.deploy.redeploy.run import Waiting
+from airflow_flinkcompat.deploy.restore_test import journal, restoring
+from airflow_flinkcompat.deploy.restore_test.journal import Journal
+from airflow_flinkcompat.deploy.restore_test.place import Started
+from airflow_flinkcompat.deploy.restore_test.restoring import (
+    Checked,
+    Inconclusive,
+    RestoreRefused,
+    Runner,
+    Timeouts,
+    Unanswered,
+)
+from airflow_flinkcompat.deploy.target import JobRef, Operation, Slots, Snapshot, Verb
+from dev.measure.rehearsals import Script
+
+SIDE = Script("INSERT INTO k SELECT x FROM s;", {}, "new.sql")
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(restoring, "_REASON_SECONDS", 0.1)
+
+
+@dataclass
+class Place:
+    """A target that names jobs itself, and the test that it runs."""
+
+    status_now: JobStatus = field(default_factory=lambda: JobStatus(JobRef("job-7"), "n", "RUNNING", True))
+    named: bool = True
+    error: DeployError | None = None
+    at_restore: bool = False
+    written: bool = True
+    done: list[Any] = field(default_factory=list)
+
+    def start(self, name: str, savepoint: str, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+        self.done.append(("started", name, savepoint, ignore_unclaimed))
+        if self.error:
+            raise self.error
+        return Operation(Verb.START, request_id, JobRef("job-7") if self.named else None)
+
+    def stop(self, job: str, request_id: str, directory: str | None) -> Operation:
+        self.done.append(("stopped", job, directory))
+        return Operation(Verb.STOP, request_id, JobRef(job))
+
+    def poll(self, operation: Operation) -> Operation:
+        if operation.verb is Verb.START:
+            return replace(operation, job=JobRef("job-7"))
+        assert operation.directory is None, "nobody looks for it among the savepoints of others"
+        return replace(operation, snapshot=Snapshot("own") if self.written else None)
+
+    def status(self, _job: str) -> JobStatus:
+        return self.status_now
+
+    def failed_at_restore(self, _job: str) -> bool:
+        return self.at_restore
+
+    def slots(self) -> Slots:
+        return Slots(0, 2)
+
+    def cancel(self, job: str) -> None:
+        self.done.append(("cancelled", job))
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.started = Started()
+
+    def announce(self, operation: Operation) -> None:
+        self.started.take(operation)
+
+
+def restored(place: Place, watcher: Watched, **timeouts: Any) -> Any:
+    given = Timeouts(**{"settle": 0.0, "start": 0.3, "savepoint": 0.3, **timeouts})
+    runner = Runner(place, "private", given, Journal(patience=given.here))  # type: ignore[arg-type]
+    return runner.restore(watcher, Checked(SIDE, place), "n", Snapshot("saved"), "file:/shared")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_all_of_it_is_announced_before_it_is_asked_for(named: bool) -> None:
+    """A start by its request, also where the target names the job later; a stop, and then its savepoint."""
+    place, watcher = Place(named=named), Watched()
+    found = restored(place, watcher)
+    assert (found.job_id, found.savepoint) == ("job-7", "own")
+    assert place.done == [("started", "n", "saved", True), ("stopped", "job-7", "file:/shared")]
+    start, stop = watcher.started.operations.values()
+    assert (start.verb, start.job, stop.verb, stop.job, stop.snapshot) == (Verb.START, None, Verb.STOP, "job-7", "own")
+    again = Started.of({"started": watcher.started.messages()})
+    assert again == watcher.started
+
+
+def test_what_an_earlier_release_had_announced_is_taken_over() -> None:
+    """It named jobs and savepoints by their ids alone, not what each was to become."""
+    stored = [{"job": "a"}, {"savepoint": ["a", "s1"], "path": None}, {"savepoint": ["live", "s2"], "path": "file:/2"}]
+    assert list(Started.of({"started": stored}).operations.values()) == [
+        Operation(Verb.START, "a", JobRef("a")),
+        Operation(Verb.SAVEPOINT, "s1", JobRef("a")),
+        Operation(Verb.SAVEPOINT, "s2", JobRef("live"), Snapshot("file:/2")),
+    ]
+
+
+FAILED = JobStatus(JobRef("job-7"), "n", "FAILED", failure="it does not fit")
+ENDS = {
+    "unanswered": (Place(error=SubmissionUnknown("no answer")), Unanswered, "no answer"),
+    "refused at submit": (Place(error=StateRefused("Cannot map it", StateFault.MISFIT)), RestoreRefused, "Cannot"),
+    "its savepoint is gone": (Place(error=StateRefused("no such file", StateFault.GONE)), Inconclusive, "no such"),
+    "refused otherwise": (Place(error=TargetError("no such table")), Inconclusive, "no such table"),
+    "failed at restore": (Place(FAILED, at_restore=True), RestoreRefused, "it does not fit"),
+    "failed before": (
+        Place(FAILED),
+        Inconclusive,
+        ("failed before it ran, and not because of its state: it does not fit"),
+    ),
+    "cancelled": (Place(replace(FAILED, state="CANCELED")), Inconclusive, "somebody else cancelled the job"),
+    "never up": (
+        Place(JobStatus(JobRef("job-7"), "n", "CREATED")),
+        Inconclusive,
+        "it is CREATED, 0 of 2 slots are free",
+    ),
+    "never saved": (Place(written=False), TargetError, "the savepoint of job job-7 did not complete within 0 s"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_each_end_means(name: str) -> None:
+    place, kind, words = ENDS[name]
+    with pytest.raises(kind, match=words):
+        restored(place, Watched())
+
+
+def test_a_savepoint_that_takes_long_is_waited_for_elsewhere() -> None:
+    with pytest.raises(Waiting) as waiting:
+        restored(Place(written=False), Watched(), savepoint=600, here=0.0)
+    wait = waiting.value.wait
+    assert (wait.job_id, wait.verb, wait.request_id is not None) == ("job-7", "stop", True)
+    with pytest.raises(Waiting) as waiting:
+        restored(Place(JobStatus(JobRef("job-7"), "n", "CREATED")), Watched(), start=600, here=0.0)
+    assert waiting.value.wait.request_id is None
+
+
+def test_a_strict_submission_is_cancelled() -> None:
+    place = Place()
+    runner = Runner(place, "private", Timeouts(), Journal())  # type: ignore[arg-type]
+    runner.submit_only(Watched(), Checked(SIDE, place), "n", Snapshot("own"))  # type: ignore[arg-type]
+    assert place.done == [("started", "n", "own", False), ("cancelled", "job-7")]

@@ -1,0 +1,128 @@
+"""What a script's own plan tells to be stored, against the plans that Flink 2.3.0 compiled of the same scripts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
+from airflow_flinkcompat.exec_graph.from_script import job_state
+from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
+from dev.measure.layouts import PLANS, PLANS_OF_ROWS, told, verdict
+from dev.measure.measured_plans import pairs, planned
+
+TABLE = (
+    "CREATE TABLE t (a STRING, b BIGINT, c ARRAY<INT>, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)\n"
+    "WITH ('connector' = '{connector}', 'format' = '{format}', 'path' = '/t', 'topic' = 't');\n"
+)
+SINK = "CREATE TABLE s (a STRING, n BIGINT) WITH ('connector' = 'print');\n"
+QUERY = "SELECT a, SUM(b) FROM t GROUP BY a;"
+
+
+def script(query: str = QUERY, connector: str = "kafka", format: str = "json") -> Side:
+    return Side(TABLE.format(connector=connector, format=format) + SINK + f"INSERT INTO s {query}", engine="flink")
+
+
+@pytest.mark.slow
+def test_it_is_what_the_plans_of_the_measured_restores_store() -> None:
+    found: Counter[str] = Counter()
+    seen = set()
+    for name, plans in planned().items():
+        for side, of_side in zip(pairs()[name].sides(), plans, strict=True):
+            key = (side.script, tuple(side.settings.items()))
+            if key in seen or len(of_side) != 1:
+                continue
+            seen.add(key)
+            result = verdict(side, of_side[0])
+            assert result != "different", f"{side.script}\n{told(side)}"
+            found[result.partition(":")[0]] += 1
+    assert found["equal"] > 320, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "least"), [(PLANS, 100), (PLANS_OF_ROWS, 40)], ids=["aggregations", "rows"])
+def test_it_is_what_the_plans_of_drawn_queries_store(path: Path, least: int) -> None:
+    found: Counter[str] = Counter()
+    for row in json.loads(gzip.decompress(path.read_bytes())):
+        side = Side(row["script"], row["settings"], engine="flink")
+        result = verdict(side, read_plan(json.dumps(row["plan"])))
+        assert result != "different", f"{side.script}\n{told(side)}"
+        found[result.partition(":")[0]] += 1
+    assert found["equal"] > least, found
+
+
+def test_the_state_of_a_job_holds_it() -> None:
+    side = script("SELECT a, COUNT(DISTINCT b) FROM t GROUP BY a;")
+    state = job_state(side.outputs[0][0], side.program.pipelines[0], side.program)
+    assert isinstance(state, ExecGraph)
+    (operator,) = (spec for spec in state.specs if spec.kind is StateKind.OPERATOR)
+    assert isinstance(operator.layout, StateLayout)
+    (row,) = (state.value.fields for state in operator.layout.states if state.name == "accState")
+    assert [(field.type, field.words) for field in row] == [
+        ("BIGINT", "COUNT(DISTINCT b)"),
+        ("RAW('org.apache.flink.table.api.dataview.MapView')", "distinct values of b"),
+    ]
+    assert [field.words for field in operator.layout.key] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("side", "reason"),
+    [
+        (script(format="debezium-json"), "may be taken back"),
+        (script(connector="made-up"), "is not known"),
+        (script("SELECT a, own(b) FROM t GROUP BY a;"), "user-defined"),
+        (script("SELECT c, SUM(b) FROM t GROUP BY c;"), "how a ARRAY<INT> is stored"),
+        (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "with further operators"),
+        (script("SELECT /*+ STATE_TTL('t' = '1 d') */ a, SUM(b) FROM t GROUP BY a;"), "hint"),
+        (script("SELECT a, STDDEV_POP(b) FROM t GROUP BY a;"), "STDDEV_POP"),
+    ],
+)
+def test_what_is_not_certain_is_not_told(side: Side, reason: str) -> None:
+    found = told(side)
+    assert isinstance(found, Unknown)
+    assert reason in found.reason
+
+
+RANKED = "SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY {order}) AS n FROM {rows}) {kept}"
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (RANKED.format(by="a", order="b", rows="(SELECT * FROM t WHERE a = 'x')", kept="WHERE n <= 2"), "a constant"),
+        (
+            RANKED.format(by="a", order="b", rows="(SELECT a, b + 1 AS b FROM t)", kept="WHERE n <= 2"),
+            "computed column",
+        ),
+        (RANKED.format(by="a", order="ts", rows="t", kept="WHERE n = 1"), "how a ARRAY"),
+        ("SELECT l.a, l.b FROM t AS l JOIN t AS r ON UPPER(l.a) = r.a", "computed key"),
+        ("SELECT a, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM t", "compiled plans alone"),
+    ],
+)
+def test_rows_that_may_be_stored_otherwise_are_not_told(query: str, reason: str) -> None:
+    array = query.replace("SELECT a, b FROM", "SELECT a, b, c FROM") if "ARRAY" in reason else query
+    found = told(script(f"{array};"))
+    assert isinstance(found, Unknown)
+    assert reason in found.reason
+
+
+def test_rows_are_told_with_their_columns() -> None:
+    found = told(
+        script(RANKED.format(by="a", order="b DESC", rows="(SELECT * FROM t WHERE b > 1)", kept="WHERE n <= 2;"))
+    )
+    assert isinstance(found, StateLayout)
+    (state,) = found.states
+    assert [(field.type, field.words) for field in state.value.fields] == [
+        ("VARCHAR(2147483647)", "a"),
+        ("BIGINT", "b"),
+    ]
+
+
+def test_a_query_without_an_operator_is_none() -> None:
+    assert told(script("SELECT a, b FROM t;")) is None

@@ -1,0 +1,76 @@
+"""When Flink's planner is asked about a change, and what happens where it gives no answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Report, Side, render_text
+from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
+from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.model import InputError, Span
+from airflow_flinkcompat.planner import (
+    PlannedChange,
+    PlannerFailure,
+    PlannerUnavailable,
+    installation,
+    judge,
+    questions,
+)
+from airflow_flinkcompat.planner.installation import Installation
+from tests.support.cli.command import COMPATIBLE, V1
+
+LINE = installation.LINES["2.3"]
+REFUSED = PlannerRefusal("Column 'nope' not found in any table", Span("a.sql", 3, 4, 3, 4), conclusive=True)
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Installation(LINE, Path("/flink"), Path("/java"), ())
+    monkeypatch.setattr(installation, "find", lambda *_: found)
+
+
+def sides() -> tuple[Side, Side]:
+    return Side(V1, engine="flink"), Side(COMPATIBLE, engine="flink")
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, old: PlannedScript, new: PlannedScript) -> None:
+    said = Prediction("2.3.0", doubt="a script is refused")
+    monkeypatch.setattr(questions, "predict", lambda *_: PlannedChange(old, new, said))
+
+
+def test_a_planner_that_dies_is_a_warning_unless_it_must_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object) -> PlannedChange:
+        raise PlannerFailure("Flink's planner died of this script")
+
+    monkeypatch.setattr(questions, "predict", dies)
+    report = judge(*sides())
+    assert (report.ground, report.outcome) == (READ, Outcome.COMPATIBLE)
+    assert report.doubt == "Flink's planner died of this script"
+    assert Report.from_dict(report.to_dict()) == report
+    assert report.to_dict()["warnings"] == [*report.warnings, report.doubt]
+    assert render_text(report).endswith(f"\nRead from the script, because {report.doubt}.\n")
+    with pytest.raises(PlannerUnavailable, match="died of this script"):
+        judge(*sides(), "always")
+
+
+def test_a_proposed_script_that_flink_refuses_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, PlannedScript("2.3.0"), PlannedScript("2.3.0", refusal=REFUSED))
+    with pytest.raises(InputError, match=r"a\.sql:3:4: Flink 2\.3\.0 refuses it: Column 'nope'"):
+        judge(*sides())
+
+
+def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, PlannedScript("2.3.0", refusal=REFUSED), PlannedScript("2.3.0"))
+    report = judge(*sides())
+    assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
+    (deciding,) = [each for each in report.findings if not each.overruled_by]
+    assert deciding.before_span == REFUSED.place
+    assert "Column 'nope' not found in any table. Its job runs on another version" in deciding.message
+    assert {outcome for _, outcome in report.sinks} == {Outcome.UNKNOWN}
+    assert report.ground == "planned by Flink 2.3.0, the proposed script alone"
+    text = " ".join(render_text(report).split())
+    assert "1. Flink does not plan the deployed script. Check again with the version that runs the job" in text
+    assert "Correct or remove" not in text
