@@ -1,4 +1,4 @@
-"""Normal form of conditions of WHERE, HAVING and ON, which Flink plans alike (EXPLAIN, 2.3.0 and 1.20.3).
+"""Normal form of conditions that Flink plans alike in WHERE, HAVING and ON (EXPLAIN, 2.3.0, 1.20.3).
 
 A NOT and an IN list are planned as the comparisons that they mean. The order of AND and OR operands and the sides of a
 comparison have no effect there, and tautologies are dropped. Elsewhere they have. For an output column, a metric's
@@ -67,7 +67,7 @@ _NEGATED |= {after: before for before, after in _NEGATED.items()}
 
 
 def simplified(condition: Expression) -> Expression:
-    """A condition as Flink's planner simplifies it: NOT moves inwards, an IN over constants becomes comparisons."""
+    """A condition as the planner simplifies it: NOT moves inwards, IN over constants is comparisons."""
     match condition:
         case FunctionCall(function="AND" | "OR" as word, args=args):
             return _joined(word, map(simplified, args), condition)

@@ -111,7 +111,7 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
 
 
 def _below_lookup(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
-    """The lookup with a conjunct that moves through it and below the operator under it (EXPLAIN); else None."""
+    """The lookup with a conjunct that moves through it and the operator under it (EXPLAIN); else None."""
     below, table = operator.segments
     moved = with_filter(below, transform(part, _own))
     if (moved.filters, moved.window_filters) != (below.filters, below.window_filters):
@@ -164,7 +164,7 @@ def _refs(part: Expression) -> list[InputRef]:
 
 
 def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
-    """A join without the rows that an outer join completes with NULL, if no such row passes conditions above it.
+    """A join without the rows that OUTER completes with NULL, if no such row passes the conditions above.
 
     Conditions on one input of a join move to joins below it. Rows keep their types if all columns that the outer join
     completes are nullable anyway.
