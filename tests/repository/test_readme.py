@@ -8,6 +8,7 @@ import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from airflow_flinkcompat.airflow.cli import get_flinkcompat_cli_commands
 from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.exec_graph import nodes
 from airflow_flinkcompat.planner import close_all, install
 from dev import benchmarks, measure
 from tests.unit.frontends.table_api import test_validation
@@ -51,6 +53,17 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 def test_every_page_is_linked_to_from_the_readme() -> None:
     text = README.read_text(encoding="utf-8")
     assert [page.name for page in (README.parent / "docs").glob("*.md") if f"(docs/{page.name}" not in text] == []
+
+
+@pytest.mark.parametrize("module", nodes._MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_every_operator_family_has_a_page(module: ModuleType) -> None:
+    name = module.__name__.rpartition(".")[2]
+    text = (ROOT / "docs" / "design" / f"{name}.md").read_text(encoding="utf-8")
+    headings = ["State", "What decides its meaning", "Changes", "Migration and history", "Code"]
+    assert re.findall(r"^## (.*)", text, re.MULTILINE) == headings
+    kinds = [kind for family in module.FAMILIES for kind in family.kinds]
+    assert [kind for kind in kinds if f"`{kind}`" not in text] == []
+    assert f"]({name}.md)" in (ROOT / "docs" / "design" / "README.md").read_text(encoding="utf-8")
 
 
 def shown_lines(page: Path) -> Iterator[str]:
