@@ -229,7 +229,7 @@ def _jobs(asked: _Asked) -> Jobs:
     if asked.revisions is not None:
         repository = repository_of(Path())
         if repository is None:
-            raise InputError("--git: this folder lies in no Git repository, or git is not installed")
+            raise InputError("--git: this folder is not in a Git repository, or git is not installed")
         places = [os.path.relpath(path.resolve(), repository) for path in asked.paths]
         if outside := [path for path, place in zip(asked.paths, places, strict=True) if place.startswith("..")]:
             raise InputError(f"{outside[0]}: lies outside of the Git repository {repository}")

@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from airflow_flinkcompat.model import (
-    ENGINES,
-    PLANNER_MODES,
-    PLANNER_NETWORKS,
-    PLANNER_VARIABLE,
-    FunctionDeclaration,
-    Outcome,
-    PlannerMode,
-)
+from airflow_flinkcompat.model import ENGINES, PLANNER_MODES, PLANNER_NETWORKS, PLANNER_VARIABLE, Outcome
 from airflow_flinkcompat.model.options import ENGINE_VARIABLE, LEDGER_VARIABLE, NETWORK_VARIABLE
+
+if TYPE_CHECKING:  # a DAG file that only names operators loads no job
+    from airflow_flinkcompat.model import FunctionDeclaration, PlannerMode
 
 FAIL_ON: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,

@@ -71,7 +71,7 @@ def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
     )
     assert "aggregate   SUM(price) GROUP BY window_start, window_end" in result.out
     assert run("backfill", "ok.sql", "--dry-run", "--config", "/dev/null").code == 2
-    assert "deployment 'total' is not known" in run("backfill", "ok.sql", "--deployment", "total", "--dry-run").err
+    assert "deployment 'total' is unknown" in run("backfill", "ok.sql", "--deployment", "total", "--dry-run").err
 
 
 @pytest.mark.parametrize(

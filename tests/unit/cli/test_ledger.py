@@ -253,7 +253,7 @@ def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: Snaps
     ("arguments", "message"),
     [
         (("show", "others"), "no entry in .*/ledger/others: is 'others' the deployment"),
-        (("show", "../x"), "'../x' cannot name a deployment"),
+        (("show", "../x"), "'../x' is not a valid deployment name"),
         (("show", "orders", "--entry", "9"), "has no entry 9: the last one is 4"),
         (("show", "orders", "--entry", "0"), "0 is not in the range"),
         (("diff", "orders", "1", "7"), "has no entry 7"),

@@ -265,7 +265,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
         (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),
         (("--savepoint", str(ADDED / "old"), "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
-        (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ lies within --savepoint s3a://b/s"),
+        (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ is inside --savepoint s3a://b/s"),
         (("--savepoint", "memory://b/s", "--to", "memory://b/s2"), "memory://b/s/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--template", str(ADDED / "template"), "--to", "t"), "nowhere/_metadata cannot be"),

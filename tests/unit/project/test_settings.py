@@ -75,7 +75,7 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ("planner_network = true", "1:1", "planner_network: True is not one of allow, refuse"),
         ("jars = 'lib/*.jar'", "1:1", 'check.jars: a list of files, such as ["lib/*.jar"], is needed'),
         ("jars = [\n'lib/*.jar']", "2:1", "check.jars.1: no file matches "),
-        ("zzz = 1", "1:1", "zzz: is unknown; choose from engine, engine_version, policy, planner, jars, settings"),
+        ("zzz = 1", "1:1", "zzz: is unknown; choose from engine, engine_version, planner, jars, policy, settings"),
         ("engine = 'flnk'", "1:1", "check.engine: 'flnk' is not one of vvr, flink, auto"),
         ("engine = 3", "1:1", "check.engine: a text is needed"),
         (

@@ -87,7 +87,7 @@ def test_what_is_missing_is_named(key: str) -> None:
         ("even_silently_wrong = true", 'even_silently_wrong = "yes"', "even_silently_wrong: true or false is needed"),
         ('by = "ann"', "by = 7", "by: a text is needed"),
         ('by = "ann"', 'by = "ann"\nuntill = 1', "untill: is unknown; did you mean until"),
-        ("[[waiver]]", "[[waivers]]", "waivers: is not known"),
+        ("[[waiver]]", "[[waivers]]", "waivers: is unknown"),
         ("[[waiver]]", "[waiver]", "a list of tables is needed"),
         ("[[waiver]]", "[[waiver", "is not valid TOML"),
     ],

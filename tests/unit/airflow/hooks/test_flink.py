@@ -272,7 +272,7 @@ def test_a_target_without_a_planner_says_where_to_name_one(monkeypatch: pytest.M
     lacks = r"connection 'f': the target 'jobmanager' plans no scripts; name .* as planner_conn_id in the extra, or "
     with (
         pytest.raises(
-            AirflowFailException, match=f"{lacks}let a Flink start on this worker: .*/lib holds no flink-dist"
+            AirflowFailException, match=f"{lacks}let a Flink start on this worker: .*/lib contains no flink-dist"
         ),
         found.planner(),
     ):

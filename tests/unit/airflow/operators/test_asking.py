@@ -236,7 +236,7 @@ def test_a_notifier_that_fails_undoes_no_decision(ask: Any, logs: list[Any]) -> 
         ({"escalate_to": [BEN]}, "escalate_to needs escalate_after"),
         ({"escalate_after": 5}, "escalate_after needs escalate_to"),
         ({"escalate_to": [BEN], "escalate_after": 5}, "escalate_to: everybody may answer at once"),
-        ({"escalate_to": [{"name": "ben"}], "escalate_after": 5}, r"escalate_to: .* is no user"),
+        ({"escalate_to": [{"name": "ben"}], "escalate_after": 5}, r"escalate_to: .* is not a user"),
         ({"escalate_to": "9", "escalate_after": 0, "assigned_users": [ADA]}, "escalate_after must be a time above 0"),
         (
             {

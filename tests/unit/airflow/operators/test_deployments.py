@@ -129,8 +129,8 @@ def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
         ("script = 'a.sql'\nsettings.a = []", "orders': settings.a: input should be a valid string"),
         # What all tasks share, or their order decides, is not for one task to say.
         ("script = 'a.sql'\ncheck.script = 'b.sql'", "orders': check.script: is unknown"),
-        ("script = 'a.sql'\ndeploy.start_mode = 'stateless'", "orders': deploy.start_mode: is not known"),
-        ("script = 'a.sql'\nbackfill.dry_run = true", "orders': backfill.dry_run: is not known"),
+        ("script = 'a.sql'\ndeploy.start_mode = 'stateless'", "orders': deploy.start_mode: is unknown"),
+        ("script = 'a.sql'\nbackfill.dry_run = true", "orders': backfill.dry_run: is unknown"),
     ],
 )
 def test_a_mistake_is_named_by_file_deployment_and_key(tmp_path: Path, table: str, problem: str) -> None:
@@ -314,7 +314,7 @@ def test_objects_are_taken_as_they_are() -> None:
         ("deploy.priority_weigth = 3", "deploy.priority_weigth: is unknown; did you mean priority_weight?"),
         ("deploy.pool_slots = 'two'", "deploy.pool_slots: input should be a valid integer"),
         ("default_args.retrys = 1", "default_args.retrys: is unknown; did you mean retries?"),
-        ("approve.assigned_users = []", "approve.assigned_users: is not known"),
+        ("approve.assigned_users = []", "approve.assigned_users: is unknown"),
         ("deploy.task_id = 'x'", "deploy.task_id: is unknown"),
     ],
 )

@@ -110,5 +110,5 @@ def test_a_file_that_cannot_be_used_fails_the_task(deployed: Site) -> None:
     place.write_text(place.read_text("utf-8").replace("[[waiver]]", "[[waivers]]"), encoding="utf-8")
     deployed.propose(PARTIAL)
     run, tasks = Run(), deployed.tasks(**OF_VVR)
-    with pytest.raises(AirflowFailException, match=r"orders\.sql\.waivers\.toml:3:3: waivers: is not known"):
+    with pytest.raises(AirflowFailException, match=r"orders\.sql\.waivers\.toml:3:3: waivers: is unknown"):
         run.execute(tasks["check"])

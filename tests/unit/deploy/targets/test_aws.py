@@ -206,7 +206,7 @@ def test_a_start_is_found_among_applications_of_others(account: Account) -> None
     ("script", "settings", "words"),
     [
         (SECRET, {}, r"contains \$\{conn.sink.password\}, and every user who may describe .* set script_s3"),
-        (SCRIPT, {"x": "${conn.sink.password}"}, "the setting 'x' holds"),
+        (SCRIPT, {"x": "${conn.sink.password}"}, "the setting 'x' contains"),
         (SCRIPT, {"x": ""}, "the setting 'x' has 0 characters"),
         (SCRIPT, {"x": "y" * 2049}, "the setting 'x' has 2049 characters"),
         (SCRIPT, {f"k{number}": "v" for number in range(50)}, "the job has 52 settings"),
