@@ -22,7 +22,7 @@ import griffe
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.connectors.declared_options import counts, stored
 from airflow_flinkcompat.connectors.jars import ARTIFACTS, LINES, artifacts
-from airflow_flinkcompat.project.job_options import KEYS, Option
+from airflow_flinkcompat.project.job_options import KEYS, JobOption
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _PACKAGE = "airflow_flinkcompat"
@@ -86,7 +86,7 @@ def _commands(command: click.Command, context: click.Context, level: int) -> Ite
 
 
 def _keys() -> Iterator[str]:
-    def words(each: Option) -> str:
+    def words(each: JobOption) -> str:
         return " or ".join(f"`{choice}`" for choice in each.choices) or each.form
 
     rows = (

@@ -69,7 +69,7 @@ _NOT_COMPARED = (
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _MigrationOptions:
     """Options of a migration as the command line names them; ``_OPTIONS`` says what each means."""
 
     savepoint: str | None = None
@@ -149,12 +149,12 @@ _PLANNED = ("savepoint", "job_id", "history", "accepted", "restarted", "renamed"
 
 
 def _migration(*names: str) -> Callable[[Decorated], Decorated]:
-    """Scripts and options of a command about a migration, with these fields of ``_Asked``."""
+    """Scripts and options of a command about a migration, with these fields of ``_MigrationOptions``."""
 
     def decorate(command: Decorated) -> Decorated:
         @wraps(command)
         def called(*, given: Given, planner: Planner, old: str, new: str, style: str, **others: Any) -> Any:
-            return command(_Migrating(old, new, _Asked(**others), given, planner, style))
+            return command(_Migrating(old, new, _MigrationOptions(**others), given, planner, style))
 
         made: Decorated = planner_options(called)
         for decorator in (
@@ -269,7 +269,7 @@ class _Migrating:
 
     old: str
     new: str
-    asked: _Asked
+    asked: _MigrationOptions
     given: Given
     planner: Planner
     style: str
@@ -345,7 +345,7 @@ def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
         raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
 
 
-def _require_history(tables: Mapping[str, str], savepoint: str | None, asked: _Asked) -> None:
+def _require_history(tables: Mapping[str, str], savepoint: str | None, asked: _MigrationOptions) -> None:
     """Raise InputError if nothing can be prepared, or no prepared state can be resumed."""
     option = "migrate prepare" if asked.prepare else "--prepared"
     if not (tables and savepoint):
@@ -442,7 +442,9 @@ def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str
     click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} holds the state that the plan predicts.'}")
 
 
-def _known(tables: Mapping[str, str], asked: _Asked, accepted: Collection[Accept], extra: Extra) -> KnownHistory:
+def _known(
+    tables: Mapping[str, str], asked: _MigrationOptions, accepted: Collection[Accept], extra: Extra
+) -> KnownHistory:
     if not asked.dry_run:
         require_spark("migrate --history", extra)
     try:

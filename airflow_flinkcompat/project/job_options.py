@@ -32,7 +32,7 @@ _FILE = "that of the project file"
 
 
 @dataclass(frozen=True)
-class Option:
+class JobOption:
     """The declaration of one option.
 
     Attributes:
@@ -69,12 +69,12 @@ class Option:
         return f"{words.removesuffix('.')} (default: {self.default})." if self.default else words
 
 
-def option(*facts: Any, **more: Any) -> dict[str, Option]:
-    """Metadata for :func:`dataclasses.field` that declares an option by the arguments of :class:`Option`."""
-    return {"option": Option(*facts, **more)}
+def option(*facts: Any, **more: Any) -> dict[str, JobOption]:
+    """Metadata for :func:`dataclasses.field` that declares an option by the arguments of :class:`JobOption`."""
+    return {"option": JobOption(*facts, **more)}
 
 
-def declarations(of: type[Any]) -> dict[str, Option]:
+def declarations(of: type[Any]) -> dict[str, JobOption]:
     """Options that a dataclass declares, by the names of their fields."""
     return {each.name: each.metadata["option"] for each in fields(of) if "option" in each.metadata}
 
@@ -217,8 +217,8 @@ _REPLACED = (
 """Fields of :class:`JobOptions` whose value is replaced as a whole."""
 
 
-GATE: Mapping[str, Option] = {
-    "policy": Option(
+GATE: Mapping[str, JobOption] = {
+    "policy": JobOption(
         "The branch of each outcome in Airflow: resume, migrate, restart, approve or reject.",
         form="a table",
         task="Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask "
@@ -231,15 +231,15 @@ GATE: Mapping[str, Option] = {
         "any a person is asked.",
         of_check=True,
     ),
-    "ledger": Option(
+    "ledger": JobOption(
         "Folder or object-store address of the ledgers.", "--ledger", "URI", default=_FILE, variable=LEDGER_VARIABLE,
         task=f"By default the connection's, then ``${LEDGER_VARIABLE}``.",
     ),
-    "fail_on": Option(
+    "fail_on": JobOption(
         "Exit with 1 for this outcome and worse.", "--fail-on", default=f"{_FILE}, else {DEFAULT_GATE}",
         choices=tuple(FAIL_ON), of_file=True,
     ),
-    NETWORK: Option(
+    NETWORK: JobOption(
         "Whether connectors may connect while Flink's planner plans a script; by default they may not.",
         choices=PLANNER_NETWORKS, variable=NETWORK_VARIABLE, of_file=True,
         task=f"``${NETWORK_VARIABLE}`` of the worker wins.",
@@ -249,5 +249,5 @@ GATE: Mapping[str, Option] = {
 _DECLARED = {**{each.key or name: each for name, each in declarations(JobOptions).items()}, **GATE}
 CHECK_KEYS = tuple(key for key, each in _DECLARED.items() if each.of_check)
 """Keys of the project file that are arguments of the gate, and may stand outside of its table."""
-KEYS: Mapping[str, Option] = {key: _DECLARED[key] for key in (*CHECK_KEYS, *_DECLARED)}
+KEYS: Mapping[str, JobOption] = {key: _DECLARED[key] for key in (*CHECK_KEYS, *_DECLARED)}
 """The keys of the project file that the command line and the operators read."""

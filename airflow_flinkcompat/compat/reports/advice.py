@@ -476,9 +476,9 @@ def _backfill(report: Report, known: ReportContext) -> Step:
     if known.backfill is True:
         return Step("Then the backfill of this deployment recomputes what the fresh start does not cover.")
     given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
-    lead = "Then backfill the results that this start does not cover"
+    lead = "Then backfill the missing results"
     if known.backfill is False:
-        lead = "No backfill follows here. Manually backfill the results that this start does not cover"
+        lead = "No backfill follows here. Manually backfill the missing results"
     return Step(
         f"{lead}, with the same {given} as this check.",
         (

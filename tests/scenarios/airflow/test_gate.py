@@ -52,7 +52,7 @@ def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> Non
     gate.wait(run, "changed", "deferred")
     deployed = gate.ledger.head()
     assert deployed is not None
-    assert f"is what entry {deployed.number} deployed" in gate.log(run, "changed")
+    assert f"equals entry {deployed.number}, deployed at" in gate.log(run, "changed")
     gate.propose(script(gate, minutes=9))
     client.wait_for_question(DAG_ID, run, "approve")
     question = client.question(DAG_ID, run, "approve")

@@ -139,7 +139,7 @@ def test_the_check_waits_in_the_triggerer_while_the_gateway_is_away(fleet: Fleet
     fleet.client.unpause(dag_id)
     run = fleet.client.trigger(dag_id)
     fleet.client.wait_for_task(dag_id, run, "check", ("deferred",))
-    wait_for(lambda: "asking again every" in fleet.log(dag_id, run, "check"), "the triggerer asks", 60)
+    wait_for(lambda: "trying again every" in fleet.log(dag_id, run, "check"), "the triggerer asks", 60)
     with rest_server(port=fleet.port):
         fleet.client.wait_for_task(dag_id, run, "check", ("success",))
         fleet.client.wait_for_question(dag_id, run, "approve")

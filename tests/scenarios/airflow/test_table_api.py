@@ -158,7 +158,7 @@ def test_a_program_from_its_first_start_to_its_backfill(tmp_path: Path, local_fl
 
         # Another text that says the same leaves the job alone.
         run = site.changed()
-        assert "is what entry" in "\n".join(client.log(DAG_ID, run, "changed"))
+        assert "equals entry" in "\n".join(client.log(DAG_ID, run, "changed"))
         site.propose(site.program("# nothing that counts\n"))
         states = site.ended(run)
         assert (states["resume"], states["restart"], states["approve"]) == ("skipped", "skipped", "skipped")

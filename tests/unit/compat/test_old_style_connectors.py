@@ -33,7 +33,7 @@ def test_the_proposed_script_does_not_start(style: str) -> None:
         assert report.outcome is Outcome.INCOMPATIBLE
         (finding,) = (each for each in report.deciding if each.rule == REFUSED)
         assert f"'connector.type' = '{style}'" in finding.message
-        assert "give --engine-version" in finding.message
+        assert "pass --engine-version" in finding.message
         assert str(finding.after_span) == "new.sql:1:1"
 
 

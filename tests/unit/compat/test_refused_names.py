@@ -86,7 +86,7 @@ def test_a_name_that_flink_refuses_is_told_and_no_other(case: Case) -> None:
     told = [finding for finding in report.findings if finding.rule == "program-refused"]
     assert bool(told) == bool(case.refused), [finding.message for finding in report.findings]
     assert not case.refused or report.outcome is Outcome.INCOMPATIBLE
-    assert not any("join that is of no known kind" in finding.message for finding in report.findings)
+    assert not any("join of an unknown kind" in finding.message for finding in report.findings)
 
 
 @pytest.mark.parametrize("case", [each for each in CASES if each.refused], ids=lambda case: case.title)

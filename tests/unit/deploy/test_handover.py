@@ -37,8 +37,8 @@ def test_the_ledger_keeps_the_record(tmp_path: Path, mode: str) -> None:
 @pytest.mark.parametrize(
     ("record", "side", "mode", "words"),
     [
-        (RECORD, replace(SIDE, script=SCRIPT + "-- edited"), "stateless", "another script than"),
-        (RECORD, replace(SIDE, settings={"a": "b"}), "stateless", "another settings than"),
+        (RECORD, replace(SIDE, script=SCRIPT + "-- edited"), "stateless", "different values of script than"),
+        (RECORD, replace(SIDE, settings={"a": "b"}), "stateless", "different values of settings than"),
         (RECORD, SIDE, "savepoint", "starts without state"),
     ],
 )
@@ -53,7 +53,7 @@ def test_another_script_or_a_resume_is_refused(
 @pytest.mark.parametrize(
     ("startup", "words"),
     [
-        ({"scan.startup.mode": "latest-offset"}, "begins with what arrives next"),
+        ({"scan.startup.mode": "latest-offset"}, "starts with the next rows that arrive"),
         (
             {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": "1767225600001"},
             "at 2026-01-01T00:00:00.0",

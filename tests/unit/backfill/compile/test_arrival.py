@@ -230,8 +230,8 @@ def test_batch_mode_has_no_windows_over_rows() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (bids(over(), COLUMNS), "needs the 2 rows before it of each key as well"),
-        (bids(over(frame=""), COLUMNS), "needs every earlier row of each key as well"),
+        (bids(over(), COLUMNS), "needs the 2 rows before it of each key"),
+        (bids(over(frame=""), COLUMNS), "needs every earlier row of each key"),
         (program("Slide.over(row_interval(6)).every(row_interval(4))"), "since the very beginning, modulo 4"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
         (
             "SELECT item, LAG(price) OVER (PARTITION BY item ORDER BY bidtime) FROM bid",
             "item STRING, p DECIMAL(10, 2)",
-            "an OVER aggregation",
+            "recomputes OVER aggregations",
         ),
         ("SELECT item FROM bid ORDER BY item", "item STRING", "ORDER BY or LIMIT"),
         ("SELECT x FROM (VALUES (1)) AS v(x)", "x INT", "VALUES"),

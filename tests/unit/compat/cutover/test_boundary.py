@@ -133,22 +133,22 @@ def test_a_boundary_inside_a_window_names_the_two_beside_it(boundary: str, windo
         (
             "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts) FROM t",
             "",
-            "an OVER aggregation carries .* needs every earlier row of each key as well",
+            "an OVER aggregation applies .* needs every earlier row of each key",
         ),
         (
             "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) FROM t",
             "",
-            "needs the 3 rows before it of each key as well",
+            "needs the 3 rows before it of each key",
         ),
         (
             "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '5' MINUTE PRECEDING AND "
             "CURRENT ROW) FROM t",
             "",
-            "needs the rows of INTERVAL '5' MINUTE before it as well",
+            "needs the rows of INTERVAL '5' MINUTE before it",
         ),
         ("SELECT k, SUM(v) FROM t GROUP BY k", "", "a group aggregation keeps"),
         ("SELECT k FROM t", "", "belong to no window"),
-        (windowed("TUMBLE INTERVAL '1' MINUTE", time="pt"), "", "do not run on event time"),
+        (windowed("TUMBLE INTERVAL '1' MINUTE", time="pt"), "", "do not use event time"),
         (windowed("TUMBLE INTERVAL '1' MINUTE"), source(watermark="GREATEST(ts, ts)"), "column minus an interval"),
         (windowed("TUMBLE INTERVAL '1' MINUTE"), source("ts TIMESTAMP_LTZ(3)"), "table.local-time-zone, which is not"),
     ],

@@ -285,7 +285,7 @@ DATAGEN = "'connector' = 'datagen', 'fields.b.max' = '7', 'rows-per-second' = '1
     ("options", "old", "new", "says"),
     [
         (SOCKET, "'a'", "'b'", "stores nothing"),
-        (SOCKET, "'csv'", "'json'", "no stored position holds the format"),
+        (SOCKET, "'csv'", "'json'", "no stored position contains the format"),
         (FAKER, "'y'", "'w'", "made in the new way"),
         (DATAGEN, "'7'", "'9'", "made in the new way"),
         (DATAGEN, "'1'", "'5'", "how fast"),
@@ -294,7 +294,7 @@ DATAGEN = "'connector' = 'datagen', 'fields.b.max' = '7', 'rows-per-second' = '1
 def test_a_source_that_remembers_no_place(query: str, options: str, old: str, new: str, says: str) -> None:
     report = of_source(options, options.replace(old, new), query)
     assert report.outcome is Outcome.COMPATIBLE
-    assert says in report.findings[0].message or (query == PLAIN and "keeps anything" in report.findings[0].message)
+    assert says in report.findings[0].message or (query == PLAIN and "store nothing" in report.findings[0].message)
 
 
 CHANGELOG = SOCKET.replace("'csv'", "'changelog-csv'") + ", 'changelog-csv.column-delimiter' = '|'"

@@ -294,12 +294,12 @@ def test_the_jobmanager_may_have_a_proxy_of_its_own() -> None:
         ({"ca_file": __file__}, "a PEM file is needed"),
         ({"client_cert": "/no/such.pem"}, "client_cert '/no/such.pem' cannot be used: No such file"),
         ({"client_cert": __file__}, "set PEM files of a certificate and its key"),
-        ({"client_key": "/k.pem"}, "client_key needs client_cert beside it"),
+        ({"client_key": "/k.pem"}, "client_key needs client_cert as well"),
         ({"proxy": "proxy:3128"}, "proxy 'proxy:3128' is not a proxy address"),
-        ({"proxy": "socks5://proxy:1"}, "it reads http://host:port"),
+        ({"proxy": "socks5://proxy:1"}, "write http://host:port"),
         ({"proxy": "http://[::1"}, "is not a proxy address"),
         ({"proxy": "http://me:planted@proxy:1"}, "use proxy_login and proxy_password"),
-        ({"proxy_login": "me"}, "proxy_login needs proxy beside it"),
+        ({"proxy_login": "me"}, "proxy_login needs proxy as well"),
     ],
 )
 def test_settings_that_cannot_be_right(given: dict[str, Any], words: str) -> None:

@@ -116,7 +116,7 @@ def test_stores_that_do_not_keep_writers_apart_are_found_out(
     assert [condition for _, _, condition in entries] == [conditional] * 2
     probes = [seen for seen in s3.requests if seen[0] == "PUT" and seen[1].endswith("create.probe")]
     assert len(probes) == {"conflict": 3, "loses": 2, "refuses": 1}.get(manner, 2), "asked once per process"
-    assert ("overlooks the condition" in caplog.text) is not conditional
+    assert ("ignores the condition" in caplog.text) is not conditional
 
 
 def test_the_probe_needs_one_request_once_it_is_there(s3: S3StandIn, ledger: Ledger) -> None:

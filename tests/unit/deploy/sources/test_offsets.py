@@ -390,9 +390,9 @@ def test_a_hand_over_says_where_its_sources_begin(
 @pytest.mark.parametrize(
     ("startup", "given", "words"),
     [
-        ({}, "latest", "begins with what arrives next: choose its source offsets"),
+        ({}, "latest", "starts with the next rows that arrive: choose its source offsets"),
         ({}, {"orders": "2026-01-01T00:00:01Z"}, "starts it at 2026-01-01T00:00:01Z"),
-        ({MODE: "latest-offset"}, "script", "begins with what arrives next"),
+        ({MODE: "latest-offset"}, "script", "starts with the next rows that arrive"),
     ],
 )
 def test_a_beginning_that_misses_rows_of_a_hand_over_is_refused(
