@@ -70,7 +70,7 @@ class JobOption:
 
 
 def option(*facts: Any, **more: Any) -> dict[str, JobOption]:
-    """Metadata for :func:`dataclasses.field` that declares an option by the arguments of :class:`JobOption`."""
+    """Metadata for :func:`dataclasses.field`: an option declared by the arguments of :class:`JobOption`."""
     return {"option": JobOption(*facts, **more)}
 
 
