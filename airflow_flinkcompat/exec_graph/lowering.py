@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from airflow_flinkcompat.exec_graph.columns import stored_as
@@ -16,6 +17,7 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.conditions import split_conjuncts
 from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, Literal, called
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output, StatelessSegment
@@ -29,7 +31,7 @@ from airflow_flinkcompat.plan.origins import (
     window_field,
 )
 from airflow_flinkcompat.plan.program import Pipeline, Program
-from airflow_flinkcompat.plan.types import DataType, TimeAttribute
+from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
 
 _TIMES = {"TIMESTAMP": "TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP_LTZ": "TIMESTAMP_WITH_LOCAL_TIME_ZONE"}
 LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
@@ -236,9 +238,34 @@ def _passed(part: Expression) -> Expression:
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:
-    """Return whether one of several conditions may be the negation of another."""
+    """Return whether several conditions may exclude each other, or operands of an OR in them may leave no row out."""
     every = set(conditions)
-    return any(isinstance(part, FunctionCall) and part.function == "NOT" and part.args[0] in every for part in every)
+    negated = {part: _negated(part) for part in every}
+    ors = [parts for part, parts in negated.items() if isinstance(part, FunctionCall) and part.function == "OR"]
+    return any(map(every.issuperset, negated.values())) or _no_value_left(every) or any(map(contradictory, ors))
+
+
+def _negated(part: Expression) -> tuple[Expression, ...]:
+    return split_conjuncts(FunctionCall("NOT", (part,), part.type if isinstance(part, FunctionCall) else UNKNOWN))
+
+
+def _no_value_left(conditions: Iterable[Expression]) -> bool:
+    """Return whether comparisons of one value with constants may leave no value."""
+    bounds: dict[Expression, dict[str, list[object]]] = {}
+    for part in conditions:
+        match part:
+            case FunctionCall("=" | "<" | "<=" | ">" | ">=" as sign, (value, Literal(value=constant))):
+                bounds.setdefault(value, {"=": [], "<": [], ">": []})[sign[0]].append(constant)
+    for of_value in bounds.values():
+        equal, above, below = of_value["="], of_value[">"], of_value["<"]
+        numbers = [each for each in (*above, *below) if isinstance(each, int | float | Decimal)]
+        if equal and (len(equal) > 1 or above or below):
+            return True
+        if above and below and len(numbers) < len(above) + len(below):
+            return True
+        if above and below and max(numbers[: len(above)]) >= min(numbers[len(above) :]):
+            return True
+    return False
 
 
 def at_least(wanted: tuple[Expression, ...]) -> tuple[Expression, ...]:

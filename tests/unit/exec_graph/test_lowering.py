@@ -22,7 +22,11 @@ def state(query: str) -> ExecGraph | Unknown:
 
 @pytest.mark.parametrize(
     "condition",
-    ["1 = 0", "n IS NOT NULL", "n IS NULL", "b = b", "b = NULL", "b > 3 AND NOT (b > 3)", "a LIKE '%'"],
+    [
+        *("1 = 0", "n IS NOT NULL", "n IS NULL", "b = b", "b = NULL", "b > 3 AND NOT (b > 3)", "a LIKE '%'"),
+        *("b > 3 AND b <= 3", "b = 1 AND b = 2", "b = 1 AND b > 2", "a < 'x' AND a > 'y'", "n > 3 OR NOT n > 3"),
+        *("n > 3 OR n < 9", "a = 'x' AND b = 1 AND NOT (a = 'x' AND b = 1)", "b > n AND NOT n < b"),
+    ],
 )
 def test_a_condition_that_may_hold_of_all_rows_or_of_none_tells_nothing(condition: str) -> None:
     found = state(f"SELECT a, b, n FROM k WHERE {condition}")
@@ -30,7 +34,10 @@ def test_a_condition_that_may_hold_of_all_rows_or_of_none_tells_nothing(conditio
     assert "of every row or of none" in found.reason
 
 
-@pytest.mark.parametrize("condition", ["b > 3", "a LIKE 'x%'", "b IS NOT NULL", "b = 1 OR n = 2"])
+ALSO = ("b IN (1, 2)", "b > 3 AND b < 9", "b < 3 OR b > 9", "b NOT IN (1, 2)")
+
+
+@pytest.mark.parametrize("condition", ["b > 3", "a LIKE 'x%'", "b IS NOT NULL", "b = 1 OR n = 2", *ALSO])
 def test_any_other_condition_is_a_calc(condition: str) -> None:
     found = state(f"SELECT a, b, n FROM k WHERE {condition}")
     assert isinstance(found, ExecGraph)

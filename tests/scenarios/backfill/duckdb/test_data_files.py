@@ -127,7 +127,7 @@ def test_a_duckdb_without_memory_makes_spark_do_it_all(
         ("", "d.csv", b'"', "there is a quote in d.csv"),
         ("", "d.csv", b"\r\n", "there is a carriage return in d.csv"),
         ("", "d.csv", b"\xef\xbb\xbf", "there is a byte order mark in d.csv"),
-        ("", "d.csv", b"a,b\n", "DuckDB fails: Invalid Input Error: CSV Error on Line: 1"),
+        ("", "d.csv", b"a,b\n", "DuckDB failed: Invalid Input Error: CSV Error on Line: 1"),
     ],
 )
 @pytest.mark.slow
