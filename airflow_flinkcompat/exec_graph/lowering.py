@@ -238,7 +238,7 @@ def _passed(part: Expression) -> Expression:
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:
-    """Return whether several conditions may exclude each other, or operands of an OR in them may leave no row out."""
+    """Return whether conditions may exclude each other, or an OR among them may hold for every row."""
     every = set(conditions)
     negated = {part: _negated(part) for part in every}
     ors = [parts for part, parts in negated.items() if isinstance(part, FunctionCall) and part.function == "OR"]
