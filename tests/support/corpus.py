@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(os.environ.get("FLINKCOMPAT_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+FOLDER = Path(os.environ.get("FLINKCOMPAT_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 
 
 def _lines(name: str) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ import pytest
 from airflow_flinkcompat.compat import InputError, Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
 
-FOLDER = Path(os.environ.get("FLINKCOMPAT_MEASURED") or Path(__file__).parents[3] / "shared" / "measured")
+FOLDER = Path(os.environ.get("FLINKCOMPAT_MEASURED") or Path(__file__).parents[4] / "shared" / "measured")
 ATTACK, FIELD = FOLDER / "attack-2026-11-28.jsonl.gz", FOLDER / "field-2026-11-28.jsonl.gz"
 TABLES = FOLDER / "field-plan-tables.sql"
 BY_DOCUMENT = {"doc-kafka-naming-strategy", "doc-ttl-on-2.3"}
