@@ -1,4 +1,4 @@
-"""Which windows count as emitted, by what a savepoint tells of each operator; without a savepoint."""
+"""Windows that count as emitted, according to the operators of a savepoint or without one."""
 
 from __future__ import annotations
 

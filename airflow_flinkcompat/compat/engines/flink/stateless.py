@@ -137,18 +137,16 @@ def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verd
                 "different id"
             ),
         )
-    read = {table.option("connector") for table in _tables(pair.new, pair.new_program)[:1]}
-    used = [*_tables(pair.new, pair.new_program), *_sinks(pair)]
-    if ids == OUTPUT and {(table.option("connector"), table.option("format")) for table in used} == {_MEASURED_FILES}:
-        return measured(Outcome.COMPATIBLE, *_OUTPUT_IN_FILES, note="the query itself keeps no state")
-    evidence = tuple(dict.fromkeys((*ids, *_of_sinks(pair))))
-    if read == {_MEASURED_SOURCE}:
-        return measured(Outcome.COMPATIBLE, *evidence, note="the query itself keeps no state")
-    return inferred(Outcome.COMPATIBLE, "the query itself keeps no state, and the positions fit", ids=evidence)
-
-
-def _of_sinks(pair: PipelinePair) -> tuple[str, ...]:
-    return tuple(each for table in _sinks(pair) for each in registry.sink(table.option("connector")).ids)
+    read, written = _tables(pair.new, pair.new_program), _sinks(pair)
+    note = "the query itself keeps no state"
+    connected = {(each.option("connector"), each.option("format")) for each in read + written}
+    if ids == OUTPUT and connected == {_MEASURED_FILES}:
+        return measured(Outcome.COMPATIBLE, *_OUTPUT_IN_FILES, note=note)
+    of_sinks = (each for table in written for each in registry.sink(table.option("connector")).ids)
+    evidence = tuple(dict.fromkeys((*ids, *of_sinks)))
+    if [table.option("connector") for table in read[:1]] == [_MEASURED_SOURCE]:
+        return measured(Outcome.COMPATIBLE, *evidence, note=note)
+    return inferred(Outcome.COMPATIBLE, f"{note}, and the positions fit", ids=evidence)
 
 
 def _sinks(pair: PipelinePair) -> list[Table]:
