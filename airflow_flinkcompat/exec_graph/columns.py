@@ -10,7 +10,7 @@ from typing import Any
 from airflow_flinkcompat.exec_graph.layout import Begins, CannotLower, StateField, Stored
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings
 from airflow_flinkcompat.plan.types import MAX_LENGTH, DataType
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
 USER_TIMERS, WINDOW_TIMERS = "user-timers", "window-timers"

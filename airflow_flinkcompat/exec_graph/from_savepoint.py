@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.exec_graph.from_planner import PlannedOperator, PlannedScript, SubmittedJob, readable_name
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, read_header
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, open_keyed, read_header
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     Inline,

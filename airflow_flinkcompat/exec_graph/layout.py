@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.plan.column_lineage import Composition
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 class StateNamespace(StrEnum):

@@ -41,7 +41,7 @@ from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Func
 from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DataType, TimeAttribute
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:

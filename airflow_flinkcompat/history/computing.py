@@ -34,8 +34,7 @@ from airflow_flinkcompat.migration.slices import reached as how_far
 from airflow_flinkcompat.migration.slices import watermarks
 from airflow_flinkcompat.migration.workers import Scattered, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.key_groups import group_ranges
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import group_ranges, open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.secrets import placeholders_in_script

@@ -21,12 +21,16 @@ from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, prefix_l
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.rewriting import pack_entry
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS, timer_moment
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
-from airflow_flinkcompat.savepoint.binary_row import EMPTY_VIEW, Field, write_row
-from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer, value_writer
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, write_int, write_long
+from airflow_flinkcompat.savepoint.binary_row import (
+    EMPTY_VIEW,
+    Field,
+    PlainValue,
+    field_writer,
+    value_writer,
+    write_row,
+)
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, key_group
 
 _EPOCH = datetime(1970, 1, 1)
 

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.cutover import zones
 from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.savepoint.field_values import PlainValue
+from airflow_flinkcompat.savepoint.binary_row import PlainValue
 
 ROWS = 100_000
 """Maximum rows of sampled keys that one partition adds up; with more it leaves keys out."""

@@ -44,13 +44,9 @@ from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.migration.computed import ROUNDING, SampleDiffers, key_words
 from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey, prefix_length
 from airflow_flinkcompat.migration.workers import Workers
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import field_form, read_row
-from airflow_flinkcompat.savepoint.field_values import PlainValue, field_reader, value_reader
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import read_entries
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import PlainValue, field_form, field_reader, read_row, value_reader
+from airflow_flinkcompat.savepoint.keyed_state import key_group, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 
 if TYPE_CHECKING:

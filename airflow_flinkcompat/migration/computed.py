@@ -23,11 +23,9 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered
-from airflow_flinkcompat.savepoint.binary import write_int
-from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.field_values import field_reader
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
+from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, field_reader, read_row, write_row
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 
 _WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]

@@ -14,9 +14,8 @@ from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
 from airflow_flinkcompat.migration.merging import row_merger
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
 
 _BETWEEN = b","

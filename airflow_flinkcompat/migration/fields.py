@@ -14,12 +14,12 @@ from airflow_flinkcompat.savepoint.binary_row import (
     NULL,
     Field,
     FieldForm,
+    decimal_field,
     field_form,
     read_row,
     write_row,
     zero,
 )
-from airflow_flinkcompat.savepoint.field_values import decimal_field
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 
 _Take = Callable[[Sequence[Field]], Field]

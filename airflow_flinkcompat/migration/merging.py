@@ -9,8 +9,7 @@ from typing import Any
 
 from airflow_flinkcompat.exec_graph.layout import Merges, StateField
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.field_values import decimal_field
+from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, decimal_field, field_form, read_row, write_row
 
 _Number = int | float
 _INTEGERS = {"TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "INTEGER": "<i", "BIGINT": "<q", "DECIMAL": "<q",

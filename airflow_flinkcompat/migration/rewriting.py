@@ -26,18 +26,18 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.slices import StoredSlices
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, named
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
     LAST_OF_RUN,
     Entry,
+    KeyedFileWriter,
     KeyedHeader,
+    key_group,
+    open_keyed,
     read_entries,
     write_entries,
 )
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
 

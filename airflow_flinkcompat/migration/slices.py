@@ -15,13 +15,10 @@ from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Workers, read_parts
-from airflow_flinkcompat.savepoint.binary import write_long
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, read_entries
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_long
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, ListState, OperatorLists, OperatorState
-from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of, stored_lists, with_elements
-from airflow_flinkcompat.savepoint.store import read_handle
+from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, stored_lists, with_elements
 
 TIMERS = "_timer_state/event_window-timers"
 USER_TIMERS = "_timer_state/event_user-timers"

@@ -26,16 +26,12 @@ from airflow_flinkcompat.migration.entries import (
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named, write_int
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, named, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedState, read_entries
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
-from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
-from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, read_metadata
 
 _SUM = (1 << 128) - 1
 ComparedPart = Callable[[bytes], bytes]

@@ -28,9 +28,7 @@ from airflow_flinkcompat.migration.slices import merge_operator_state, reached, 
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
-from airflow_flinkcompat.savepoint.key_groups import group_ranges
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, group_ranges, open_keyed
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     OperatorState,

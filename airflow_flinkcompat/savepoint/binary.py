@@ -1,10 +1,11 @@
-"""Java's ``DataInput`` and ``DataOutput`` over bytes: big endian, texts after a length of two bytes."""
+"""Bytes as Java's ``DataInput`` and ``DataOutput`` have them, and the kinds of keyed state."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 
 
 class SavepointUnreadable(Exception):
@@ -101,3 +102,14 @@ def write_text(value: str) -> bytes:
     """A text after its length."""
     content = value.encode("utf-8", "surrogateescape")
     return struct.pack(">H", len(content)) + content
+
+
+class KeyedStateKind(StrEnum):
+    """Kind of a named state for a key and a namespace."""
+
+    VALUE = "VALUE"
+    LIST = "LIST"
+    REDUCING = "REDUCING"
+    AGGREGATING = "AGGREGATING"
+    MAP = "MAP"
+    TIMERS = "TIMERS"

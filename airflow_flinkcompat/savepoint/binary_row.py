@@ -1,16 +1,17 @@
-"""Rows as Flink stores them (``BinaryRowData``): bytes read into fields, and fields written as bytes."""
+"""Rows as Flink stores them (``BinaryRowData``): bytes, fields and plain values, converted both ways."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
-_TYPE = re.compile(r"(?P<root>\w+)(?:\((?P<precision>\d+))?")
+_TYPE = re.compile(r"(?P<root>\w+)(?:\((?P<precision>\d+)(?:, ?(?P<scale>\d+))?\))?")
 _IN_ITS_WORD = frozenset(
     {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIME", "INTERVAL"}
 )
@@ -138,3 +139,172 @@ def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
 def null_bytes(arity: int) -> int:
     """Number of bytes of a row's kind and its null bits."""
     return (arity + 71) // 64 * _WORD
+
+
+PlainValue = bool | int | float | Decimal | str | bytes | None
+"""A value outside of Flink: days or microseconds since 1970, milliseconds for times of day."""
+_INLINE_MARK, _LONGEST_INLINE = 0x80, 7
+_DIGITS = 80
+_NUMBERS = {
+    "BOOLEAN": "<?", "TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "INTEGER": "<i", "BIGINT": "<q", "FLOAT": "<f",
+    "DOUBLE": "<d", "DATE": "<i", "TIME": "<i",
+}  # fmt: skip
+_BYTES = frozenset({"BINARY", "VARBINARY", "BYTES"})
+_CHARACTERS = frozenset({"CHAR", "VARCHAR", "STRING"})
+_ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
+
+
+def field_writer(type: str) -> Callable[[PlainValue], Field]:
+    """Serializer of values to fields for a type in Flink's spelling, such as ``DECIMAL(10, 2) NOT NULL``.
+
+    Raises SavepointUnreadable if the storage of that type is unknown here.
+    """
+    root, form, scale = _parts(type)
+    missing = Field(True, bytes(_WORD), bytes(_ROOM[form])) if form in _ROOM else NULL
+
+    def stored(value: PlainValue) -> Field:
+        match value:
+            case None:
+                return missing
+            case str() | bytes():
+                return _text(value.encode("utf-8") if isinstance(value, str) else value)
+            case Decimal():
+                return _decimal(value, scale, form)
+            case int() if root.startswith("TIMESTAMP"):
+                millis, micros = divmod(value, 1000)
+                if form is FieldForm.WORD:
+                    return Field(False, struct.pack("<q", millis))
+                return Field(False, struct.pack("<II", micros * 1000, 0), struct.pack("<q", millis))
+        return Field(False, struct.pack(_NUMBERS[root], value).ljust(_WORD, b"\0"))
+
+    return stored
+
+
+def field_reader(type: str) -> Callable[[Field], PlainValue]:
+    """Inverse of :func:`field_writer`."""
+    root, form, scale = _parts(type)
+
+    def value(field: Field) -> PlainValue:
+        if field.null:
+            return None
+        if form is FieldForm.TEXT:
+            content = (
+                field.word[: field.word[-1] & ~_INLINE_MARK]
+                if field.variable_part is None
+                else field.variable_part[: _low(field)]
+            )
+            return content if root in _BYTES else content.decode("utf-8")
+        if root == "DECIMAL":
+            variable_part = field.variable_part or b""
+            unscaled = (
+                struct.unpack("<q", field.word)[0]
+                if form is FieldForm.WORD
+                else int.from_bytes(variable_part[: _low(field)], "big", signed=True)
+            )
+            return _scaled(unscaled, scale)
+        if root.startswith("TIMESTAMP"):
+            if form is FieldForm.WORD:
+                return int(struct.unpack("<q", field.word)[0]) * 1000
+            return int(struct.unpack("<q", field.variable_part or b"")[0]) * 1000 + _low(field) // 1000
+        number: bool | int | float = struct.unpack_from(_NUMBERS[root], field.word)[0]
+        return number
+
+    return value
+
+
+def value_writer(type: str) -> Callable[[PlainValue], bytes]:
+    """Serializer of separate non-NULL values of a type, such as keys and values of a map.
+
+    Raises SavepointUnreadable if the storage of that type was not measured.
+    """
+    root, kind, scale = _parts(type)
+    if root in _CHARACTERS:
+        return lambda value: _sized(str(value).encode("utf-8"))
+    if root == "DECIMAL":
+        in_word = kind is FieldForm.WORD
+        return lambda value: _unscaled_bytes(_unscaled(cast(Decimal, value), scale), in_word)
+    if root not in _NUMBERS:
+        raise SavepointUnreadable(f"the stored form of a {type} outside a row was not measured")
+    form = _NUMBERS[root].replace("<", ">")
+    return lambda value: struct.pack(form, value)
+
+
+def value_reader(type: str) -> Callable[[bytes], PlainValue]:
+    """Inverse of :func:`value_writer`."""
+    root, kind, scale = _parts(type)
+    if root in _CHARACTERS:
+        return lambda stored: stored[4:].decode("utf-8")
+    if root == "DECIMAL":
+        begin = 0 if kind is FieldForm.WORD else 4
+        return lambda stored: _scaled(int.from_bytes(stored[begin:], "big", signed=True), scale)
+    if root not in _NUMBERS:
+        raise SavepointUnreadable(f"the stored form of a {type} outside a row was not measured")
+    number = struct.Struct(_NUMBERS[root].replace("<", ">"))
+
+    def value(stored: bytes) -> PlainValue:
+        (found,) = number.unpack(stored)
+        made: bool | int | float = found
+        return made
+
+    return value
+
+
+def _unscaled_bytes(unscaled: int, in_word: bool) -> bytes:
+    """A separate decimal: a long, or the shortest bytes that hold it after their length."""
+    if in_word:
+        return unscaled.to_bytes(_WORD, "big", signed=True)
+    return _sized(unscaled.to_bytes(_length(unscaled), "big", signed=True))
+
+
+def _sized(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+def decimal_field(unscaled: int) -> Field:
+    """A decimal of more than eighteen digits, from its digits as a whole number."""
+    length = _length(unscaled)
+    variable_part = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
+    return Field(False, struct.pack("<II", length, 0), variable_part)
+
+
+def _parts(type: str) -> tuple[str, FieldForm, int]:
+    """The root of a type, the place of its values, and the scale of a decimal."""
+    match, form = _TYPE.match(type), field_form(type)
+    root = match["root"].upper() if match else ""
+    if match is None or form is FieldForm.VARIABLE or (form is FieldForm.WORD and root not in _STORED):
+        raise SavepointUnreadable(f"the stored form of {type} is unknown")
+    return root, form, int(match["scale"] or 0)
+
+
+_STORED = {*_NUMBERS, "DECIMAL", "TIMESTAMP", "TIMESTAMP_LTZ"}
+
+
+def _text(content: bytes) -> Field:
+    if len(content) <= _LONGEST_INLINE:
+        return Field(False, content.ljust(_LONGEST_INLINE, b"\0") + bytes([_INLINE_MARK | len(content)]))
+    padding = bytes(-len(content) % _WORD)
+    return Field(False, struct.pack("<II", len(content), 0), content + padding)
+
+
+def _length(unscaled: int) -> int:
+    """The number of bytes of the shortest two's complement."""
+    return (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+
+
+def _scaled(unscaled: int, scale: int) -> Decimal:
+    with localcontext(prec=_DIGITS):
+        return Decimal(unscaled).scaleb(-scale)
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    with localcontext(prec=_DIGITS):
+        return int(value.scaleb(scale))
+
+
+def _decimal(value: Decimal, scale: int, form: FieldForm) -> Field:
+    unscaled = _unscaled(value, scale)
+    return Field(False, struct.pack("<q", unscaled)) if form is FieldForm.WORD else decimal_field(unscaled)
+
+
+def _low(field: Field) -> int:
+    return int.from_bytes(field.word, "little") & _LOW

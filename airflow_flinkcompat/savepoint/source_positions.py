@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int, write_long, write_text
 from airflow_flinkcompat.savepoint.metadata import Inline, OperatorState
-from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
-from airflow_flinkcompat.savepoint.store import read_handle
+from airflow_flinkcompat.savepoint.store import elements, read_handle, with_elements
 
 SPLITS = "SourceReaderState"
 """The list in which the readers of a source keep their splits."""

@@ -1,24 +1,29 @@
-"""Storage of a savepoint: its files, on any store that universal-pathlib reaches."""
+"""Files of a savepoint, on any store that universal-pathlib reaches, and their operator state lists."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 from upath import UPath
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, named
-from airflow_flinkcompat.savepoint.logical_types import read_object
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
+    Inline,
+    ListState,
+    OperatorLists,
     SavepointMetadata,
     StateFile,
     parse_metadata,
 )
+from airflow_flinkcompat.savepoint.serializers import read_object
 
 METADATA = "_metadata"
 
@@ -123,3 +128,40 @@ def _read(path: str) -> bytes:
 
 def _place(path: str) -> UPath:
     return UPath(re.sub(r"^file:/+", "file:///", path))  # Flink writes file:/x for file:///x
+
+
+BROADCAST = 2
+"""The mode of a list that is the same in each subtask."""
+
+
+def header_of(lists: OperatorLists, content: bytes) -> bytes:
+    """Content before all elements: the names and serializers of a subtask's lists.
+
+    It is the whole content if no list holds anything.
+    """
+    return content[: min((begin for each in lists.lists for begin in each.begins), default=len(content))]
+
+
+def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, list[bytes]]]:
+    """Each list of a subtask with its elements in order."""
+    begins = sorted(begin for each in lists.lists for begin in each.begins)
+    ends = dict(pairwise([*begins, len(content)]))
+    for each in lists.lists:
+        yield each, [content[begin : ends[begin]] for begin in each.begins]
+
+
+def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]]) -> tuple[OperatorLists, bytes]:
+    """Lists without a handle, and their stored content, from a header and each list's elements."""
+    content, lists = bytearray(header), []
+    for state, found in held:
+        begins = tuple(accumulate(map(len, found), initial=len(content)))[:-1]
+        lists.append(replace(state, begins=begins))
+        content += b"".join(found)
+    return OperatorLists(tuple(lists), None), bytes(content)
+
+
+def with_elements(lists: OperatorLists, content: bytes, name: str, wanted: Sequence[bytes]) -> OperatorLists:
+    """The lists of a subtask with new elements for the list ``name``."""
+    held = ((state, wanted if state.name == name else found) for state, found in elements(lists, content))
+    made, stored = stored_lists(header_of(lists, content), held)
+    return replace(made, handle=Inline(name, stored))

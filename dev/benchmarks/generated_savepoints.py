@@ -15,12 +15,16 @@ from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.migration.entries import StoredKey, StoredRow, prefix_length, stored_rows, write_rows
 from airflow_flinkcompat.migration.workers import Spill
-from airflow_flinkcompat.savepoint.binary import write_int
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.key_groups import group_ranges, key_group
-from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, read_entries
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.keyed_state import (
+    KeyedFileWriter,
+    KeyedHeader,
+    group_ranges,
+    key_group,
+    open_keyed,
+    read_entries,
+)
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 

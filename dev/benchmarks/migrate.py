@@ -30,8 +30,7 @@ from typing import Any
 import psutil
 
 from airflow_flinkcompat.migration import migrate_savepoint, verify, write_migrated
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import read_entries
+from airflow_flinkcompat.savepoint.keyed_state import open_keyed, read_entries
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers
 from dev.benchmarks.generated_savepoints import generate

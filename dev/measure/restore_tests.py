@@ -31,8 +31,7 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink.jars import fetch, pinned
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import read_entries
+from airflow_flinkcompat.savepoint.keyed_state import open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata, parse_metadata
 from airflow_flinkcompat.savepoint.store import METADATA, read_metadata
 

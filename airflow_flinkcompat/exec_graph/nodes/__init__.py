@@ -28,7 +28,7 @@ from airflow_flinkcompat.exec_graph.nodes import (
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.plan.operators import AggregateOperator
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 _MODULES = (
     aggregate, changelog, interval_join, join, lookup_join, match, over, process_table_function, rank, sink,

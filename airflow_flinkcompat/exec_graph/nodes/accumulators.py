@@ -12,7 +12,7 @@ from airflow_flinkcompat.exec_graph.exec_node import call_function
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, Merges, NamedState, StateField, Stored, Unknown
 from airflow_flinkcompat.exec_graph.streams import types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, plain, resolved
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 _TEXT = "VARCHAR(2147483647)"
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."

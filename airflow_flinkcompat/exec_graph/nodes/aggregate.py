@@ -48,7 +48,7 @@ from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
 from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:

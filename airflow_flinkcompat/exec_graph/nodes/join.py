@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 JOINS = {
     JoinForm.REGULAR: ExecKind.JOIN,

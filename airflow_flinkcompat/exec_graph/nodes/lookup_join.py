@@ -36,7 +36,7 @@ from airflow_flinkcompat.plan.lookup_rows import computed_in_front
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinOperator, Source
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, leaves
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:

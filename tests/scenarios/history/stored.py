@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import read_entries
-from airflow_flinkcompat.savepoint.operator_lists import elements
-from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.savepoint.keyed_state import open_keyed, read_entries
+from airflow_flinkcompat.savepoint.store import elements, read_handle, read_metadata
 
 Held = Mapping[tuple[str, str], Counter[Hashable]]
 

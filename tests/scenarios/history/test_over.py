@@ -27,7 +27,7 @@ from airflow_flinkcompat.migration.slices import EVER
 from airflow_flinkcompat.plan.operators import OverOperator, operators
 from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import TimeAttribute
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 DELAY = 4
 BEGIN = datetime(2024, 1, 1)

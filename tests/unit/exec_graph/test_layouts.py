@@ -14,7 +14,7 @@ from airflow_flinkcompat.exec_graph.from_savepoint import LayoutDifference, layo
 from airflow_flinkcompat.exec_graph.layout import StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from dev.measure.kept_state import SINKS
 from tests.support.savepoint.savepoints import FOLDER, TAKEN
 

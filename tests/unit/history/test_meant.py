@@ -16,7 +16,7 @@ from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.queries import state_query
 from airflow_flinkcompat.history.sources import AssumedHistory, HistoryLocations
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, RankOperator, operators
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from tests.unit.history.planned import as_compiled, spec_of
 
 TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json'"

@@ -16,7 +16,7 @@ from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.recomputing import KeySample, KeySampling, PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 from tests.unit.history.test_state_rows import sliced
 
 STATE = NamedState("accState", KeyedStateKind.VALUE, Stored("row"))

@@ -11,12 +11,9 @@ from airflow_flinkcompat.exec_graph.migration import OperatorMigration, with_his
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import Differences, EntryJoin, HistoryDiffers
-from airflow_flinkcompat.savepoint.binary import write_int
-from airflow_flinkcompat.savepoint.binary_row import write_row
-from airflow_flinkcompat.savepoint.field_values import field_writer
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
+from airflow_flinkcompat.savepoint.binary_row import field_writer, write_row
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, open_keyed
 from airflow_flinkcompat.savepoint.store import read_metadata
 from dev.measure.kept_state import FOLDER, change
 

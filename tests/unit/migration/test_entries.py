@@ -9,8 +9,7 @@ from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.migration.entries import StoredRow, merge_entries, stored_rows, write_rows
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import Entry
+from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed
 from airflow_flinkcompat.savepoint.store import read_metadata
 from dev.measure.kept_state import FOLDER, migration_of
 

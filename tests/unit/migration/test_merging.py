@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.exec_graph.layout import CallPart, Merges, StateField
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
 from airflow_flinkcompat.migration.merging import row_merger
-from airflow_flinkcompat.savepoint.binary_row import NULL, Field, field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.field_values import decimal_field
+from airflow_flinkcompat.savepoint.binary_row import NULL, Field, decimal_field, field_form, read_row, write_row
 
 LONGS = st.none() | st.integers(-(2**63), 2**63 - 1)
 

@@ -29,7 +29,7 @@ from airflow_flinkcompat.migration import (
     write_migrated,
 )
 from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_rows
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
     NULL,
     Field,
@@ -39,7 +39,6 @@ from airflow_flinkcompat.savepoint.binary_row import (
     write_row,
     zero,
 )
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.measure.kept_state import CASES, FOLDER, NOW, change, migration_of

@@ -12,8 +12,7 @@ from airflow_flinkcompat.migration.slices import merge_operator_state
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_state import first_group
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
-from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements
-from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.savepoint.store import BROADCAST, elements, read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of
 from dev.measure.kept_state import FOLDER, NOW, change
 

@@ -24,9 +24,7 @@ from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_
 from airflow_flinkcompat.migration.slices import TIMERS
 from airflow_flinkcompat.savepoint.binary import write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import Entry, write_entries
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedFileWriter, key_group, open_keyed, write_entries
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of

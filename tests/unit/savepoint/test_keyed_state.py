@@ -12,18 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_text
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import KeyedFile
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, write_int, write_text
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
     Entry,
+    KeyedFile,
     KeyedHeader,
+    key_group,
     read_entries,
     read_header,
     write_entries,
 )
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import StoredContent

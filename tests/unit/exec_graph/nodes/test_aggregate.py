@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulator_states
 from airflow_flinkcompat.exec_graph.rewriting import new_fields, words
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def call(function: str, *parts: str) -> tuple[StateField, ...]:

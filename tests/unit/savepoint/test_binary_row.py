@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from airflow_flinkcompat.exec_graph.from_savepoint import operator_layouts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.field_values import field_reader, field_writer, value_reader, value_writer
+from airflow_flinkcompat.savepoint.binary_row import (
+    field_form,
+    field_reader,
+    field_writer,
+    read_row,
+    value_reader,
+    value_writer,
+    write_row,
+)
 from tests.support.savepoint.savepoints import FOLDER, keyed
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -81,8 +88,8 @@ def test_what_flink_wrote_is_written_again(name: str) -> None:
 
 def _key_rows(content: bytes, begins: tuple[int, ...], header: Any, groups: int) -> set[bytes]:
     from airflow_flinkcompat.migration.entries import prefix_length, row_place
+    from airflow_flinkcompat.savepoint.binary import KeyedStateKind
     from airflow_flinkcompat.savepoint.keyed_state import read_entries
-    from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
     found = set()
     placed = sorted(begin for begin in begins if begin)
