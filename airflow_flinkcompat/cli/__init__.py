@@ -32,12 +32,12 @@ _COMMANDS = {
     "init": ("init", "Write a project file, flinkcompat.toml."),
     "ledger": ("ledger", "Show deployed versions and their history."),
     "lint": ("diff", "Read scripts by themselves and report what is wrong."),
-    "lsp": ("lsp", "Run a language server for editors."),
+    "lsp": ("diff", "Run a language server for editors."),
     "migrate": ("migrate", "Rewrite a savepoint for a changed script."),
     "plan": ("diff", "Show what the gate in Airflow would do with one deployment."),
-    "planner": ("planner", "Install Flink's own planner, which check --planner asks."),
+    "planner": ("init", "Install Flink's own planner, which check --planner asks."),
     "rehearse": ("rehearse", "Restore a script next to the running job, as a rehearsal."),
-    "rules": ("rules", "The catalogue of rules, or one rule explained."),
+    "rules": ("accept", "The catalogue of rules, or one rule explained."),
 }
 """Each command's module, and its line in ``--help``, which does not load that module."""
 _LEFT = {

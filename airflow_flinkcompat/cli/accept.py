@@ -1,10 +1,12 @@
-"""``flinkcompat accept``: a waiver next to the script, which lets a finding stand until a day.
+"""``flinkcompat accept`` and ``rules``: a waiver of a finding until a day, and the catalogue of rules.
 
-It states the reason. ``migrate --accept`` is different: it names exceptions that a migration makes on request alone.
+A waiver lies next to the script and states its reason. ``migrate --accept`` is different: it names exceptions that a
+migration makes on request alone.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterable
@@ -15,6 +17,7 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.cli.arguments import (
+    format_option,
     job_options,
     require_engine,
 )
@@ -29,7 +32,8 @@ from airflow_flinkcompat.cli.project import (
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of
 from airflow_flinkcompat.compat import Finding, Report, Reports
-from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
+from airflow_flinkcompat.compat.pages import write_pages
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
 from airflow_flinkcompat.compat.waivers import (
     ChangeIdentity,
@@ -38,7 +42,7 @@ from airflow_flinkcompat.compat.waivers import (
     may_restore_wrongly,
     utc_day,
 )
-from airflow_flinkcompat.model import InputError, OutOfReachError, Waiver
+from airflow_flinkcompat.model import ENGINES, InputError, Outcome, OutOfReachError, Waiver
 from airflow_flinkcompat.project import FILE_NAME, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
@@ -289,3 +293,32 @@ def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str
 def _listed(every: Iterable[tuple[str, Finding]]) -> str:
     there = dict.fromkeys(f"{finding.rule} ({finding.subject})" for _, finding in every)
     return f"there are {', '.join(there)}" if there else "nothing in it has to be waived"
+
+
+@click.command("rules")
+@click.argument("code", required=False)
+@click.option("--engine", type=click.Choice(tuple(ENGINES)), help="With --outcome: on that engine (default: on any).")
+@click.option("--outcome", type=click.Choice([each.value for each in Outcome]), help="Only rules with that outcome.")
+@format_option("text", "json")
+@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule into DIR instead.")
+def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
+    """The catalogue of rules, or one rule explained with its example."""
+    if folder is not None:
+        try:
+            changed = write_pages(Path(folder))
+        except OSError as error:
+            raise InputError(f"{error.filename or folder}: cannot be written: {error.strerror}") from error
+        click.echo(f"{folder}: {len(changed)} pages changed" if changed else f"{folder}: up to date")
+        return
+    rules = select(engine, Outcome(outcome) if outcome else None)
+    if code is not None:
+        if code not in BY_CODE:
+            meant = ", ".join(near(code))
+            hint = f"did you mean {meant}?" if meant else "`flinkcompat rules` lists them"
+            raise InputError(f"there is no rule {mask_secrets(code)!r}; {hint}")
+        rules = (BY_CODE[code],)
+    if style == "json":
+        data = [as_data(rule) for rule in rules]
+        click.echo(json.dumps(data[0] if code else data, ensure_ascii=False, indent=2))
+    else:
+        click.echo(explain(rules[0]) if code else overview(rules), nl=False)

@@ -29,8 +29,7 @@ from airflow_flinkcompat.cli.savepoints import (
     write_savepoint,
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
-from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
-from airflow_flinkcompat.cli.templates import place_of, template_of
+from airflow_flinkcompat.cli.targets import Planner, compiled_plans, place_of, planner_options, template_of
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets

@@ -40,8 +40,14 @@ from airflow_flinkcompat.cli.scripts import (
     require_one_stdin,
     required_side,
 )
-from airflow_flinkcompat.cli.targets import Planner, compiled_plans, final_savepoint, planner_options
-from airflow_flinkcompat.cli.templates import place_of, template_of
+from airflow_flinkcompat.cli.targets import (
+    Planner,
+    compiled_plans,
+    final_savepoint,
+    place_of,
+    planner_options,
+    template_of,
+)
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations

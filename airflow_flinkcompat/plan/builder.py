@@ -43,12 +43,12 @@ from airflow_flinkcompat.plan.program import (
     Problem,
     Program,
     Text,
+    type_problems,
 )
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.plan.user_types import type_problems
 from airflow_flinkcompat.plan.windows import is_window_function
 from airflow_flinkcompat.sql import Script, Statement, nodes, span_of
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted

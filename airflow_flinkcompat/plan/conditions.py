@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import chain
 
-from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Leaf, Literal, conjuncts
+from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Leaf, Literal, Pass, conjuncts
 from airflow_flinkcompat.plan.origins import (
     OperatorColumn,
     PassedOutput,
@@ -21,7 +21,6 @@ from airflow_flinkcompat.plan.origins import (
     leaves,
     normalize,
 )
-from airflow_flinkcompat.plan.passes import Pass
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS
 
 _EXACT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"})

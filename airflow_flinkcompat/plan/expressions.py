@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Span
@@ -213,3 +213,20 @@ def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     if isinstance(condition, FunctionCall) and condition.function == "AND":
         return tuple(part for arg in condition.args for part in conjuncts(arg))
     return (condition,)
+
+
+Function = TypeVar("Function")
+
+
+@dataclass(frozen=True)
+class Pass(Generic[Function]):
+    """One normalising pass.
+
+    ``summary`` describes the planner's behaviour, and ``seen_on`` is the version of Flink whose EXPLAIN or restore
+    showed it; it is assumed for every engine. ``apply`` does the same; its signature depends on the stage of the pass.
+    """
+
+    name: str
+    summary: str
+    apply: Function
+    seen_on: str = "2.3"

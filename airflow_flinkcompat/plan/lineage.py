@@ -15,6 +15,7 @@ from airflow_flinkcompat.plan.expressions import (
     FunctionCall,
     InputRef,
     Literal,
+    Pass,
     conjuncts,
     placed,
     transform,
@@ -68,7 +69,6 @@ from airflow_flinkcompat.plan.origins import (
     normalize_aggregate,
     uses_window_field,
 )
-from airflow_flinkcompat.plan.passes import Pass
 from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 from airflow_flinkcompat.quick_init import quick_init

@@ -21,11 +21,11 @@ from airflow_flinkcompat.plan.expressions import (
     InputRef,
     Leaf,
     Literal,
+    Pass,
     untyped,
     with_inputs,
 )
 from airflow_flinkcompat.plan.nodes import WindowField
-from airflow_flinkcompat.plan.passes import Pass
 from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN, DataType
 from airflow_flinkcompat.quick_init import quick_init
 

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.planner.class_archive import make_archive
     from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
-    from airflow_flinkcompat.planner.installation import Installation, PlannerMissing, find, install, status
+    from airflow_flinkcompat.planner.installation import (
+        Installation,
+        PlannerMissing,
+        find,
+        install,
+        make_archive,
+        status,
+    )
     from airflow_flinkcompat.planner.judgement import (
         DeployedJob,
         PlannerUnavailable,
@@ -25,9 +31,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.planner.questions import PlannedChange, predict
 
 _HOMES = {
-    ".class_archive": ("make_archive",),
     ".daemon": ("PlannerFailure", "close_all"),
-    ".installation": ("Installation", "PlannerMissing", "find", "install", "status"),
+    ".installation": ("Installation", "PlannerMissing", "find", "install", "make_archive", "status"),
     ".judgement": ("DeployedJob", "PlannerUnavailable", "compile_plans", "judge", "plan_alone", "without_notice"),
     ".questions": ("PlannedChange", "predict"),
 }

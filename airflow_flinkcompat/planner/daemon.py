@@ -25,8 +25,8 @@ from typing import IO, Any
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.local_flink import LocalFlinkError
 from airflow_flinkcompat.local_flink.processes import last_errors
-from airflow_flinkcompat.planner import class_archive, isolation
-from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation
+from airflow_flinkcompat.planner import isolation
+from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation, make_in_background
 
 SECONDS_A_SCRIPT = 60.0
 SECONDS_OF_START = 120.0
@@ -229,7 +229,7 @@ def close_all() -> None:
     for each in _DAEMONS.values():
         each.close()
         if each.asked:
-            class_archive.make_in_background(each.installation)
+            make_in_background(each.installation)
     _DAEMONS.clear()
 
 

@@ -1,7 +1,6 @@
 """Secrets: their recognition, their placeholders, and texts without them."""
 
 from airflow_flinkcompat.secrets.detect import Secret, are_of_namespace, find_secrets, variables_alone
-from airflow_flinkcompat.secrets.keys import is_secret_key
 from airflow_flinkcompat.secrets.placeholders import (
     AnyPlaceholder,
     EnvPlaceholder,
@@ -28,8 +27,7 @@ from airflow_flinkcompat.secrets.redact import (
     mask_option,
     mask_secrets,
 )
-from airflow_flinkcompat.secrets.spellings import variants
-from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
+from airflow_flinkcompat.secrets.spellings import PLACEHOLDER, is_secret_key, variants
 
 __all__ = [
     "MASK",

@@ -13,9 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.secrets.keys import is_secret_key, may_hold_secret_key
-from airflow_flinkcompat.secrets.syntax import NAMESPACE_VARIABLE, PLACEHOLDER, VARIABLE
-from airflow_flinkcompat.sql import lexer
+from airflow_flinkcompat.secrets.spellings import (
+    NAMESPACE_VARIABLE,
+    PLACEHOLDER,
+    VARIABLE,
+    is_secret_key,
+    may_hold_secret_key,
+)
+from airflow_flinkcompat.sql import tokenizer
 from airflow_flinkcompat.sql.script import Places, Script
 
 # Blank space as it appears in texts and in texts that were JSON-escaped, comments of bounded length included: each
@@ -448,7 +453,7 @@ class _Extents:
 def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
     """Strings and hints, in which a bare word may be a value; comments and the strings of COMMENT clauses."""
     strings, prose, before = list[tuple[int, int]](), list[tuple[int, int]](), ""
-    for lexeme in lexer.lexemes(text, without=("space",)):
+    for lexeme in tokenizer.lexemes(text, without=("space",)):
         if lexeme.kind == "comment" or (lexeme.kind == "string" and before == "COMMENT"):
             prose.append((lexeme.start, lexeme.end))
         elif lexeme.kind in ("string", "hint", "open"):
@@ -488,4 +493,6 @@ def _reads_like_words(text: str, hit: _Hit) -> bool:
 
 def _settings(text: str) -> _Extents:
     """SET statements, whose values may be bare words."""
-    return _Extents((chunk.start, chunk.end) for chunk in lexer.split(text) if _SET_STATEMENT.match(text, chunk.start))
+    return _Extents(
+        (chunk.start, chunk.end) for chunk in tokenizer.split(text) if _SET_STATEMENT.match(text, chunk.start)
+    )

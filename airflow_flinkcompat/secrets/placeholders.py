@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from airflow_flinkcompat.model import ScriptError, Span
 from airflow_flinkcompat.secrets.redact import Redactor
-from airflow_flinkcompat.secrets.syntax import OPENING, PLACEHOLDER
-from airflow_flinkcompat.sql import lexer
+from airflow_flinkcompat.secrets.spellings import OPENING, PLACEHOLDER
+from airflow_flinkcompat.sql import tokenizer
 from airflow_flinkcompat.sql.script import Places
 
 #: Attributes of a connection that are no secrets by themselves.
@@ -95,7 +95,7 @@ def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
     Returns:
         One value per distinct placeholder in a string literal or a hint.
     """
-    literals = (lexeme.text for lexeme in lexer.lexemes(text) if lexeme.kind in ("string", "hint"))
+    literals = (lexeme.text for lexeme in tokenizer.lexemes(text) if lexeme.kind in ("string", "hint"))
     return tuple(dict.fromkeys(found for literal in literals for found in placeholders(literal)))
 
 
@@ -210,7 +210,7 @@ def env_in_deployment(placeholder: EnvPlaceholder) -> str:
 
 
 def _faults(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
-    for lexeme in lexer.lexemes(text):
+    for lexeme in tokenizer.lexemes(text):
         if "$" not in lexeme.text or lexeme.kind == "comment":
             continue
         at = offset + lexeme.start
@@ -237,7 +237,7 @@ def _not_one(opening: re.Match[str]) -> str:
 
 
 def _resolve(text: str, lookup: Lookup) -> Iterator[str]:
-    for lexeme in lexer.lexemes(text):
+    for lexeme in tokenizer.lexemes(text):
         if lexeme.kind == "hint":
             yield from ("/*+", *_resolve(lexeme.text[3:-2], lookup), "*/")
         elif lexeme.kind == "string":

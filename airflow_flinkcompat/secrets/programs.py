@@ -12,9 +12,8 @@ from itertools import pairwise
 
 from airflow_flinkcompat.model import Span, language_of
 from airflow_flinkcompat.secrets.detect import Secret, find_secrets
-from airflow_flinkcompat.secrets.keys import is_secret_key
 from airflow_flinkcompat.secrets.redact import MASK, mask_secrets
-from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
+from airflow_flinkcompat.secrets.spellings import PLACEHOLDER, is_secret_key
 from airflow_flinkcompat.sql import Script
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")

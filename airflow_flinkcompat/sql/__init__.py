@@ -11,7 +11,6 @@ prefer_sources()
 
 from airflow_flinkcompat.model import ScriptError
 from airflow_flinkcompat.sql import nodes
-from airflow_flinkcompat.sql.dialect import Flink, parse_statement
 from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.script import (
     NO_PROGRAM,
@@ -23,6 +22,7 @@ from airflow_flinkcompat.sql.script import (
     read_text,
     span_of,
 )
+from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
 __all__ = [
     "Flink",

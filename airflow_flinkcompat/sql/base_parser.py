@@ -1,16 +1,17 @@
-"""Shared parts of the parser: positions, expectations, names and literals."""
+"""Shared parts of the parser: positions, expectations, names, literals and reserved words."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
-
-from airflow_flinkcompat.sql.reserved_words import reserved_words
 
 _LITERALS = Parser.STRING_PARSERS.keys() | Parser.NUMERIC_PARSERS.keys()
 _WORD = re.compile(r"[^\W\d]|\$")
@@ -136,3 +137,15 @@ class BaseParser(Parser):
             return item
 
         return super()._parse_csv(read, sep)
+
+
+DATA = Path(__file__).with_name("reserved_words.json")
+"""Reserved words by line of Flink, written by ``python -m dev.measure reserved-words``."""
+EVERY_LINE = "every line"
+
+
+@lru_cache
+def reserved_words(line: str = EVERY_LINE) -> frozenset[str]:
+    """Return the words, in upper case, that one line of Flink refuses as a name without backticks."""
+    by_line = json.loads(DATA.read_text())
+    return frozenset(by_line[EVERY_LINE]).union(by_line[line]) if line in by_line else frozenset()

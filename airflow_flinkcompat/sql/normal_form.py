@@ -18,9 +18,9 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_flinkcompat.model import NormalForm
-from airflow_flinkcompat.sql import lexer, nodes
+from airflow_flinkcompat.sql import nodes, tokenizer
+from airflow_flinkcompat.sql.base_parser import reserved_words
 from airflow_flinkcompat.sql.call_parser import NILADIC_FUNCTIONS
-from airflow_flinkcompat.sql.reserved_words import reserved_words
 from airflow_flinkcompat.sql.tokenizer import FlinkTokenizer
 
 Path = tuple[str, ...]
@@ -43,12 +43,12 @@ def normal_words(text: str) -> NormalForm:
 
     Only a word that cannot be a name loses its case, and only one that cannot be anything but a name its quotes.
     """
-    kept = [lexeme for lexeme in lexer.lexemes(text) if lexeme.kind not in ("space", "comment")]
+    kept = [lexeme for lexeme in tokenizer.lexemes(text) if lexeme.kind not in ("space", "comment")]
     shown = (text[lexeme.start : lexeme.end] for lexeme in kept)
     return NormalForm(" ".join(_normal_word(lexeme) for lexeme in kept), " ".join(shown))
 
 
-def _normal_word(lexeme: lexer.Lexeme) -> str:
+def _normal_word(lexeme: tokenizer.Lexeme) -> str:
     if lexeme.kind == "hint":
         return f"/*+ {normal_words(lexeme.text[3:-2]).form} */"
     if lexeme.kind == "word" and lexeme.text.upper() in RESERVED:

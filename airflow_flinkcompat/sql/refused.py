@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.sql import nodes
-from airflow_flinkcompat.sql.lexer import lexemes
-from airflow_flinkcompat.sql.reserved_words import reserved_words
+from airflow_flinkcompat.sql.base_parser import reserved_words
 from airflow_flinkcompat.sql.script import Statement, span_of
+from airflow_flinkcompat.sql.tokenizer import lexemes
 
 _WITHOUT_PARAMETERS = frozenset(
     {"BIGINT", "BOOLEAN", "BYTES", "DATE", "DOUBLE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT"}

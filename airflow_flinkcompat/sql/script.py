@@ -18,11 +18,10 @@ from sqlglot.errors import ParseError, SqlglotError
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, ScriptError, Span
 from airflow_flinkcompat.quick_init import quick_init
-from airflow_flinkcompat.sql import lexer, nodes
-from airflow_flinkcompat.sql.dialect import Flink
+from airflow_flinkcompat.sql import nodes, tokenizer
 from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.query_parser import STATEMENT_WORDS
-from airflow_flinkcompat.sql.statement_parser import BEHIND_THE_END, FlinkParser
+from airflow_flinkcompat.sql.statement_parser import BEHIND_THE_END, Flink, FlinkParser
 
 _LARGEST = 8_000_000
 _DIALECT = "table.sql-dialect"
@@ -232,8 +231,8 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
     dialect = Flink()
     statements: list[Statement] = []
     hive = False
-    for whole in lexer.split(text):
-        chunk: lexer.Chunk | None = whole
+    for whole in tokenizer.split(text):
+        chunk: tokenizer.Chunk | None = whole
         while chunk is not None:
             statement, chunk = _statement(text, chunk, places, {} if hive else known, dialect, hive)
             hive = _sets_hive(statement.tree, hive)
@@ -351,8 +350,8 @@ def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
 
 
 def _statement(
-    text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink, hive: bool
-) -> tuple[Statement, lexer.Chunk | None]:
+    text: str, chunk: tokenizer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink, hive: bool
+) -> tuple[Statement, tokenizer.Chunk | None]:
     """The statement at the start of a chunk, and the rest of the chunk if the ``;`` between is missing."""
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
@@ -392,7 +391,7 @@ def _statement(
     return statement, None
 
 
-def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk, lexer.Chunk] | None:
+def _cut(error: ParseError, body: str, chunk: tokenizer.Chunk) -> tuple[tokenizer.Chunk, tokenizer.Chunk] | None:
     """A chunk in two, where a whole statement is followed by a word that can only begin another one."""
     first = error.errors[0] if error.errors else {}
     if first.get("description") != BEHIND_THE_END:
@@ -400,14 +399,14 @@ def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk,
     offset = _error_offset(first, body)
     if _BEGINS_ANOTHER.match(body, offset) is None:
         return None
-    (before,) = lexer.split(body[:offset])
+    (before,) = tokenizer.split(body[:offset])
     return (
-        lexer.Chunk(chunk.start, chunk.start + before.end),
-        lexer.Chunk(chunk.start + offset, chunk.end),
+        tokenizer.Chunk(chunk.start, chunk.start + before.end),
+        tokenizer.Chunk(chunk.start + offset, chunk.end),
     )
 
 
-def _describe(error: ParseError, parser: FlinkParser, chunk: lexer.Chunk, places: Places) -> str:
+def _describe(error: ParseError, parser: FlinkParser, chunk: tokenizer.Chunk, places: Places) -> str:
     """``source:line:column: expected and found`` of an error, without an excerpt that may hold a secret."""
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "cannot be read").rstrip(".")

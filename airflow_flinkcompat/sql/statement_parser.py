@@ -1,4 +1,4 @@
-"""Statements: one table maps the first words to the reader."""
+"""Statements, each read by its first words, and the Flink dialect of sqlglot, registered under the name ``flink``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.base_parser import by_first_word
 from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS, DdlParser
+from airflow_flinkcompat.sql.generator import FlinkGenerator
 from airflow_flinkcompat.sql.grammar import nodes_of, unknown_parts
+from airflow_flinkcompat.sql.tokenizer import FlinkTokenizer
 
 BEHIND_THE_END = "Unexpected text after the end of the statement"
 _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -338,3 +341,36 @@ class FlinkParser(DdlParser):
 
 
 _BY_FIRST_WORD = by_first_word(FlinkParser.STATEMENTS)
+
+
+class Flink(Dialect):
+    """Flink SQL (Apache Flink 1.20 to 2.3, and VVR's additional syntax)."""
+
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
+    NORMALIZE_FUNCTIONS: bool | str = False
+    SUPPORTS_USER_DEFINED_TYPES = False
+    TYPED_DIVISION = True
+    INDEX_OFFSET = 0
+
+    Tokenizer = FlinkTokenizer
+    Parser = FlinkParser
+    Generator = FlinkGenerator
+
+
+def parse_statement(text: str) -> exp.Expr:
+    """Parse exactly one statement.
+
+    Args:
+        text: One statement of Flink SQL.
+
+    Returns:
+        The root of its syntax tree.
+
+    Raises:
+        sqlglot.errors.ParseError: The text is no statement.
+        sqlglot.errors.TokenError: The text cannot be split into tokens.
+    """
+    dialect = Flink()
+    tree = dialect.parse(text)[0]
+    assert tree is not None
+    return tree

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from zipfile import ZipFile
 
-from airflow_flinkcompat.sql.reserved_words import DATA
+from airflow_flinkcompat.sql.base_parser import DATA
 from dev.measure.flink_versions import RELEASES, home
 
 _SOURCE = Path(__file__).parent / "ReservedWords.java"

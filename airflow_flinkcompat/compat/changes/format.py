@@ -10,7 +10,7 @@ from airflow_flinkcompat.plan.nodes import Measure, Window, WindowField, WindowK
 from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow, Operator, Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import describe, duration
 from airflow_flinkcompat.secrets import MASK, mask_option, mask_secrets
-from airflow_flinkcompat.secrets.keys import is_secret_key
+from airflow_flinkcompat.secrets.spellings import is_secret_key
 
 _HINT_KEYS = re.compile(r"[^\s,=]+(?==)")
 

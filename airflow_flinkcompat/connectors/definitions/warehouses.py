@@ -1,4 +1,4 @@
-"""Analytical databases: Doris (restored on 1.20 with a stand-in), StarRocks, ClickHouse (by source)."""
+"""Analytical databases and search engines: Doris (restored on 1.20 with a stand-in); the rest by source."""
 
 from __future__ import annotations
 
@@ -20,6 +20,22 @@ _DORIS = "Doris' page on its connector for Flink (25.0)"
 _DORIS_TUNING = ("sink.max-retries", "sink.buffer-count", "sink.buffer-size", "sink.buffer-flush.*",
                  "sink.check-interval", "sink.flush.queue-size", "doris.request.connect.timeout",
                  "doris.request.read.timeout", "doris.request.retries")  # fmt: skip
+_PAGE = "Elasticsearch connector page"
+_OPTIONS = (
+    *facts(OptionEffect.TARGET, _PAGE, "hosts", "index", "document-type"),
+    *facts(
+        OptionEffect.KEY,
+        _PAGE,
+        "document-id.key-delimiter",
+        says="documents get other ids: those of before stay where they are, and are never replaced or deleted",
+    ),
+    *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password"),
+    *facts(OptionEffect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
+    *facts(
+        OptionEffect.DELIVERY_GUARANTEE, _PAGE, "sink.delivery-guarantee", "sink.flush-on-checkpoint", "failure-handler"
+    ),
+    *facts(OptionEffect.DECODING, _PAGE, "format"),
+)
 
 CONNECTORS = (
     ConnectorFacts(
@@ -78,6 +94,27 @@ CONNECTORS = (
         ("clickhouse",),
         sink=SinkFacts(
             document="two connectors have this name: one flushes and stores nothing, the other stores buffered requests"
+        ),
+    ),
+    ConnectorFacts(
+        ("elasticsearch-6", "elasticsearch-7", "opensearch"),
+        sink=SinkFacts(
+            state=SinkState.NONE,
+            operators=1,
+            upserts=Known.YES,
+            updates=Known.NO,
+            options=_OPTIONS,
+            document="ElasticsearchSink, OpensearchSink: a Sink without SupportsWriterState; a checkpoint flushes",
+        ),
+    ),
+    ConnectorFacts(
+        ("elasticsearch-8",),
+        sink=SinkFacts(
+            state=SinkState.WRITER,
+            operators=1,
+            upserts=Known.YES,
+            updates=Known.NO,
+            document="Elasticsearch8AsyncSink: an AsyncSinkBase, whose writer stores the requests it has buffered",
         ),
     ),
 )

@@ -31,7 +31,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     UnknownValue,
 )
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer, nodes
+from airflow_flinkcompat.sql import Script, ScriptError, Statement, nodes, tokenizer
 
 __all__ = ["read"]
 
@@ -150,7 +150,7 @@ class _StatementReader:
         """Execute the leading SQL statements, and return the offset of the program."""
         at = 0
         # The program is no SQL: its quotes are not to be looked at as if it were.
-        while (first := next(lexer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
+        while (first := next(tokenizer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
             at += first.start
             if first.kind == "semicolon":
                 at += 1
@@ -158,7 +158,7 @@ class _StatementReader:
             match = _SQL_START.match(self.text, at)
             if match is None or match[1].upper() not in _SQL:
                 break
-            text = self.text[at : at + next(lexer.split(self.text[at:])).end]
+            text = self.text[at : at + next(tokenizer.split(self.text[at:])).end]
             node = self.node(at, at + len(text))
             at += len(text)
             try:

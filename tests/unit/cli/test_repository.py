@@ -24,8 +24,8 @@ from airflow_flinkcompat.testing.fixture_cases import Case, load_cases
 from tests.support.cli.command import ENVIRONMENT, QUERY, SECRETIVE, V1
 from tests.support.fleet.repository import git
 from tests.unit.fleet.consumers import code_quality, commands, test_cases
-from tests.unit.fleet.formats.github_sarif import GITHUB_SARIF
-from tests.unit.fleet.formats.test_formats import VALIDATOR_OF_FLEET
+from tests.unit.fleet.github_sarif import GITHUB_SARIF
+from tests.unit.fleet.test_formats import VALIDATOR_OF_FLEET
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "vvr"
 COMMAND = Path(sys.executable).with_name("flinkcompat")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import history
-from airflow_flinkcompat.project.history import FileChange, blobs, file_changes
+from airflow_flinkcompat.project import revisions
+from airflow_flinkcompat.project.revisions import FileChange, blobs, file_changes
 from tests.support.fleet.repository import git
 
 
@@ -88,6 +88,6 @@ def test_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
         raise FileNotFoundError
 
-    monkeypatch.setattr(history.subprocess, "Popen", missing)
+    monkeypatch.setattr(revisions.subprocess, "Popen", missing)
     with pytest.raises(InputError, match="git, which is not installed"):
         list(file_changes(repository, "HEAD", ()))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from airflow_flinkcompat.secrets import find_secrets
-from airflow_flinkcompat.sql import lexer
+from airflow_flinkcompat.sql import tokenizer
 from airflow_flinkcompat.sql.script import Script
 from tests.support import corpus
 
@@ -58,7 +58,7 @@ def test_no_finding_in_public_scripts_is_prose() -> None:
         for secret in find_secrets(Script(name, text, ())):
             found += 1
             at = places[secret.span.line - 1] + secret.span.column - 1
-            kind = next(each.kind for each in lexer.lexemes(text) if each.start <= at < each.end)
+            kind = next(each.kind for each in tokenizer.lexemes(text) if each.start <= at < each.end)
             quoted = re.search(r"'[\w.-]+'\s*=\s*'$", text[places[secret.span.line - 1] : at])
             if kind not in ("string", "hint") and not quoted:
                 prose.append(f"{secret.span}: {secret.key}: {text[places[secret.span.line - 1] : at]!r}")

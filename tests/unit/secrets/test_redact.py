@@ -18,7 +18,7 @@ from airflow_flinkcompat.secrets import (
     mask_secrets,
 )
 from airflow_flinkcompat.secrets.detect import _SHAPES
-from airflow_flinkcompat.secrets.keys import (
+from airflow_flinkcompat.secrets.spellings import (
     _ALWAYS,
     _LOGIN_ENDINGS,
     _WHOLE,

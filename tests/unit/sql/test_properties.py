@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.secrets import find_secrets, mask_option, mask_secrets
 from airflow_flinkcompat.sql import nodes, parse_script, parse_statement
-from airflow_flinkcompat.sql.lexer import split
+from airflow_flinkcompat.sql.tokenizer import split
 
 # ------------------------------------------------------------------------------------------------ statements
 NAMES = st.one_of(

@@ -17,7 +17,7 @@ from airflow_flinkcompat.fleet.formats import FORMATS
 from airflow_flinkcompat.fleet.values import FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import Outcome, Span
 from tests.support.cli.command import SCHEMA_OF_FLEET, VALIDATOR_OF_FLEET
-from tests.unit.fleet.formats.github_sarif import GITHUB_SARIF
+from tests.unit.fleet.github_sarif import GITHUB_SARIF
 
 HOSTILE = "a\x07b <script>&|`%0A::error::\n::warning::x]]> 'topic' = 'x',y:z"
 

@@ -1,11 +1,14 @@
-"""Texts for people: a table of the deployments, then the report of each that needs a look."""
+"""Formats of a fleet's reviews: text and Markdown for people, JSON by ``fleet.schema.json``, and those of services."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from itertools import accumulate
+from typing import Any
 
 from airflow_flinkcompat.compat import (
     Reports,
@@ -15,6 +18,7 @@ from airflow_flinkcompat.compat import (
     render_text_of_engines,
 )
 from airflow_flinkcompat.compat.changes.format import shortened
+from airflow_flinkcompat.compat.report import CATALOGUE, tool_version
 from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words, without_mentions
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
@@ -190,3 +194,91 @@ def _places(fleet: FleetDiff) -> Mapping[str, Sequence[str]]:
 
 def _html(text: str) -> str:
     return without_mentions(text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+SCHEMA_OF_FLEET = "flinkcompat-fleet/1"
+
+
+def render_json(fleet: FleetDiff) -> str:
+    """The reviews as a JSON document by ``fleet.schema.json``, each with its whole report."""
+    return json.dumps(fleet_document(fleet), ensure_ascii=False, indent=2) + "\n"
+
+
+def fleet_document(fleet: FleetDiff) -> dict[str, Any]:
+    """The reviews as JSON values; see :func:`render_json`."""
+    places: dict[str, list[dict[str, Any]]] = {}
+    for each in annotations_of(fleet):
+        places.setdefault(each.deployment, []).append(
+            {
+                "severity": each.severity.value,
+                "rule": each.rule,
+                "message": each.message,
+                "path": each.path,
+                "line": each.line,
+                "column": each.column,
+                "fingerprint": each.fingerprint,
+                **({} if each.waiver is None else {"waiver": each.waiver.to_dict()}),
+            }
+        )
+    return {
+        "schema": SCHEMA_OF_FLEET,
+        "tool": {"name": "airflow-flinkcompat", "version": tool_version(), "catalogue": CATALOGUE},
+        "command": fleet.command,
+        "project": fleet.project,
+        "against": mask_secrets(fleet.against),
+        "fail_on": fleet.fail_on,
+        "exit_code": fleet.exit_code,
+        "summary": fleet.summary,
+        "notes": [mask_secrets(note) for note in fleet.notes],
+        "deployments": [
+            {**_review(review, fleet.fail_on), "annotations": places.get(review.name, [])}
+            for review in fleet.deployments
+        ],
+    }
+
+
+def _review(review: DeploymentReview, fail_on: str) -> dict[str, Any]:
+    reports = review.reports if review.status is not Status.LINTED else ()
+    report = reports[0] if len(reports) == 1 else Reports(reports) if reports else None
+    return {
+        "name": review.name,
+        "status": review.status.value,
+        "result": result_of(review),
+        "script": review.script,
+        "baseline": mask_secrets(review.baseline),
+        "entry": review.known.entry or None,
+        "outcome": None if review.outcome is None else review.outcome.value,
+        "gate_outcome": None if review.gate_outcome is None else review.gate_outcome.value,
+        "exit_code": review.exit_code(fail_on),
+        "sentence": review.sentence,
+        **({"ground": review.ground} if review.ground else {}),
+        "branches": list(review.branch),
+        "action": mask_secrets(review.action),
+        "faults": [
+            {
+                "message": mask_secrets(each.message),
+                "path": each.path or review.script,
+                "line": each.line,
+                "column": each.column,
+            }
+            for each in review.faults
+        ],
+        "report": None if report is None else report.to_dict(),
+    }
+
+
+def _of_service(name: str) -> Callable[[FleetDiff], str]:
+    """The renderer of that name, whose module is imported when it is called."""
+    return lambda fleet: str(getattr(import_module("airflow_flinkcompat.fleet.services"), name)(fleet))
+
+
+FORMATS: Mapping[str, Callable[[FleetDiff], str]] = {
+    "text": render_fleet_text,
+    "markdown": render_fleet_markdown,
+    "json": render_json,
+    "sarif": _of_service("render_sarif"),
+    "junit": _of_service("render_junit"),
+    "github": _of_service("render_github"),
+    "gitlab": _of_service("render_gitlab"),
+}
+"""Renderers by format; every text ends in a line break, and secrets are masked."""
