@@ -1,4 +1,4 @@
-"""``flinkcompat diff``, ``plan``, ``lint``, ``lsp``: effects of a change on a project file's deployments."""
+"""``flinkcompat diff``, ``plan``, ``lint``, ``lsp``: changes of a project file's deployments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``flinkcompat init`` and ``planner``: a project file from the scripts of a repository, and Flink's own planner."""
+"""``flinkcompat init`` and ``planner``: a project file, and Flink's own planner."""
 
 from __future__ import annotations
 

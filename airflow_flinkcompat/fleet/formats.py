@@ -1,4 +1,4 @@
-"""Formats of a fleet's reviews: text and Markdown for people, JSON by ``fleet.schema.json``, and those of services."""
+"""Formats of a fleet's reviews: text and Markdown for people, JSON by ``fleet.schema.json``."""
 
 from __future__ import annotations
 

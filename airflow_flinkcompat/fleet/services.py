@@ -1,4 +1,4 @@
-"""Formats of services: GitHub's annotations, GitLab's code quality, JUnit's test cases, and SARIF 2.1.0."""
+"""Formats of services: GitHub's annotations, GitLab's code quality, JUnit and SARIF 2.1.0."""
 
 from __future__ import annotations
 

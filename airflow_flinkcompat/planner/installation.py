@@ -1,4 +1,4 @@
-"""The parts of the planner of a line of Flink: Flink's own jars, the jar of this package, an archive of classes."""
+"""The planner of a line of Flink: Flink's jars, this package's jar, and an archive of classes."""
 
 from __future__ import annotations
 

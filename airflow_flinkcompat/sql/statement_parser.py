@@ -1,4 +1,4 @@
-"""Statements, each read by its first words, and the Flink dialect of sqlglot, registered under the name ``flink``."""
+"""Statements, each read by its first words, and sqlglot's dialect ``flink``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flink SQL's lexical rules: back-ticked names, ``''`` in strings, all comments, hints; and the split of a script.
+"""Lexical rules of Flink SQL: back-ticked names, ``''`` in strings, comments, hints, statements.
 
 Comments are ``--``, ``//`` and ``/* */``. Only words the grammar needs are keywords; everything else stays a plain
 word, because Flink lets functions and columns carry names that are keywords elsewhere (``session``, ``name``, ``uuid``

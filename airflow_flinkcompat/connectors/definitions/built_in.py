@@ -1,4 +1,4 @@
-"""Flink's own ``print``, ``blackhole``, ``datagen`` and ``filesystem`` (restored on 2.3 and 1.20); ``faker``."""
+"""``print``, ``blackhole``, ``datagen``, ``filesystem`` (restored on 2.3 and 1.20), ``faker``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases: JDBC (restored on 2.3 with flink-connector-jdbc 4.0), HBase, MongoDB, Redis (no restore was run)."""
+"""JDBC (restored on 2.3 with its connector 4.0); HBase, MongoDB, Redis (no restore was run)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Analytical databases and search engines: Doris (restored on 1.20 with a stand-in); the rest by source."""
+"""Analytical databases and search engines; only Doris was restored, on 1.20 with a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of an audit: text, Markdown, one HTML file without scripts, and JSON by ``audit.schema.json``.
+"""Formats of an audit: text, Markdown, one HTML file, and JSON by ``audit.schema.json``.
 
 The JSON is written row by row; readers of the page need no network and no trust.
 """
