@@ -63,12 +63,6 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> ExecGraph
         return error.unknown
 
 
-def sole_layout(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> StateLayout | Unknown | None:
-    """Derive the layout of the only stateful operator of a query."""
-    found = operators(output)
-    return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
-
-
 def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> ExecGraph | Unknown:
     """Derive the state of a query with one stateful operator, without ids.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.plan.conditions import constant_value, normalize_predicate, simplified
+from airflow_flinkcompat.plan.conditions import constant_value, normalize_predicate
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
     Expression,
@@ -38,15 +38,13 @@ def join_operator(
 ) -> JoinOperator:
     """The operator of a join.
 
-    ``rows`` are the columns of both inputs without types; ``resolve`` turns an expression over the joined row into one
-    over ``OperatorColumn`` leaves, one a column of an input; ``with_filter`` adds a conjunct to a segment.
+    The condition of ``node`` is simplified. ``rows`` are the columns of both inputs without types; ``resolve`` turns an
+    expression over the joined row into one over ``OperatorColumn`` leaves, one a column of an input; ``with_filter``
+    adds a conjunct to a segment.
     """
     schema = node.left.schema + node.right.schema
-    parts = (
-        [p for p in conjuncts(simplified(node.condition)) if constant_value(p) is not True]
-        if node.condition is not None
-        else []
-    )
+    asked = () if node.condition is None else conjuncts(node.condition)
+    parts = [part for part in asked if constant_value(part) is not True]
     times = tuple(sorted({leaf.index for part in parts for leaf in _refs(part) if schema[leaf.index].time_attribute}))
     join = "INNER" if node.kind == "CROSS" else node.kind
     operator = JoinOperator(

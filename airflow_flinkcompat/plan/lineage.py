@@ -507,12 +507,15 @@ def _below_aggregation(segment: StatelessSegment, part: Expression) -> Stateless
 
 
 def _where_of_join(node: Node) -> Node:
+    if isinstance(node, Join) and node.condition is not None:
+        return replace(node, condition=simplified(node.condition))
     if not isinstance(node, Filter) or not isinstance(node.input, Join):
         return node
-    join = strict_join(node.input, conjuncts(simplified(node.condition)))
+    parts = conjuncts(simplified(node.condition))
+    join = strict_join(node.input, parts)
     if join.kind in ("CROSS", "INNER") and join.temporal is None:
-        parts = tuple(part for part in (join.condition, node.condition) if part is not None)
-        return replace(join, kind="INNER", condition=FunctionCall("AND", parts, BOOLEAN))
+        on = () if join.condition is None else (simplified(join.condition),)
+        return replace(join, kind="INNER", condition=FunctionCall("AND", (*on, *parts), BOOLEAN))
     return node if join is node.input else replace(node, input=join)
 
 

@@ -26,11 +26,13 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state
-from airflow_flinkcompat.exec_graph.from_script import sole_layout
+from airflow_flinkcompat.exec_graph.from_script import query_state
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.plan.operators import operators
 from dev.measure.drawn_rows import DrawnRows, drawn_pairs, row_pairs
 
 ROOT = Path(__file__).parents[2]
@@ -151,9 +153,12 @@ def told(side: Side) -> StateLayout | Unknown | None:
     """
     outputs, _ = side.outputs
     program = side.program
-    if len(program.pipelines) != 1 or 0 not in outputs:
+    if len(program.pipelines) != 1 or 0 not in outputs or len(operators(outputs[0])) != 1:
         return None
-    return sole_layout(outputs[0], program.pipelines[0], program, Symbols())
+    state = query_state(outputs[0], program.pipelines[0], program, Symbols())
+    if isinstance(state, Unknown):
+        return state
+    return next(spec.layout for spec in state.specs if spec.kind is StateKind.OPERATOR)
 
 
 def compiled(plan: CompiledPlan) -> list[StateLayout | Unknown]:
