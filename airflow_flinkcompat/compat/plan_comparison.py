@@ -19,7 +19,7 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, S
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.exec_graph.diff import diff_jobs
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, last_name, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import (
     QUERY_SINK,
     JobSettings,
@@ -77,16 +77,17 @@ def example_plans(code: str) -> Plans | None:
 
 def _identified(names: Set[str], every: Iterable[str]) -> frozenset[str]:
     """Those of a plan's names of tables that end with one of these."""
-    return frozenset(identifier for identifier in every if last_part(identifier) in names)
+    return frozenset(identifier for identifier in every if last_name(identifier) in names)
 
 
-def _positions(state: ExecGraph) -> list[StateSpec]:
+def positions(state: ExecGraph) -> list[StateSpec]:
+    """The positions of a job's sources."""
     return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]
 
 
 def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
     """Raise InputError for a table that is no source of that side."""
-    known = sorted({last_part(name) for name in sources})
+    known = sorted({last_name(name) for name in sources})
     if unknown := sorted(set(wanted) - set(known)):
         raise InputError(
             f"no source is named {', '.join(unknown)}; sources that keep positions: {', '.join(known) or 'none'}"
@@ -123,7 +124,7 @@ def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
 
 def sinks_elsewhere(change: Change) -> Set[str]:
     """Sink tables whose savepoint state may belong to another place."""
-    old, new = ({last_part(table.name): table for table in program.tables} for program in change.programs)
+    old, new = ({last_name(table.name): table for table in program.tables} for program in change.programs)
     found = set()
     for name in old.keys() & new.keys():
         before, after = old[name], new[name]
@@ -197,16 +198,16 @@ class ComparedPlans:
         Raises :class:`UnknownPlan`.
         """
         sources = [
-            (spec.name, next((each.name for each in _positions(old) if each.meaning == spec.meaning), None))
+            (spec.name, next((each.name for each in positions(old) if each.meaning == spec.meaning), None))
             for old, new in self.jobs
-            for spec in _positions(new)
+            for spec in positions(new)
         ]
         _require(self.asked.restarted, [name for name, _ in sources])
         declared = DdlEffects(
             column_independent_sinks=self._column_independent_sinks,
             replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_named(sinks_elsewhere(self.change)),
             moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
-            restarted=frozenset(name for name, _ in sources if last_part(name) in self.asked.restarted),
+            restarted=frozenset(name for name, _ in sources if last_name(name) in self.asked.restarted),
             converted=_ANOTHER_ZONE if zone_matters(self.change) else "",
             stored_otherwise=self._stored_otherwise,
         )
@@ -217,17 +218,17 @@ class ComparedPlans:
         old, new = (sources_of(side) for side in self.plans)
         _require(self.asked.renamed.values(), old)
         _require(self.asked.renamed, new)
-        by_name = {last_part(name): name for name in old}
+        by_name = {last_name(name): name for name in old}
         return {
-            name: by_name[self.asked.renamed[last_part(name)]] for name in new if last_part(name) in self.asked.renamed
+            name: by_name[self.asked.renamed[last_name(name)]] for name in new if last_name(name) in self.asked.renamed
         }
 
     def _moved(self, stored: str, read: str) -> str:
         """Reason why stored positions may belong to another table, "" if they do not."""
-        before, after = last_part(stored), last_part(read)
+        before, after = last_name(stored), last_name(read)
         names = before, after
         old, new = (
-            [each for each in side.tables if last_part(each.name) == name]
+            [each for each in side.tables if last_name(each.name) == name]
             for side, name in zip(self.change.programs, names, strict=True)
         )
         ways = f"restart it with --restart-source {after}, or in a DAG with source-moved in check.accept"
@@ -250,7 +251,7 @@ class ComparedPlans:
     def _hinted(self, table: str) -> bool:
         """Return whether hints of a table that both scripts read differ."""
         old, new = (
-            {source.hints for each in side for source in sources(each) if last_part(source.table) == table}
+            {source.hints for each in side for source in sources(each) if last_name(source.table) == table}
             for side in zip(*((pair.old, pair.new) for pair in self.change.pipelines), strict=True)
         )
         return bool(old and new) and old != new
@@ -262,9 +263,9 @@ class ComparedPlans:
         for program in self.change.programs:
             for table in program.tables:
                 identity = column_identity(dict(table.options), partitioned=bool(table.partitioned_by))
-                told.setdefault(last_part(table.name), set()).add(identity)
+                told.setdefault(last_name(table.name), set()).add(identity)
         every = {identifier for side in self.plans for identifier in sources_of(side)}
-        found = {identifier: told.get(last_part(identifier), {ColumnIdentity.NAME}) for identifier in every}
+        found = {identifier: told.get(last_name(identifier), {ColumnIdentity.NAME}) for identifier in every}
         return {name: next(iter(each)) if len(each) == 1 else ColumnIdentity.BOTH for name, each in found.items()}
 
     @property
@@ -304,17 +305,12 @@ class ComparedPlans:
         connectors: dict[str, set[str | None]] = {QUERY_SINK: {STATELESS_SINKS[0]}}
         for program in self.change.programs:
             for table in program.tables:
-                connectors.setdefault(last_part(table.name), set()).add(table.option("connector"))
+                connectors.setdefault(last_name(table.name), set()).add(table.option("connector"))
         return self._sinks_named({name for name, found in connectors.items() if wanted(found)})
 
     def _sinks_named(self, names: Set[str]) -> frozenset[str]:
         """The names that the plans have for these sinks."""
         return _identified(names, (identifier for side in self.plans for plan in side for identifier in sinks_of(plan)))
-
-
-def last_part(name: str) -> str:
-    """Return a table's own name, of ```catalog`.`database`.`table``` or of the name a script has for it."""
-    return name.rpartition(".")[2].strip("`")
 
 
 def _keep_nothing(connectors: Set[str | None]) -> bool:

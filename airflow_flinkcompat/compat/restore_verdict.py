@@ -17,17 +17,18 @@ from airflow_flinkcompat.compat.changes.settings import TTL
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
-from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, last_part, sinks_elsewhere
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured, windowed
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.diff import CHAIN
+from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.exec_graph.from_script import query_state
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
-from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateEffect, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
@@ -234,17 +235,17 @@ class RestoreVerdict:
         what = ", ".join(state.facets)
         message = f"Flink's planner: {state.operator}: {_WORDS[state.effect]} ({what})"
         verdict = replace(DIFFERS.verdicts["flink"], consequence=state.effect.consequence)
-        names = set(map(last_part, state.sinks))
+        names = set(map(last_name, state.sinks))
         wrong = state.effect.consequence is Consequence.SILENTLY_WRONG
         if wrong and (respelled or self._may_be_respelled(names)):
             message, verdict = f"Flink's planner: {state.operator}: {_RESPELLED} ({what})", _NOT_RESTORED
-        sinks = [pair.sink for pair in self.change.pipelines if last_part(pair.sink) in names]
+        sinks = [pair.sink for pair in self.change.pipelines if last_name(pair.sink) in names]
         sink = sinks[0] if len(names) == len(sinks) == 1 else None
         return replace(_finding(DIFFERS, message, verdict), before=state.before, after=state.after, sink=sink)
 
     def _may_be_respelled(self, sinks: Set[str]) -> bool:
         """Return whether scripts differ, for these sinks, only in possible spellings of one expression."""
-        pairs = [each for each in self.change.pipelines if last_part(each.sink or QUERY_SINK) in sinks and each.changed]
+        pairs = [each for each in self.change.pipelines if last_name(each.sink or QUERY_SINK) in sinks and each.changed]
         return bool(pairs) and not self.change.script_differences and all(map(may_be_same_query, pairs))
 
     @property
@@ -325,7 +326,7 @@ class RestoreVerdict:
             return False
         match shown:
             case Shown.SCHEMA:
-                return name not in map(last_part, said.stubs)
+                return name not in map(last_name, said.stubs)
             case Shown.DECLARED:
                 return self._with_its_insert(difference.before or difference.after)
             case Shown.OPTIONS:
@@ -350,9 +351,9 @@ class RestoreVerdict:
 
     def _with_its_insert(self, table: Table) -> bool:
         """True if a one-sided table is the sink of an added or removed INSERT, and of no other."""
-        name = last_part(table.name)
-        into = {last_part(pair.sink) for pair in self.change.pipelines if pair.sink}
-        return name not in into and any(name == last_part(each.sink or "") for each in self._come_and_gone)
+        name = last_name(table.name)
+        into = {last_name(pair.sink) for pair in self.change.pipelines if pair.sink}
+        return name not in into and any(name == last_name(each.sink or "") for each in self._come_and_gone)
 
     def _keeps_nothing(self, sink_name: str | None) -> bool:
         tables = [table for program in self.change.programs for table in program.tables if table.name == sink_name]
@@ -407,7 +408,7 @@ def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migra
     symbols = Symbols()
     old = _kept(change.old, symbols)
     new = None if old is None else _kept(change.new, symbols)
-    if old is None or new is None or _positions(old) != _positions(new):
+    if old is None or new is None or positions(old) != positions(new):
         return None
     return migration(old, new, DdlEffects(replaced=sinks_elsewhere(change)), accepted)
 
@@ -424,7 +425,3 @@ def _kept(side: Side, symbols: Symbols) -> ExecGraph | None:
         return None
     state = query_state(outputs[0], side.program.pipelines[0], side.program, symbols)
     return state if isinstance(state, ExecGraph) else None
-
-
-def _positions(state: ExecGraph) -> list[StateSpec]:
-    return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]

@@ -130,25 +130,24 @@ def _compared(
     for one, other in pairs:
         if one.planned is not None and other.planned is not None:
             yield from _by_registered_states(one.planned, other.planned)
-        elif one.compiled and other.compiled:
-            yield from _by_facets(one, other, new, changed, restored=restored)
         else:
-            yield StateEffect(_by_layout(one, other), one.operator, old=one, new=other)
+            yield from _by_facets(one, other, new, changed, restored=restored)
 
 
 def _by_facets(
     one: StateSpec, other: StateSpec, job: ExecGraph, changed: set[int], *, restored: bool
 ) -> Iterator[StateEffect]:
     """Compare an operator with its counterpart; add the places whose rows differ to ``changed``."""
-    assert one.compiled is not None
-    assert other.compiled is not None
     assert job.symbols is not None
-    (before, _), (after, place) = one.compiled, other.compiled
     differing = differing_facets(one, other, job.symbols)
-    if place in changed:  # what is below differs already
-        differing = [key for key in differing if key[0] is LAYOUT]
-    if before.version != after.version:  # each line writes keys of its own
-        differing = [key if {*one.facets} & {*other.facets} & {key} else (UNSURE, key[1]) for key in differing]
+    if one.compiled and other.compiled:
+        (before, _), (after, place) = one.compiled, other.compiled
+        if place in changed:  # what is below differs already
+            differing = [key for key in differing if key[0] is LAYOUT]
+        if before.version != after.version:  # each line writes keys of its own
+            differing = [key if {*one.facets} & {*other.facets} & {key} else (UNSURE, key[1]) for key in differing]
+    elif isinstance(one.layout, Unknown) or isinstance(other.layout, Unknown):
+        differing = [(UNSURE, "layout")]
     if not restored:
         differing = _by_serializers(differing, one.layout, other.layout)
     texts = one.description, other.description
@@ -157,8 +156,8 @@ def _by_facets(
         yield StateEffect(found, other.operator, facets, *texts, job.sinks, evidence, old=one, new=other)
     if not differing:
         yield StateEffect(RestoreEffect.RIGHT, other.operator, (), *texts, job.sinks, old=one, new=other)
-    if any(effect in (LAYOUT, MEANING) for effect, _ in differing):
-        changed |= _above(after, place)
+    if other.compiled and any(effect in (LAYOUT, MEANING) for effect, _ in differing):
+        changed |= _above(*other.compiled)
 
 
 def _by_serializers(
@@ -199,30 +198,11 @@ def _by_registered_states(one: PlannedOperator, other: PlannedOperator) -> Itera
             yield effect(RestoreEffect.UNKNOWN, f"{other.name}: state {name} has other options")
 
 
-def _by_layout(old: StateSpec, new: StateSpec) -> RestoreEffect:
-    if old.kind is not new.kind or (old.layout is None) != (new.layout is None):
-        return RestoreEffect.DROPPED
-    if isinstance(old.layout, Unknown) or isinstance(new.layout, Unknown):
-        return RestoreEffect.UNKNOWN
-    if isinstance(old.layout, StateLayout) and isinstance(new.layout, StateLayout):
-        if not _readable(old.layout, new.layout):
-            return RestoreEffect.REFUSED_AT_RESTORE
-        if _meant(old.layout) != _meant(new.layout):
-            return RestoreEffect.SILENTLY_WRONG
-    if old.meaning != new.meaning:
-        return RestoreEffect.SILENTLY_WRONG
-    return RestoreEffect.RIGHT if old.unmeasured_properties == new.unmeasured_properties else RestoreEffect.UNKNOWN
-
-
 def _readable(old: StateLayout, new: StateLayout) -> bool:
     """Return whether the key's serializer and those of the states that both have are equal."""
     left, right = old.stored, new.stored
     before, after = _by_name(left.states), _by_name(right.states)
     return left.key == right.key and all(before[name] == after[name] for name in before.keys() & after.keys())
-
-
-def _meant(layout: StateLayout) -> tuple[object, ...]:
-    return layout.key, _by_name(layout.states), layout.timers
 
 
 def _by_name(states: Iterable[NamedState]) -> Mapping[str, NamedState]:

@@ -23,7 +23,7 @@ from airflow_flinkcompat.exec_graph.lowering import (
     check_no_operators,
     check_planning,
 )
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import MEANING, UNSURE, ExecGraph, Facets, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.aggregate import KINDS, lower_aggregation, planned_calls
 from airflow_flinkcompat.exec_graph.nodes.join import JOINS, lower_join
@@ -209,19 +209,31 @@ def _job_state(job: PlannedJob) -> ExecGraph:
         raise CannotLower("only queries over one table, with at most one lookup or aggregation, are known")
     sink, state = derive_sink(job)
     graphs = tuple(_line((*below, *behind)) for below, behind in product(dict.fromkeys(lower), sink))
-    specs = []
+    specs, symbols = [], Symbols()
     if registry.source(source.option("connector")).positions is not SourceState.NOTHING:
         specs.append(StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN)))
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in STATEFUL)
-        layout = _stored(job, aggregation, Symbols())
+        layout = _stored(job, aggregation, symbols)
         declared = _declared(aggregation, source)
         specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _taken_in(aggregation), declared))
     if waiting is not None:
         specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, SinkOperator.WRITER)))
-    return ExecGraph(graphs, tuple(specs))
+    return ExecGraph(graphs, tuple(replace(spec, facets=_facets(spec)) for spec in specs), symbols=symbols)
+
+
+def _facets(spec: StateSpec) -> Facets:
+    """The parts of an operator that decide about its state, where its layout is known."""
+    stored = spec.layout if isinstance(spec.layout, StateLayout) else None
+    states = frozenset(replace(state, time_to_live=False) for state in stored.states) if stored else None
+    return {
+        (MEANING, "operator"): (spec.kind, stored is None),
+        (MEANING, "layout"): stored and (stored.key, states, stored.timers),
+        (MEANING, "rows"): spec.meaning,
+        (UNSURE, "declarations"): spec.unmeasured_properties,
+    }
 
 
 def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
