@@ -1,6 +1,6 @@
 """Write a rule with its test and its page: ``python -m dev.new_rule CODE``.
 
-The rule works at once: it claims changes of the made-up setting ``CODE``. Replace its ``find``, verdicts and example.
+The rule works at once: it claims changes of the made-up setting ``CODE``. Replace its body, verdicts and example.
 """
 
 from __future__ import annotations
@@ -19,29 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, inferred, windowed
 from airflow_flinkcompat.model import Outcome
 
 
-def _find(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="{code}",
+    title="{title}",
+    vvr=inferred(Outcome.INCOMPATIBLE, "name the row of the vendor's document"),
+    flink=inferred(Outcome.INCOMPATIBLE, "name the ids of restores"),
+    rationale="State why, in one or two sentences.",
+    example=Example(windowed("customer, SUM(amount)"), "SET '{code}' = 'true';\\n" + windowed("customer, SUM(amount)")),
+)
+def {name}(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("setting"):
         if difference.key == "setting/{code}":
             yield RuleMatch("the setting changed", (difference.key,), str(difference.before), str(difference.after))
-
-
-{name} = Rule(
-    code="{code}",
-    title="{title}",
-    scope=RuleScope.SCRIPT,
-    verdicts={{
-        "vvr": inferred(Outcome.INCOMPATIBLE, "name the row of the vendor's document"),
-        "flink": inferred(Outcome.INCOMPATIBLE, "name the ids of restores"),
-    }},
-    rationale="State why, in one or two sentences.",
-    example=Example(windowed("customer, SUM(amount)"), "SET '{code}' = 'true';\\n" + windowed("customer, SUM(amount)")),
-    find=_find,
-)
-RULES = ({name},)
 '''
 CASES = """-- row: {number}. {title}
 --- given
@@ -82,7 +75,7 @@ def write_rule(code: str, root: Path = ROOT) -> tuple[Path, Path]:
     folder = root / "tests" / "fixtures" / "vvr" / "settings"
     number = 1 + len(list(folder.glob("*.sql")))
     cases = folder / f"{number:02}-{code}.sql"
-    values = {"code": code, "title": code.replace("-", " ").capitalize(), "name": name.upper(), "number": number}
+    values = {"code": code, "title": code.replace("-", " ").capitalize(), "name": name, "number": number}
     module.write_text(RULE.format(**values), encoding="utf-8")
     one, other = f"SET '{code}' = 'true';\n", f"SET '{code}' = 'false';\n"
     written = (("is added", "", one), ("is removed", one, ""), ("has another value", one, other))
@@ -102,7 +95,7 @@ def main() -> int:
         return 2
     command = [sys.executable, "-m", "airflow_flinkcompat.cli", "rules", "--write", "docs/rules"]
     subprocess.run(command, check=True, cwd=ROOT)
-    print(f"1. edit {module.relative_to(ROOT)}: find, verdicts, rationale, example")
+    print(f"1. edit {module.relative_to(ROOT)}: body, verdicts, rationale, example")
     print(f"2. edit {cases.relative_to(ROOT)}: at least three cases")
     print("3. make docs; pytest tests/unit/compat/rules; add a line to CHANGELOG.md")
     return 0

@@ -61,8 +61,8 @@ IN_BATCH = (
     "runs in batch mode, in which a job takes no savepoint and resumes from none: each run starts from the beginning"
 )
 TOO_DEEP = Finding(
-    rule=statements.STATEMENT_NOT_READ.code,
-    title=statements.STATEMENT_NOT_READ.title,
+    rule=statements.statement_not_read.code,
+    title=statements.statement_not_read.title,
     outcome=Outcome.UNKNOWN,
     message="an expression or query is nested too deeply to be compared",
     reason=Reason.NOT_READ,
@@ -423,7 +423,7 @@ def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
 
 
 def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
-    rule = script.UNCHANGED
+    rule = script.unchanged
     for match in rule.find(change):
         yield rule, _finding(rule, match, {**rule.verdicts, **match.verdicts}[change.engine], change, change.engine)
 

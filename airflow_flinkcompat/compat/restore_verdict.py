@@ -122,18 +122,14 @@ _NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows the effect of anothe
 DIFFERS = Rule(
     code="plan-differs",
     title="Flink plans a different job",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
-        "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
-    },
+    vvr=inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     rationale=(
         "Flink's planner plans both scripts. If the operators up to a stateful one differ, the job is "
         "refused at submit. If the layout of its state differs, it is refused at restore. If the meaning "
         "of its state differs, it runs with wrong rows."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
-    find=lambda change: (),
     not_applicable=("vvr",),
 )
 
@@ -141,20 +137,16 @@ DIFFERS = Rule(
 EQUAL = Rule(
     code="plan-equal",
     title="Flink plans the same state",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
-        "flink": measured(
-            Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
-        ),
-    },
+    vvr=inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
+    flink=measured(
+        Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
+    ),
     rationale=(
         "Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or "
         "differ only as in restores with correct results. This overrules findings on the parts that a plan "
         "shows. Options of tables and functions are not among them."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
-    find=lambda change: (),
     not_applicable=("vvr",),
 )
 
@@ -212,7 +204,7 @@ class RestoreVerdict:
         """
         said, compared = self.prediction, self.compared
         if said is not None and said.refusal is not None:
-            verdict = replace(DIFFERS.verdicts["flink"], consequence=said.refusal.effect.consequence)
+            verdict = replace(DIFFERS.flink, consequence=said.refusal.effect.consequence)
             return ((DIFFERS, _finding(DIFFERS, f"Flink {said.flink}: {said.refusal.message}", verdict)),)
         known = [each for each in compared.restore.differences if each.effect.consequence is not None]
         if known:
@@ -222,7 +214,7 @@ class RestoreVerdict:
         seen = [each for each in compared.restore.states if each.facets]
         if not seen:
             message = "Flink's planner plans both scripts alike: chain, layout and meaning of all state are equal"
-            return ((EQUAL, _finding(EQUAL, message, EQUAL.verdicts["flink"].on_line(self.change.new.version))),)
+            return ((EQUAL, _finding(EQUAL, message, EQUAL.flink.on_line(self.change.new.version))),)
         what = "; ".join(dict.fromkeys(f"{each.operator}, {' and '.join(each.facets)}" for each in seen))
         ids = tuple(dict.fromkeys(name for each in seen for name in each.evidence))
         message = (
@@ -234,7 +226,7 @@ class RestoreVerdict:
     def _differs(self, state: StateEffect, respelled: bool) -> Finding:
         what = ", ".join(state.facets)
         message = f"Flink's planner: {state.operator}: {_WORDS[state.effect]} ({what})"
-        verdict = replace(DIFFERS.verdicts["flink"], consequence=state.effect.consequence)
+        verdict = replace(DIFFERS.flink, consequence=state.effect.consequence)
         names = set(map(last_name, state.sinks))
         wrong = state.effect.consequence is Consequence.SILENTLY_WRONG
         if wrong and (respelled or self._may_be_respelled(names)):
@@ -275,7 +267,7 @@ class RestoreVerdict:
                 _finding(rule, upgraded.message, upgraded.verdict),
                 before=finding.before, after=finding.after, claims=finding.claims,
             )  # fmt: skip
-        verdict = EQUAL.verdicts["flink"]
+        verdict = EQUAL.flink
         if not (self._shows(finding) and proven and versions <= set(verdict.versions)):
             return finding
         alone = f"the compiled plans are equal; by the rules alone it would be {finding.outcome.value}"
@@ -402,7 +394,7 @@ def _one_job(change: Change) -> bool:
 def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:
     """State of a job that a rewritten savepoint could keep, if the scripts alone determine all of it."""
     versions = {*change.versions}
-    measured = len(versions) == 1 and versions <= set(EQUAL.verdicts["flink"].versions)
+    measured = len(versions) == 1 and versions <= set(EQUAL.flink.versions)
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
         return None
     symbols = Symbols()

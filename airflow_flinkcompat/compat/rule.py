@@ -8,6 +8,7 @@ from enum import Enum, IntEnum, StrEnum, auto
 from typing import Any
 
 from airflow_flinkcompat.compat.evidence import lines_restored_right, unknown_ids
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 
 
@@ -196,15 +197,25 @@ class Example:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+Find = Callable[[Any], Iterable[RuleMatch]]
+"""Search for the places where a rule applies, in the pair of its scope."""
+_SCOPES = {"OperatorPair": RuleScope.OPERATOR, "PipelinePair": RuleScope.PIPELINE, "Change": RuleScope.SCRIPT}
+"""Scopes, by the class of the argument of a search."""
+
+
+def _nowhere(target: Any) -> Iterable[RuleMatch]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule: stable code, title, scope, verdict per engine, rationale, example, and its function.
+    """A rule: code, title, verdicts, rationale and example. It decorates the search for its places.
 
     Everything about a rule is a field here, so that other modules keep no lists of rules.
 
     Attributes:
         find: Gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
-            :class:`RuleMatch` for every place where the rule speaks.
+            :class:`RuleMatch` for every place where the rule applies.
         operators: The classes of operators it is about. Empty: it may apply without any of them.
         parts: The parts of which at least one differs if it applies, without the number of an input; ``table`` is any
             part of a table's declaration. Empty: it may apply if none differs.
@@ -220,11 +231,12 @@ class Rule:
 
     code: str
     title: str
-    scope: RuleScope
-    verdicts: Mapping[str, Verdict]
+    vvr: Verdict
+    flink: Verdict
     rationale: str
     example: Example
-    find: Callable[[Any], Iterable[RuleMatch]]
+    scope: RuleScope = RuleScope.SCRIPT
+    find: Find = _nowhere
     operators: tuple[type, ...] = ()
     parts: tuple[str, ...] = ()
     level: Level = Level.REST
@@ -233,6 +245,15 @@ class Rule:
     table_api_cover: TableApiCover = TableApiCover.NEVER
     yields_to: str = ""
     beside_operators: bool = False
+
+    def __call__(self, find: Find) -> Rule:
+        """The rule with its search, whose argument determines the scope."""
+        return replace(self, find=find, scope=_SCOPES[next(iter(find.__annotations__.values()))])
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """The verdict on each engine."""
+        return {"vvr": self.vvr, "flink": self.flink}
 
     def headline(self, engine: str) -> str:
         """The outcome in a word, for lists: a rule that is safe only in some cases is not shown as safe."""
@@ -338,8 +359,8 @@ _TOTALS = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector'
 NOT_COVERED = Rule(
     code="difference-not-covered",
     title="A difference no rule covers",
-    scope=RuleScope.SCRIPT,
-    verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
+    vvr=inferred(Outcome.UNKNOWN),
+    flink=inferred(Outcome.UNKNOWN),
     rationale=(
         "Every difference between the two versions is claimed by a rule. A difference that no rule claims "
         "may have any effect on stored state, so it is reported for a person to decide: silence never "
@@ -349,7 +370,6 @@ NOT_COVERED = Rule(
         _TOTALS + "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
         _TOTALS + "INSERT OVERWRITE totals\n" + windowed("customer, SUM(amount)"),
     ),
-    find=lambda change: (),
     beside_operators=True,
 )
 """The rule of a difference that no rule claims; nothing looks for it."""

@@ -12,12 +12,12 @@ from airflow_flinkcompat.compat.changes.table_use import startup_positions
 from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, Verdict, inferred, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, Verdict, inferred, windowed
 from airflow_flinkcompat.compat.rules import declarations, statements
 from airflow_flinkcompat.compat.rules.functions import is_known
 from airflow_flinkcompat.compat.rules.statements import unresolved
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.model import ENGINES, InputError, Outcome, Reason, Span
+from airflow_flinkcompat.model import InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall
@@ -28,15 +28,14 @@ from airflow_flinkcompat.sql import ScriptError
 UNDECLARED_FUNCTION = Rule(
     code="undeclared-function",
     title="A function without a declaration",
-    scope=RuleScope.SCRIPT,
-    verdicts={engine: inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE) for engine in ENGINES},
+    vvr=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    flink=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
     rationale=(
         "It is not built into Flink, and neither the script nor the project file declares it. It may "
         "belong to a catalog, or its name may be mistyped. A comparison reports only functions that may "
         "keep state; a check of a single script reports every function."
     ),
     example=Example("", windowed("clean(customer), SUM(amount)").replace("BY customer", "BY clean(customer)")),
-    find=lambda change: (),
 )
 
 
@@ -57,7 +56,7 @@ def _refused(side: Side) -> Iterator[Finding]:
         if not refusal.of_session or (refusal.certain and ENGINE_FACTS[side.engine].takes_commands):
             message = f"Flink {refusal.verb} the {refusal.what}: {refusal.message}"
             yield _finding(
-                statements.PROGRAM_REFUSED, side, message, refusal.span, statements.program_verdicts(refusal)
+                statements.program_refused, side, message, refusal.span, statements.program_verdicts(refusal)
             )
     for place, output in side.outputs[0].items():
         pipeline = side.program.pipelines[place]
@@ -66,7 +65,7 @@ def _refused(side: Side) -> Iterator[Finding]:
                 continue  # a doubt about a connector is no fault of the script
             message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
             yield _finding(
-                statements.STATEMENT_REFUSED,
+                statements.statement_refused,
                 side,
                 message,
                 pipeline.span,
@@ -86,7 +85,7 @@ def undescribed_tables(side: Side) -> tuple[str, ...]:
 def _unread(side: Side) -> Iterator[Finding]:
     for problem in (*side.program.problems, *side.outputs[1]):
         if problem.reason not in REFUSALS:
-            yield _finding(statements.STATEMENT_NOT_READ, side, problem.message, problem.span, {})
+            yield _finding(statements.statement_not_read, side, problem.message, problem.span, {})
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
@@ -101,7 +100,7 @@ def _unresolved(side: Side) -> Iterator[Finding]:
                 sink = pipeline.sink.table.name if pipeline.sink.table else ""
                 message = f"{into(sink)} cannot be resolved: {query.reason}"
                 yield _finding(
-                    statements.STATEMENT_NOT_READ, side, message, query.span or pipeline.span, {}, sink or None
+                    statements.statement_not_read, side, message, query.span or pipeline.span, {}, sink or None
                 )
 
 
@@ -133,7 +132,7 @@ def _called(side: Side) -> Iterator[Finding]:
 def _undeclared(side: Side) -> Iterator[Finding]:
     for name, place in undeclared_tables(side).items():
         yield _finding(
-            declarations.UNDECLARED_TABLE,
+            declarations.undeclared_table,
             side,
             declarations.UNDECLARED_MESSAGE.format(name),
             side.program.pipelines[place].span,
@@ -175,26 +174,24 @@ def _finding(
 ADDED = Rule(
     code="deployment-added",
     title="The deployment is new",
-    scope=RuleScope.SCRIPT,
-    verdicts={engine: inferred(Outcome.COMPATIBLE, "there is no state yet") for engine in ENGINES},
+    vvr=inferred(Outcome.COMPATIBLE, "there is no state yet"),
+    flink=inferred(Outcome.COMPATIBLE, "there is no state yet"),
     rationale="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. "
     "It is read by itself, as flinkcompat lint does.",
     example=Example("", windowed("customer, SUM(amount)")),
-    find=lambda change: (),
 )
 
 
 REMOVED = Rule(
     code="deployment-removed",
     title="The script of a deployment was deleted",
-    scope=RuleScope.SCRIPT,
-    verdicts={engine: inferred(Outcome.INCOMPATIBLE, "no script is left that could resume") for engine in ENGINES},
+    vvr=inferred(Outcome.INCOMPATIBLE, "no script is left that could resume"),
+    flink=inferred(Outcome.INCOMPATIBLE, "no script is left that could resume"),
     rationale=(
         "Deleting a script does not stop its job. The job keeps running without a script until somebody "
         "stops it, and its state no longer belongs to any script."
     ),
     example=Example(windowed("customer, SUM(amount)"), ""),
-    find=lambda change: (),
 )
 
 

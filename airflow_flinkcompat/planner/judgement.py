@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.checker import WithHistory, check_planned
 from airflow_flinkcompat.compat.report import PLANNED, PROPOSED_ALONE, READ
-from airflow_flinkcompat.compat.rules.statements import STATEMENT_NOT_READ as NOT_READ
+from airflow_flinkcompat.compat.rules.statements import statement_not_read as NOT_READ
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
 from airflow_flinkcompat.exec_graph.migration import Accept
 from airflow_flinkcompat.exec_graph.prediction import Prediction

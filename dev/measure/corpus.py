@@ -30,7 +30,7 @@ from typing import Any
 from airflow_flinkcompat.compat import Finding, InputError, Outcome, Report, Side, check
 from airflow_flinkcompat.compat.checker import IN_BATCH, NO_INSERT
 from airflow_flinkcompat.compat.deployable import bad_input
-from airflow_flinkcompat.compat.rules.statements import STATEMENT_NOT_READ as NOT_READ
+from airflow_flinkcompat.compat.rules.statements import statement_not_read as NOT_READ
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.model import ENGINES, PlannerMode, language_of
 from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge

@@ -205,10 +205,7 @@ class Change:
         if self.versions[0] != self.versions[1] or self.old.engine != self.new.engine:
             found.append(
                 Difference(
-                    "engine",
-                    "engine",
-                    f"{self.old.engine} {self.versions[0]}",
-                    f"{self.new.engine} {self.versions[1]}",
+                    "engine", "engine", f"{self.old.engine} {self.versions[0]}", f"{self.new.engine} {self.versions[1]}"
                 )
             )
         return tuple(found)

@@ -56,10 +56,7 @@ _NAMES = {
 }  # fmt: skip
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
-_DEFAULTS = {
-    "JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"),
-    "JSON_OBJECTAGG": ("constant", "NULL ON NULL"),
-}
+_DEFAULTS = {"JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"), "JSON_OBJECTAGG": ("constant", "NULL ON NULL")}
 """The clause of an aggregation that Flink takes if none is written."""
 _PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}

@@ -167,7 +167,7 @@ _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
 _KEY_PLACES = ("key.fields", "value.fields-include")
 _COMES_OR_GOES: Mapping[str, str] = {
-    "source.monitor-interval": "a source with this option and one without it store different positions",
+    "source.monitor-interval": "a source with this option and one without it store different positions"
 }
 
 

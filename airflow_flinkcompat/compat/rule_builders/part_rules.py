@@ -10,16 +10,7 @@ from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import wrong
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    RuleScope,
-    Verdict,
-    documented,
-    inferred,
-    measured,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, documented, inferred, measured
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherKind, OtherOperator
 
@@ -76,43 +67,44 @@ def parts_rule(
     which its example shows.
     """
     spoken = frozenset(kinds)
+    # Operators above may have accumulated its output.
+    safe = tuple(
+        engine for engine, verdict in (("vvr", vvr), ("flink", flink)) if verdict.outcome is Outcome.COMPATIBLE
+    )
 
-    def find(pair: OperatorPair) -> Iterable[RuleMatch]:
+    @Rule(
+        code=code,
+        title=title,
+        vvr=vvr,
+        flink=flink,
+        rationale=rationale,
+        example=example,
+        operators=(of,),
+        parts=tuple(rows),
+        case_dependent=safe,
+    )
+    def found(pair: OperatorPair) -> Iterable[RuleMatch]:
         if pair.old.kind != pair.new.kind or pair.new.kind not in spoken:
             return
         for difference in pair.differences:
             row = rows.get(difference.part.partition(" of input ")[0])
             if row is None:
                 continue
-            found = {
+            verdicts = {
                 engine: judge if isinstance(judge, Verdict) else judge(pair, difference)
                 for engine, judge in (("vvr", row.vvr), ("flink", row.flink))
             }
+            if not row.quiet(difference):
+                verdicts = {engine: noticed_above(pair, engine, verdict) for engine, verdict in verdicts.items()}
             yield RuleMatch(
                 f"{pair.new.kind}: {row.says}",
                 (difference.key,),
                 row.show(difference.before),
                 row.show(difference.after),
-                verdicts=found
-                if row.quiet(difference)
-                else {engine: noticed_above(pair, engine, verdict) for engine, verdict in found.items()},
+                verdicts=verdicts,
             )
 
-    verdicts = {"vvr": vvr, "flink": flink}
-    # What stands above may have gathered what this one handed on.
-    safe = tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
-    return Rule(
-        code,
-        title,
-        RuleScope.OPERATOR,
-        verdicts,
-        rationale,
-        example,
-        find,
-        operators=(of,),
-        parts=tuple(rows),
-        case_dependent=safe,
-    )
+    return found
 
 
 def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
@@ -158,10 +150,7 @@ def filters_row(page: str, flink: Verdict) -> Row:
         return IGNORED["vvr"] if ignored else documented(Outcome.INCOMPATIBLE, page)
 
     return Row(
-        "a condition on its input rows changed",
-        on_vvr,
-        flink,
-        show=lambda value: format_conditions(value or ()),
+        "a condition on its input rows changed", on_vvr, flink, show=lambda value: format_conditions(value or ())
     )
 
 

@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     Verdict,
     documented,
     inferred,
@@ -71,33 +70,34 @@ def _metric_rule(
 ) -> Rule:
     """Rule that applies if :attr:`Fates.codes` has its code; ``rows``: its rows on two window pages."""
     windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
-
-    def find(pair: OperatorPair) -> Iterable[RuleMatch]:
-        fates = pair.fates
-        if fates is not None and code in fates.codes:
-            old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
-            verdicts = {} if pair.windowed else _without_window(windowless[pair.new.kind], vvr, flink, pair)
-            yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
-
-    source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)
-    verdicts = {"vvr": documented(vvr, source), "flink": flink}
+    on_vvr = documented(vvr, "Window TVF row {}; Group Window Aggregate row {}".format(*rows))
     # Pages on metrics without a window lack some rows.
     elsewhere = not (group.on_page and over.on_page)
-    safe = tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
-    return Rule(
-        code,
-        title,
-        RuleScope.OPERATOR,
-        verdicts,
-        rationale,
-        example,
-        find,
+    safe = tuple(
+        engine for engine, verdict in (("vvr", on_vvr), ("flink", flink)) if verdict.outcome is Outcome.COMPATIBLE
+    )
+
+    @Rule(
+        code=code,
+        title=title,
+        vvr=on_vvr,
+        flink=flink,
+        rationale=rationale,
+        example=example,
         operators=(AggregateOperator, OverOperator),
         # Of operators without metrics, nothing differs.
         parts=() if code == "no-aggregates" else ("aggregates",),
         case_dependent=safe if elsewhere else (),
         yields_to=yields_to,
     )
+    def found(pair: OperatorPair) -> Iterable[RuleMatch]:
+        fates = pair.fates
+        if fates is not None and code in fates.codes:
+            old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
+            verdicts = {} if pair.windowed else _without_window(windowless[pair.new.kind], vvr, flink, pair)
+            yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
+
+    return found
 
 
 def became(changes: tuple[tuple[AggregateCall, AggregateCall], ...]) -> str:
@@ -273,7 +273,28 @@ METRIC_RULES = (
 )
 
 
-def _find_unread_metric_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
+
+
+@Rule(
+    code="unread-metric-changed",
+    title="A metric that no query reads",
+    vvr=inferred(Outcome.COMPATIBLE, "the planner removes the metric, so nothing is stored for it"),
+    flink=inferred(
+        Outcome.UNKNOWN, "EXPLAIN: the metric is removed, but the projection that computes its input may stay"
+    ),
+    rationale=(
+        "Flink's planner removes an unread metric, but only after it has planned the projection below it. This can "
+        "add an operator to the job or remove one."
+    ),
+    example=Example(
+        VIEW.format(windowed("customer, SUM(amount) AS total")),
+        VIEW.format(windowed("customer, SUM(amount) AS total, MAX(UPPER(item)) AS last")),
+    ),
+    operators=(AggregateOperator,),
+    parts=("metrics nobody reads",),
+)
+def unread_metric_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is not None and "metrics nobody reads" in pair.parts:
         old, new = (format_expressions(side.pruned_inputs) for side in sides)
@@ -285,70 +306,31 @@ def _find_unread_metric_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
-UNREAD_METRIC_CHANGED = Rule(
-    code="unread-metric-changed",
-    title="A metric that no query reads",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "the planner removes the metric, so nothing is stored for it"),
-        "flink": inferred(
-            Outcome.UNKNOWN, "EXPLAIN: the metric is removed, but the projection that computes its input may stay"
-        ),
-    },
-    rationale=(
-        "Flink's planner removes an unread metric, but only after it has planned the projection below it. This can "
-        "add an operator to the job or remove one."
-    ),
-    example=Example(
-        VIEW.format(windowed("customer, SUM(amount) AS total")),
-        VIEW.format(windowed("customer, SUM(amount) AS total, MAX(UPPER(item)) AS last")),
-    ),
-    find=_find_unread_metric_changed,
-    operators=(AggregateOperator,),
-    parts=("metrics nobody reads",),
-)
-
-
-def _find_metric_written_twice(pair: OperatorPair) -> Iterable[RuleMatch]:
-    sides = pair.aggregations
-    if sides is not None and "metrics written twice" in pair.parts:
-        old, new = (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them again" for side in sides)
-        yield RuleMatch(
-            "a repeated metric over an equal column was added or deleted",
-            pair.claim("metrics written twice"),
-            old,
-            new,
-        )
-
-
 QUERY = """\
 SELECT customer, {0}
 FROM (SELECT customer, amount, amount AS paid, window_start, window_end
   FROM {1})
 GROUP BY customer, window_start, window_end;
 """
-METRIC_WRITTEN_TWICE = Rule(
+
+
+@Rule(
     code="metric-written-twice",
     title="A metric over an alias of its column",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "a repeated call counts once, its arguments resolved to source columns"),
-        "flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: both calls have an accumulator"),
-    },
+    vvr=inferred(Outcome.COMPATIBLE, "a repeated call counts once, its arguments resolved to source columns"),
+    flink=inferred(Outcome.INCOMPATIBLE, "EXPLAIN: both calls have an accumulator"),
     rationale=(
         "Flink stores a repeated call once, but only if both calls use the same column name. MAX(amount) and "
         "MAX(paid) have two accumulators even if paid is an alias of amount or an equal computed column."
     ),
     example=Example(QUERY.format("MAX(amount)", MINUTE), QUERY.format("MAX(amount), MAX(paid)", MINUTE)),
-    find=_find_metric_written_twice,
     operators=(AggregateOperator,),
     parts=("metrics written twice",),
 )
-
-
-RULES = (
-    *METRIC_RULES,
-    UNREAD_METRIC_CHANGED,
-    METRIC_WRITTEN_TWICE,
-)
+def metric_written_twice(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is not None and "metrics written twice" in pair.parts:
+        old, new = (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them again" for side in sides)
+        yield RuleMatch(
+            "a repeated metric over an equal column was added or deleted", pair.claim("metrics written twice"), old, new
+        )

@@ -9,16 +9,7 @@ from decimal import Decimal
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import expressions, never_null
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    RuleScope,
-    documented,
-    inferred,
-    measured,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, documented, inferred, measured, windowed
 from airflow_flinkcompat.compat.rule_builders.part_rules import IGNORE, IGNORED
 from airflow_flinkcompat.compat.rule_builders.projections import on_vvr
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
@@ -334,7 +325,20 @@ def _has_conditions(output: Output) -> bool:
     return FunctionCall in set(map(type, expressions(output)))
 
 
-def _find_constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
+@Rule(
+    code="constant-condition",
+    title="A condition that the planner may evaluate",
+    vvr=inferred(Outcome.UNKNOWN),
+    flink=inferred(Outcome.UNKNOWN),
+    rationale=(
+        "The planner folds constants. A condition that is always false removes its source and state from the job. "
+        "A condition that is always true removes the filter."
+    ),
+    example=Example(
+        windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING 1 = 0;")
+    ),
+)
+def constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
     if not pair.changed or not (_has_conditions(pair.old) or _has_conditions(pair.new)):
         return
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
@@ -356,23 +360,20 @@ def _find_constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
         )
 
 
-CONSTANT_CONDITION = Rule(
-    code="constant-condition",
-    title="A condition that the planner may evaluate",
-    scope=RuleScope.PIPELINE,
-    verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    rationale=(
-        "The planner folds constants. A condition that is always false removes its source and state from the job. "
-        "A condition that is always true removes the filter."
-    ),
+@Rule(
+    code="filter-above-state",
+    title="A condition above the state changed",
+    vvr=documented(Outcome.COMPATIBLE, "WHERE page: no stateful operator follows"),
+    flink=measured(Outcome.COMPATIBLE, "w-having-add"),
+    rationale="HAVING and conditions over metrics decide which results are emitted; nothing is stored for them.",
     example=Example(
-        windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING 1 = 0;")
+        windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
     ),
-    find=_find_constant_condition,
+    parts=("filters",),
+    case_dependent=("vvr", "flink"),
+    beside_operators=True,
 )
-
-
-def _find_filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
+def filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "filters" in pair.parts and not pair.others:
         old, new = (side.segment.filters for side in (pair.old, pair.new))
         yield RuleMatch(
@@ -382,25 +383,6 @@ def _find_filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
             format_conditions(new),
             verdicts={**projection_on_flink(pair), **on_vvr(pair)},
         )
-
-
-FILTER_ABOVE_STATE = Rule(
-    code="filter-above-state",
-    title="A condition above the state changed",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "WHERE page: no stateful operator follows"),
-        "flink": measured(Outcome.COMPATIBLE, "w-having-add"),
-    },
-    rationale="HAVING and conditions over metrics decide which results are emitted; nothing is stored for them.",
-    example=Example(
-        windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
-    ),
-    find=_find_filter_above_state,
-    parts=("filters",),
-    case_dependent=("vvr", "flink"),
-    beside_operators=True,
-)
 
 
 # EXPLAIN on 2.3: the planner puts it below the window from either place; whether others do, no page says.
@@ -433,7 +415,20 @@ def _is_over(condition: Expression, columns: Set[Expression]) -> bool:
     return bool(read - literals) and read - literals <= columns and all(each.value is not None for each in literals)
 
 
-def _find_filter_below_state(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="filter-below-state",
+    title="A condition below the state changed",
+    vvr=documented(Outcome.INCOMPATIBLE, "WHERE page"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-filter-nonwindow-add"),
+    rationale="The stored values were accumulated under the old condition.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),
+    ),
+    operators=(AggregateOperator, RankOperator),
+    parts=PARTS,
+)
+def filter_below_state(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations or pair.ranks
     if sides is None or not pair.parts & set(PARTS):
         return
@@ -449,32 +444,3 @@ def _find_filter_below_state(pair: OperatorPair) -> Iterable[RuleMatch]:
         _shown(new),
         verdicts=IGNORED if ignored else MOVED if moved else OF_KEYS if _leaves_out_keys(*sides) else {},
     )
-
-
-FILTER_BELOW_STATE = Rule(
-    code="filter-below-state",
-    title="A condition below the state changed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "WHERE page"),
-        "flink": measured(Outcome.INCOMPATIBLE, "w-filter-nonwindow-add"),
-    },
-    rationale="The stored values were accumulated under the old condition.",
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),
-    ),
-    find=_find_filter_below_state,
-    operators=(
-        AggregateOperator,
-        RankOperator,
-    ),
-    parts=PARTS,
-)
-
-
-RULES = (
-    CONSTANT_CONDITION,
-    FILTER_ABOVE_STATE,
-    FILTER_BELOW_STATE,
-)

@@ -17,7 +17,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     TableApiCover,
     Verdict,
     combined,
@@ -122,7 +121,27 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     return found and OptionVerdict(found.says, combined((found.verdict, RENAMED)))
 
 
-def _find_source_renamed(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="source-renamed",
+    title="A different source table",
+    vvr=documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
+    flink=RENAMED,
+    rationale=(
+        "VVR finds a source's state by the table name. Open-source Flink ignores names. However, if the options do "
+        "not name the data, the table name does, and positions in one table are meaningless in another."
+    ),
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE purchases (customer STRING, amount BIGINT, order_time TIMESTAMP(3),\n"
+        "  WATERMARK FOR order_time AS order_time) WITH ('connector' = 'kafka', 'topic' = 'orders');\n"
+        + windowed("customer, SUM(amount)").replace("TABLE orders", "TABLE purchases"),
+        outcomes={"flink": Outcome.UNKNOWN},
+    ),
+    parts=("source",),
+    beside_operators=True,
+    case_dependent=("flink",),
+)
+def source_renamed(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
     for pair, difference in other_reads(change):
         if all(map(_literal, (difference.before, difference.after))):
@@ -157,33 +176,27 @@ def _find_source_renamed(change: Change) -> Iterable[RuleMatch]:
         )
 
 
-SOURCE_RENAMED = Rule(
-    code="source-renamed",
-    title="A different source table",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
-        "flink": RENAMED,
-    },
-    rationale=(
-        "VVR finds a source's state by the table name. Open-source Flink ignores names. However, if the options do "
-        "not name the data, the table name does, and positions in one table are meaningless in another."
-    ),
+def _in_place_of_each_other(change: Change) -> set[str]:
+    """Tables that replace each other in reads or writes, which is a finding of its own."""
+    read = [(difference.before, difference.after) for _, difference in other_reads(change)]
+    written = [(pair.old.sink, pair.new.sink) for pair in change.pipelines if "sink" in pair.parts]
+    return {name for names in (*read, *written) if all(names) for name in names if isinstance(name, str)}
+
+
+@Rule(
+    code="table-comes-with-its-use",
+    title="A table's declaration was added or removed together with its queries",
+    vvr=inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
+    flink=inferred(Outcome.COMPATIBLE, "judged where the table is read or written", ids=UNCHANGED),
+    rationale="The rules for the queries that read or write the table judge a declaration's effect on state.",
     example=Example(
         windowed("customer, SUM(amount)"),
-        "CREATE TABLE purchases (customer STRING, amount BIGINT, order_time TIMESTAMP(3),\n"
-        "  WATERMARK FOR order_time AS order_time) WITH ('connector' = 'kafka', 'topic' = 'orders');\n"
-        + windowed("customer, SUM(amount)").replace("TABLE orders", "TABLE purchases"),
-        outcomes={"flink": Outcome.UNKNOWN},
+        "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+        "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
     ),
-    find=_find_source_renamed,
-    parts=("source",),
-    beside_operators=True,
-    case_dependent=("flink",),
+    parts=("declared",),
 )
-
-
-def _find_table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
+def table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
     told = _in_place_of_each_other(change)
     for difference in change.parts("declared"):
         name = difference.key.split("/")[1]
@@ -199,47 +212,10 @@ def _find_table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
             )
 
 
-def _in_place_of_each_other(change: Change) -> set[str]:
-    """Tables that replace each other in reads or writes, which is a finding of its own."""
-    read = [(difference.before, difference.after) for _, difference in other_reads(change)]
-    written = [(pair.old.sink, pair.new.sink) for pair in change.pipelines if "sink" in pair.parts]
-    return {name for names in (*read, *written) if all(names) for name in names if isinstance(name, str)}
-
-
-TABLE_COMES_WITH_ITS_USE = Rule(
-    code="table-comes-with-its-use",
-    title="A table's declaration was added or removed together with its queries",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
-        "flink": inferred(Outcome.COMPATIBLE, "judged where the table is read or written", ids=UNCHANGED),
-    },
-    rationale="The rules for the queries that read or write the table judge a declaration's effect on state.",
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
-        "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
-    ),
-    find=_find_table_comes_with_its_use,
-    parts=("declared",),
-)
-
-
 UNDECLARED_MESSAGE = (
     "table {} is declared neither in the script nor in the catalog, so its column types are unknown. Pass the "
     "file with its DDL as --catalog, or set catalog in the project file"
 )
-
-
-def _find_undeclared_table(change: Change) -> Iterable[RuleMatch]:
-    declared = [{table.name for table in program.tables} for program in change.programs]
-    names = [name for name in sorted(change.used_tables - {""}) if not all(name in tables for tables in declared)]
-    if not names or change.parts("declared"):
-        return
-    deciding = _whose_types_decide(change)
-    for name in names:
-        if deciding is None or name in deciding:
-            yield RuleMatch(UNDECLARED_MESSAGE.format(name))
 
 
 def _whose_types_decide(change: Change) -> set[str] | None:
@@ -268,16 +244,13 @@ UNDECLARED_QUERY = (
     "SELECT customer, SUM(amount){0} FROM TABLE(TUMBLE(TABLE payments, DESCRIPTOR(paid), INTERVAL '1' MINUTE))\n"
 )
 UNDECLARED_KEYS = "GROUP BY customer, window_start, window_end;"
-UNDECLARED_TABLE = Rule(
+
+
+@Rule(
     code="undeclared-table",
     title="A table without a declaration",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": Verdict(
-            Outcome.COMPATIBLE, Basis.INFERRED, "a note: the schema is assumed to be the same in both versions"
-        ),
-        "flink": inferred(Outcome.UNKNOWN, "pass the DDL as --catalog", Reason.UNDECLARED),
-    },
+    vvr=Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "a note: the schema is assumed to be the same in both versions"),
+    flink=inferred(Outcome.UNKNOWN, "pass the DDL as --catalog", Reason.UNDECLARED),
     rationale=(
         "The state layout depends on the column types. VVR's rules compare names and expressions; open-source "
         "Flink compares layouts."
@@ -285,15 +258,37 @@ UNDECLARED_TABLE = Rule(
     example=Example(
         UNDECLARED_QUERY.format("") + UNDECLARED_KEYS, UNDECLARED_QUERY.format(", window_start") + UNDECLARED_KEYS
     ),
-    find=_find_undeclared_table,
     beside_operators=True,
 )
+def undeclared_table(change: Change) -> Iterable[RuleMatch]:
+    declared = [{table.name for table in program.tables} for program in change.programs]
+    names = [name for name in sorted(change.used_tables - {""}) if not all(name in tables for tables in declared)]
+    if not names or change.parts("declared"):
+        return
+    deciding = _whose_types_decide(change)
+    for name in names:
+        if deciding is None or name in deciding:
+            yield RuleMatch(UNDECLARED_MESSAGE.format(name))
 
 
 FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, unused functions were not")}
 
 
-def _find_unused_declaration(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="unused-declaration",
+    title="An unused declaration",
+    vvr=inferred(Outcome.COMPATIBLE, "no query uses it"),
+    flink=measured(Outcome.COMPATIBLE, "declarations-unused-table"),
+    rationale="The planner considers only the tables, views and functions that a query uses.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
+    ),
+    parts=("table", "function"),
+    case_dependent=("flink",),
+    table_api_cover=TableApiCover.ALWAYS,
+)
+def unused_declaration(change: Change) -> Iterable[RuleMatch]:
     for difference in change.script_differences:
         place, _, name = difference.key.partition("/")
         table = name.rpartition("/")[0]
@@ -305,27 +300,21 @@ def _find_unused_declaration(change: Change) -> Iterable[RuleMatch]:
             yield RuleMatch(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
 
 
-UNUSED_DECLARATION = Rule(
-    code="unused-declaration",
-    title="An unused declaration",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
-        "flink": measured(Outcome.COMPATIBLE, "declarations-unused-table"),
-    },
-    rationale="The planner considers only the tables, views and functions that a query uses.",
+@Rule(
+    code="view-rewritten",
+    title="A view was added, deleted, renamed or rewritten",
+    vvr=documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
+    flink=measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
+    rationale="The planner expands a view into the queries that read it. Only the resulting computation matters.",
     example=Example(
         windowed("customer, SUM(amount)"),
-        "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
+        "CREATE TEMPORARY VIEW recent AS SELECT customer, amount, order_time FROM orders;\n"
+        + windowed("customer, SUM(amount)", source=MINUTE.replace("TABLE orders", "TABLE recent")),
     ),
-    find=_find_unused_declaration,
-    parts=("table", "function"),
-    case_dependent=("flink",),
+    parts=("view",),
     table_api_cover=TableApiCover.ALWAYS,
 )
-
-
-def _find_view_rewritten(change: Change) -> Iterable[RuleMatch]:
+def view_rewritten(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("view"):
         name = difference.key.partition("/")[2]
         if change.may_be_used_unseen(name):
@@ -336,42 +325,8 @@ def _find_view_rewritten(change: Change) -> Iterable[RuleMatch]:
         )
 
 
-VIEW_REWRITTEN = Rule(
-    code="view-rewritten",
-    title="A view was added, deleted, renamed or rewritten",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
-        "flink": measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
-    },
-    rationale="The planner expands a view into the queries that read it. Only the resulting computation matters.",
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        "CREATE TEMPORARY VIEW recent AS SELECT customer, amount, order_time FROM orders;\n"
-        + windowed("customer, SUM(amount)", source=MINUTE.replace("TABLE orders", "TABLE recent")),
-    ),
-    find=_find_view_rewritten,
-    parts=("view",),
-    table_api_cover=TableApiCover.ALWAYS,
-)
-
-
 LOOKS = frozenset({"Describe", "Explain", "SetOption", "Show"})
 """Statements that only show something; SET without a key lists the settings."""
-
-
-def _find_statement_without_effect(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.parts("statement"):
-        for place, fact in enumerate((difference.before, difference.after)):
-            if isinstance(fact, OtherStatement) and (why := _without_effect(fact, place, change)):
-                yield RuleMatch(
-                    f"{shortened(str(fact))}: {why}",
-                    (difference.key,),
-                    "" if place else str(fact),
-                    str(fact) if place else "",
-                    difference.before_span,
-                    difference.after_span,
-                )
 
 
 def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
@@ -466,14 +421,11 @@ def _uses_catalog(name: str, change: Change) -> bool:
     return current or change.may_be_used_unseen(name)
 
 
-STATEMENT_WITHOUT_EFFECT = Rule(
+@Rule(
     code="statement-without-effect",
     title="A statement without effect on queries was added or removed",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
-        "flink": inferred(Outcome.COMPATIBLE, "no job uses it", ids=UNCHANGED),
-    },
+    vvr=inferred(Outcome.COMPATIBLE, "no query uses it"),
+    flink=inferred(Outcome.COMPATIBLE, "no job uses it", ids=UNCHANGED),
     rationale=(
         "SHOW, DESCRIBE and EXPLAIN only display information. CREATE DATABASE, and DROP of a table before its "
         "declaration, allow a script to run twice. A job is planned from the declarations that precede its query."
@@ -483,17 +435,18 @@ STATEMENT_WITHOUT_EFFECT = Rule(
         "SHOW TABLES;\nCREATE DATABASE IF NOT EXISTS reports;\nDROP TABLE IF EXISTS spare;\n"
         + windowed("customer, SUM(amount)"),
     ),
-    find=_find_statement_without_effect,
     parts=("statement",),
     table_api_cover=TableApiCover.ALWAYS,
 )
-
-
-RULES = (
-    SOURCE_RENAMED,
-    TABLE_COMES_WITH_ITS_USE,
-    UNDECLARED_TABLE,
-    UNUSED_DECLARATION,
-    VIEW_REWRITTEN,
-    STATEMENT_WITHOUT_EFFECT,
-)
+def statement_without_effect(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("statement"):
+        for place, fact in enumerate((difference.before, difference.after)):
+            if isinstance(fact, OtherStatement) and (why := _without_effect(fact, place, change)):
+                yield RuleMatch(
+                    f"{shortened(str(fact))}: {why}",
+                    (difference.key,),
+                    "" if place else str(fact),
+                    str(fact) if place else "",
+                    difference.before_span,
+                    difference.after_span,
+                )

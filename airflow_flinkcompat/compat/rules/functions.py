@@ -15,7 +15,6 @@ from airflow_flinkcompat.compat.rule import (
     Level,
     Rule,
     RuleMatch,
-    RuleScope,
     Verdict,
     documented,
     inferred,
@@ -40,7 +39,25 @@ def aggregates_in(output: Output, language: str) -> list[AggregateCall]:
     ]
 
 
-def _find_python_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+PYTHON_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'metrics.weighted' LANGUAGE PYTHON;\n"
+
+
+@Rule(
+    code="python-aggregate",
+    title="A Python aggregate function (UDAF)",
+    vvr=documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
+    flink=inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
+    rationale=(
+        "The accumulator of a Python function is opaque bytes. Only the function can tell whether they are "
+        "still readable."
+    ),
+    example=Example(
+        PYTHON_FUNCTION + windowed("customer, SUM(amount)"),
+        PYTHON_FUNCTION + windowed("customer, SUM(amount), weighted(amount)"),
+    ),
+    level=Level.OPAQUE,
+)
+def python_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "python" not in pair.languages:
         return
     old, new = (aggregates_in(side, "python") for side in (pair.old, pair.new))
@@ -53,50 +70,14 @@ def _find_python_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
         )
 
 
-PYTHON_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'metrics.weighted' LANGUAGE PYTHON;\n"
-PYTHON_AGGREGATE = Rule(
-    code="python-aggregate",
-    title="A Python aggregate function (UDAF)",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
-        "flink": inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
-    },
-    rationale=(
-        "The accumulator of a Python function is opaque bytes. Only the function can tell whether they are "
-        "still readable."
-    ),
-    example=Example(
-        PYTHON_FUNCTION + windowed("customer, SUM(amount)"),
-        PYTHON_FUNCTION + windowed("customer, SUM(amount), weighted(amount)"),
-    ),
-    find=_find_python_aggregate,
-    level=Level.OPAQUE,
-)
-
-
-def _find_user_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
-    if pair.languages.isdisjoint({"java", "scala"}):
-        return
-    old, new = ([*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new))
-    if (old or new) and pair.changed:
-        yield RuleMatch(
-            "a Java or Scala aggregate function is used",
-            (),
-            listed(old) or "none",
-            listed(new) or "none",
-        )
-
-
 JAVA_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'com.example.Weighted';\n"
-USER_AGGREGATE = Rule(
+
+
+@Rule(
     code="user-aggregate",
     title="A Java or Scala aggregate function",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "a regular aggregate (readings)"),
-        "flink": inferred(Outcome.UNKNOWN, "user-defined aggregates were not measured", Reason.OPAQUE),
-    },
+    vvr=inferred(Outcome.COMPATIBLE, "a regular aggregate (readings)"),
+    flink=inferred(Outcome.UNKNOWN, "user-defined aggregates were not measured", Reason.OPAQUE),
     rationale=(
         "VVR treats a declared Java or Scala function like any other aggregate. On open-source Flink, its state "
         "was not measured."
@@ -105,8 +86,13 @@ USER_AGGREGATE = Rule(
         JAVA_FUNCTION + windowed("customer, weighted(amount)"),
         JAVA_FUNCTION + windowed("customer, weighted(amount), window_start"),
     ),
-    find=_find_user_aggregate,
 )
+def user_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if pair.languages.isdisjoint({"java", "scala"}):
+        return
+    old, new = ([*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new))
+    if (old or new) and pair.changed:
+        yield RuleMatch("a Java or Scala aggregate function is used", (), listed(old) or "none", listed(new) or "none")
 
 
 OPERATORS = frozenset({"FIELD", "ITEM", "VALUES", "ROW", "ARRAY", "MAPCONSTRUCTOR", "MULTISETCONSTRUCTOR"})
@@ -138,7 +124,22 @@ def _doubted(program: Program, output: Output) -> list[AggregateCall | FunctionC
     return [*aggregates_in(output, "undeclared"), *undeclared(program, output)]
 
 
-def _find_undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+CALLED_AS_BEFORE = inferred(
+    Outcome.COMPATIBLE, "its query is the same in both versions, so its state stays the same", ids=UNCHANGED
+)
+
+
+@Rule(
+    code="undeclared-aggregate",
+    title="An aggregate function without a declaration",
+    vvr=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    flink=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    rationale="It may be a Python function, whose state the check cannot inspect, or a regular Java function.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
+    level=Level.OPAQUE,
+    case_dependent=("flink",),
+)
+def undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = _doubted(pair.old_program, pair.old), _doubted(pair.new_program, pair.new)
     if old or new:
         names = ", ".join(sorted({call.function for call in (*old, *new)}))
@@ -151,32 +152,28 @@ def _find_undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
         )
 
 
-CALLED_AS_BEFORE = inferred(
-    Outcome.COMPATIBLE, "its query is the same in both versions, so its state stays the same", ids=UNCHANGED
-)
-UNDECLARED_AGGREGATE = Rule(
-    code="undeclared-aggregate",
-    title="An aggregate function without a declaration",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
-        "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
-    },
-    rationale="It may be a Python function, whose state the check cannot inspect, or a regular Java function.",
-    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
-    find=_find_undeclared_aggregate,
-    level=Level.OPAQUE,
-    case_dependent=("flink",),
-)
-
-
 COMES_OR_GOES = {
     "vvr": inferred(Outcome.COMPATIBLE, "judged where it is called"),
     "flink": inferred(Outcome.COMPATIBLE, "judged where it is called", ids=UNCHANGED),
 }
 
 
-def _find_function_changed(change: Change) -> Iterable[RuleMatch]:
+TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
+
+
+@Rule(
+    code="function-changed",
+    title="The declaration of a used function changed",
+    vvr=Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: verify a changed UDF dependency manually", Reason.OPAQUE),
+    flink=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    rationale="The check knows a function's name, not its code.",
+    example=Example(
+        TIDY_FUNCTION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
+        TIDY_FUNCTION.format("Tidier") + windowed("customer, MAX(tidy(item))"),
+    ),
+    parts=("function",),
+)
+def function_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("function"):
         name = difference.key.partition("/")[2]
         used = change.uses_function(name)
@@ -199,30 +196,6 @@ def _find_function_changed(change: Change) -> Iterable[RuleMatch]:
         )
 
 
-TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
-FUNCTION_CHANGED = Rule(
-    code="function-changed",
-    title="The declaration of a used function changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": Verdict(
-            Outcome.UNKNOWN,
-            Basis.DOCUMENT,
-            "Overview: verify a changed UDF dependency manually",
-            Reason.OPAQUE,
-        ),
-        "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
-    },
-    rationale="The check knows a function's name, not its code.",
-    example=Example(
-        TIDY_FUNCTION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
-        TIDY_FUNCTION.format("Tidier") + windowed("customer, MAX(tidy(item))"),
-    ),
-    find=_find_function_changed,
-    parts=("function",),
-)
-
-
 def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
     """Verdict on a clause inside an unchanged pipeline, which was restored right; otherwise unmeasured."""
     if pipeline.changed:
@@ -233,7 +206,20 @@ def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
 CAME_OR_WENT = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
 
 
-def _find_table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
+@Rule(
+    code="table-function",
+    title="A table function (UDTF)",
+    vvr=documented(Outcome.UNKNOWN, "Window TVF row 23"),
+    flink=inferred(Outcome.UNKNOWN, "only unchanged table functions were measured"),
+    rationale="Only the function itself determines how many rows it emits for each input row, and from which values.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)", source=MINUTE + ",\n  LATERAL TABLE(split(item)) AS part(word)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
+    ),
+    level=Level.OPAQUE,
+)
+def table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = ([call for segment in side for call, _ in segment.functions] for side in pair.segments)
     if not old and not new:
         return
@@ -250,31 +236,3 @@ def _find_table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
         format_expressions(new),
         verdicts=kept_on_flink(pair) if same else CAME_OR_WENT if known else {},
     )
-
-
-TABLE_FUNCTION = Rule(
-    code="table-function",
-    title="A table function (UDTF)",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 23"),
-        "flink": inferred(Outcome.UNKNOWN, "only unchanged table functions were measured"),
-    },
-    rationale="Only the function itself determines how many rows it emits for each input row, and from which values.",
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        windowed("customer, SUM(amount)", source=MINUTE + ",\n  LATERAL TABLE(split(item)) AS part(word)"),
-        outcomes={"flink": Outcome.INCOMPATIBLE},
-    ),
-    find=_find_table_function,
-    level=Level.OPAQUE,
-)
-
-
-RULES = (
-    PYTHON_AGGREGATE,
-    USER_AGGREGATE,
-    UNDECLARED_AGGREGATE,
-    FUNCTION_CHANGED,
-    TABLE_FUNCTION,
-)

@@ -12,7 +12,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     Verdict,
     documented,
     grouping,
@@ -29,7 +28,20 @@ from airflow_flinkcompat.plan.origins import describe, uses_window_field
 BOUNDS = frozenset({WindowField.START, WindowField.END})
 
 
-def _find_window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="window-bounds-in-keys-changed",
+    title="GROUP BY has both window bounds, or no longer has them",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-groupby-only-ws-to-both"),
+    rationale=(
+        "With both bounds, the aggregation is planned per window. With one bound, it is an unbounded aggregation "
+        "over windowed rows."
+    ),
+    example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
+    operators=(AggregateOperator,),
+    parts=("window keys",),
+)
+def window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None or "notation" in pair.parts:
         return
@@ -43,30 +55,23 @@ def _find_window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatc
         )
 
 
-WINDOW_BOUNDS_IN_KEYS_CHANGED = Rule(
-    code="window-bounds-in-keys-changed",
-    title="GROUP BY has both window bounds, or no longer has them",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),
-        "flink": measured(Outcome.INCOMPATIBLE, "w-groupby-only-ws-to-both"),
-    },
-    rationale=(
-        "With both bounds, the aggregation is planned per window. With one bound, it is an unbounded aggregation "
-        "over windowed rows."
-    ),
-    example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
-    find=_find_window_bounds_in_keys_changed,
-    operators=(AggregateOperator,),
-    parts=("window keys",),
-)
-
-
 def _plain(side: AggregateOperator) -> set[object]:
     return {key for key in side.keys if not uses_window_field(key)}
 
 
-def _find_group_key_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="group-key-changed",
+    title="A group key was added, deleted or computed differently",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 11; Group Window Aggregate row 13"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-mod-key-sametype", "w-mod-key-othercol", "g-add-key", "ga-key-othercol"),
+    rationale="State is found by its key. Values stored under another key belong to another group.",
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_start, window_end", "customer, region, window_start, window_end"
+    ),
+    operators=(AggregateOperator,),
+    parts=("keys", "window keys"),
+)
+def group_key_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is None:
         return
@@ -89,27 +94,39 @@ def _find_group_key_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-GROUP_KEY_CHANGED = Rule(
-    code="group-key-changed",
-    title="A group key was added, deleted or computed differently",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 11; Group Window Aggregate row 13"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE, "w-mod-key-sametype", "w-mod-key-othercol", "g-add-key", "ga-key-othercol"
-        ),
-    },
-    rationale="State is found by its key. Values stored under another key belong to another group.",
-    example=grouping(
-        "customer, SUM(amount)", "customer, window_start, window_end", "customer, region, window_start, window_end"
+def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
+    if grouped_alike(pair):
+        return {"vvr": NOT_SAID, "flink": right(*GROUPED_ALIKE)}
+    return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "per the window pages")}
+
+
+NOT_SAID = inferred(Outcome.UNKNOWN, "no page documents the order in which the Table API groups")
+
+
+@Rule(
+    code="group-key-reordered",
+    title="Group keys were reordered",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 12; Group Window Aggregate row 17"),
+    flink=measured(
+        Outcome.INCOMPATIBLE,
+        "w-keys-reorder-difftype",
+        "g-keys-swap",
+        "g-keys-swap-sametype",
+        "ga-keys-reorder-sametype",
     ),
-    find=_find_group_key_changed,
+    rationale=(
+        "The stored key is the row of keys in their order. SQL uses the order of GROUP BY. The Table API uses the "
+        "order of the input columns, regardless of the order in group_by."
+    ),
+    example=grouping(
+        "customer, region, SUM(amount)",
+        "customer, region, window_start, window_end",
+        "region, customer, window_start, window_end",
+    ),
     operators=(AggregateOperator,),
-    parts=("keys", "window keys"),
+    parts=("keys",),
 )
-
-
-def _find_group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+def group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is not None and sides[0].keys != sides[1].keys and set(sides[0].keys) == set(sides[1].keys):
         yield RuleMatch(
@@ -121,44 +138,26 @@ def _find_group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
-    if grouped_alike(pair):
-        return {"vvr": NOT_SAID, "flink": right(*GROUPED_ALIKE)}
-    return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "per the window pages")}
-
-
-NOT_SAID = inferred(Outcome.UNKNOWN, "no page documents the order in which the Table API groups")
-
-GROUP_KEY_REORDERED = Rule(
-    code="group-key-reordered",
-    title="Group keys were reordered",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 12; Group Window Aggregate row 17"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE,
-            "w-keys-reorder-difftype",
-            "g-keys-swap",
-            "g-keys-swap-sametype",
-            "ga-keys-reorder-sametype",
-        ),
-    },
-    rationale=(
-        "The stored key is the row of keys in their order. SQL uses the order of GROUP BY. The Table API uses the "
-        "order of the input columns, regardless of the order in group_by."
+@Rule(
+    code="grouping-sets-changed",
+    title="GROUPING SETS, CUBE or ROLLUP added or deleted",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
+    flink=measured(
+        Outcome.INCOMPATIBLE,
+        "ga-grouping-sets",
+        note="an Expand operator is added",
+        consequence=Consequence.REFUSED_AT_SUBMIT,
     ),
+    rationale="Each grouping set forms its own groups, distinguished by an additional key in the state.",
     example=grouping(
-        "customer, region, SUM(amount)",
-        "customer, region, window_start, window_end",
-        "region, customer, window_start, window_end",
+        "customer, SUM(amount)",
+        "customer, window_start, window_end",
+        "window_start, window_end, GROUPING SETS ((customer), ())",
     ),
-    find=_find_group_key_reordered,
     operators=(AggregateOperator,),
-    parts=("keys",),
+    parts=("grouping sets",),
 )
-
-
-def _find_grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+def grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is None:
         return
@@ -172,35 +171,22 @@ def _find_grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, before, after, verdicts=verdicts)
 
 
-GROUPING_SETS_CHANGED = Rule(
-    code="grouping-sets-changed",
-    title="GROUPING SETS, CUBE or ROLLUP added or deleted",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE,
-            "ga-grouping-sets",
-            note="an Expand operator is added",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
-        ),
-    },
-    rationale="Each grouping set forms its own groups, distinguished by an additional key in the state.",
-    example=grouping(
-        "customer, SUM(amount)",
-        "customer, window_start, window_end",
-        "window_start, window_end, GROUPING SETS ((customer), ())",
-    ),
-    find=_find_grouping_sets_changed,
-    operators=(AggregateOperator,),
-    parts=("grouping sets",),
-)
-
-
 OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", consequence=Consequence.SILENTLY_WRONG)}
 
 
-def _find_grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
+SETS = "window_start, window_end, ROLLUP (customer)"
+
+
+@Rule(
+    code="grouping-sets-kept",
+    title="GROUPING SETS, CUBE or ROLLUP before and after",
+    vvr=documented(Outcome.UNKNOWN, "Window TVF row 26"),
+    flink=inferred(Outcome.UNKNOWN, "together with another change they were not measured"),
+    rationale="VVR's check does not inspect grouping sets, changed or not.",
+    example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
+    operators=(AggregateOperator,),
+)
+def grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.aggregations
     if sides is None or any(side.grouping_sets is None for side in sides):
         return
@@ -213,26 +199,24 @@ def _find_grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     )
 
 
-SETS = "window_start, window_end, ROLLUP (customer)"
-GROUPING_SETS_KEPT = Rule(
-    code="grouping-sets-kept",
-    title="GROUPING SETS, CUBE or ROLLUP before and after",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 26"),
-        "flink": inferred(Outcome.UNKNOWN, "together with another change they were not measured"),
-    },
-    rationale="VVR's check does not inspect grouping sets, changed or not.",
-    example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
-    find=_find_grouping_sets_kept,
-    operators=(AggregateOperator,),
-)
-
-
 KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: fields of materialised windows are group keys")}
 
 
-def _find_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="window-key-reordered",
+    title="Window keys changed places",
+    vvr=documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
+    flink=measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
+    rationale="Window keys are stored separately from the group key; only the order of the other keys matters.",
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
+    ),
+    operators=(AggregateOperator,),
+    parts=("key order",),
+    case_dependent=("flink",),
+    yields_to="ranked-window-key-reordered",
+)
+def window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None or "key order" not in pair.parts or "keys" in pair.parts or "window keys" in pair.parts:
         return
@@ -244,27 +228,22 @@ def _find_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-WINDOW_KEY_REORDERED = Rule(
-    code="window-key-reordered",
-    title="Window keys changed places",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
-        "flink": measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
-    },
-    rationale="Window keys are stored separately from the group key; only the order of the other keys matters.",
-    example=grouping(
-        "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
+@Rule(
+    code="window-time-key",
+    title="window_time was added to or removed from the keys",
+    vvr=inferred(Outcome.UNKNOWN, "no row names window_time as a key"),
+    flink=measured(Outcome.COMPATIBLE, "w-add-window-time", note="the keys of the state stay the same"),
+    rationale=(
+        "window_time is derived from window_end, so it splits no group. No page documents whether VVR's check takes "
+        "this into account."
     ),
-    find=_find_window_key_reordered,
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
+    ),
     operators=(AggregateOperator,),
-    parts=("key order",),
-    case_dependent=("flink",),
-    yields_to="ranked-window-key-reordered",
+    parts=("window keys",),
 )
-
-
-def _find_window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
+def window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None or "notation" in pair.parts:
         return
@@ -275,35 +254,3 @@ def _find_window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
             format_group_by(sides[0]),
             format_group_by(sides[1]),
         )
-
-
-WINDOW_TIME_KEY = Rule(
-    code="window-time-key",
-    title="window_time was added to or removed from the keys",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no row names window_time as a key"),
-        "flink": measured(Outcome.COMPATIBLE, "w-add-window-time", note="the keys of the state stay the same"),
-    },
-    rationale=(
-        "window_time is derived from window_end, so it splits no group. No page documents whether VVR's check takes "
-        "this into account."
-    ),
-    example=grouping(
-        "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
-    ),
-    find=_find_window_time_key,
-    operators=(AggregateOperator,),
-    parts=("window keys",),
-)
-
-
-RULES = (
-    WINDOW_BOUNDS_IN_KEYS_CHANGED,
-    GROUP_KEY_CHANGED,
-    GROUP_KEY_REORDERED,
-    GROUPING_SETS_CHANGED,
-    GROUPING_SETS_KEPT,
-    WINDOW_KEY_REORDERED,
-    WINDOW_TIME_KEY,
-)

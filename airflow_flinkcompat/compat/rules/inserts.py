@@ -12,7 +12,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     TableApiCover,
     Verdict,
     documented,
@@ -55,7 +54,36 @@ def _insert_on_flink(own: bool, change: Change) -> Verdict | None:
     return None if _in_a_set(change) else SEVERAL_SETS
 
 
-def _find_insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
+RAW_AND_BIG = (
+    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
+    "CREATE TABLE big (customer STRING) WITH ('connector' = 'print');\n"
+)
+BOTH = (
+    "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\n"
+    "INSERT INTO big SELECT customer FROM orders WHERE amount > 9;\nEND;"
+)
+ONE = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;"
+
+
+@Rule(
+    code="insert-added-or-removed",
+    title="A query was added to or deleted from the script",
+    vvr=documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
+    flink=measured(
+        Outcome.INCOMPATIBLE,
+        "x-stmtset-add-unrelated-last",
+        "x-stmtset-remove",
+        consequence=Consequence.REFUSED_AT_SUBMIT,
+    ),
+    rationale=(
+        "An added query changes the topology of the whole job. Outside a statement set, each query is a separate "
+        "job: an added one starts without state, and a removed one does not affect the others."
+    ),
+    example=Example(RAW_AND_BIG + BOTH, RAW_AND_BIG + ONE),
+    parts=("inserts",),
+    case_dependent=("vvr",),
+)
+def insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
     if not (change.removed or change.added):
         return
     names = {output.sink for output in (*change.removed, *change.added)}
@@ -101,39 +129,6 @@ def _find_insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
         yield match(said, note, STATEFUL if stateful else checked, own, come=output)
 
 
-RAW_AND_BIG = (
-    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
-    "CREATE TABLE big (customer STRING) WITH ('connector' = 'print');\n"
-)
-BOTH = (
-    "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\n"
-    "INSERT INTO big SELECT customer FROM orders WHERE amount > 9;\nEND;"
-)
-ONE = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;"
-INSERT_ADDED_OR_REMOVED = Rule(
-    code="insert-added-or-removed",
-    title="A query was added to or deleted from the script",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE,
-            "x-stmtset-add-unrelated-last",
-            "x-stmtset-remove",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
-        ),
-    },
-    rationale=(
-        "An added query changes the topology of the whole job. Outside a statement set, each query is a separate "
-        "job: an added one starts without state, and a removed one does not affect the others."
-    ),
-    example=Example(RAW_AND_BIG + BOTH, RAW_AND_BIG + ONE),
-    find=_find_insert_added_or_removed,
-    parts=("inserts",),
-    case_dependent=("vvr",),
-)
-
-
 APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside a statement set is a separate job")}
 STATELESS = {
     "flink": inferred(Outcome.UNKNOWN, "reordering was measured across a restore only for queries that keep state")
@@ -174,7 +169,33 @@ def order_on_flink(change: Change) -> Mapping[str, Verdict]:
     return SWAPPED if all(_shape(pair.new) == _shape(first.new) for pair in change.pipelines) else {}
 
 
-def _find_insert_order_changed(change: Change) -> Iterable[RuleMatch]:
+RAW_AND_TOTALS = (
+    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
+    "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+)
+ORDERED_SET = RAW_AND_TOTALS + "EXECUTE STATEMENT SET BEGIN\n{0}\n{1}\nEND;"
+RAW = "INSERT INTO raw SELECT customer FROM orders;"
+TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
+
+
+@Rule(
+    code="insert-order-changed",
+    title="Queries were reordered in the script",
+    vvr=inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
+    flink=measured(
+        Outcome.INCOMPATIBLE,
+        "ms-reorder-stateless",
+        "inserts-reordered-stateless",
+        consequence=Consequence.REFUSED_AT_SUBMIT,
+    ),
+    rationale=(
+        "Open-source Flink numbers operators in the order of the script. Reordered queries take each other's state "
+        "and source positions if their operators look alike, and find no state otherwise."
+    ),
+    example=Example(ORDERED_SET.format(RAW, TOTALS), ORDERED_SET.format(TOTALS, RAW)),
+    parts=("insert order",),
+)
+def insert_order_changed(change: Change) -> Iterable[RuleMatch]:
     claims = change.claim("insert order")
     if claims:
         old, new = (
@@ -184,81 +205,35 @@ def _find_insert_order_changed(change: Change) -> Iterable[RuleMatch]:
         yield RuleMatch("the queries are in a different order", claims, old, new, verdicts=order_on_flink(change))
 
 
-RAW_AND_TOTALS = (
-    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
-    "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
-)
-ORDERED_SET = RAW_AND_TOTALS + "EXECUTE STATEMENT SET BEGIN\n{0}\n{1}\nEND;"
-RAW = "INSERT INTO raw SELECT customer FROM orders;"
-TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
-INSERT_ORDER_CHANGED = Rule(
-    code="insert-order-changed",
-    title="Queries were reordered in the script",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE,
-            "ms-reorder-stateless",
-            "inserts-reordered-stateless",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
-        ),
-    },
-    rationale=(
-        "Open-source Flink numbers operators in the order of the script. Reordered queries take each other's state "
-        "and source positions if their operators look alike, and find no state otherwise."
-    ),
-    example=Example(ORDERED_SET.format(RAW, TOTALS), ORDERED_SET.format(TOTALS, RAW)),
-    find=_find_insert_order_changed,
-    parts=("insert order",),
-)
-
-
 SEVERAL = dict.fromkeys(
     ("vvr", "flink"),
     Verdict(Outcome.UNKNOWN, Basis.INFERRED, "only a set around a single INSERT was measured", Reason.NOT_COVERED),
 )
 
 
-def _find_statement_set_changed(change: Change) -> Iterable[RuleMatch]:
-    claims = change.claim("statement set")
-    if claims:
-        single = all(len(program.pipelines) == 1 for program in change.programs)
-        yield RuleMatch(
-            "a STATEMENT SET was added around the queries or removed", claims, verdicts={} if single else SEVERAL
-        )
-
-
 ONE_SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
-STATEMENT_SET_CHANGED = Rule(
+
+
+@Rule(
     code="statement-set-changed",
     title="A STATEMENT SET around the queries",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "the queries stay the same"),
-        "flink": measured(Outcome.COMPATIBLE, "x-stmtset-wrap"),
-    },
+    vvr=inferred(Outcome.COMPATIBLE, "the queries stay the same"),
+    flink=measured(Outcome.COMPATIBLE, "x-stmtset-wrap"),
     rationale="A statement set around one query plans the same job.",
     example=Example(
         ONE_SINK + "INSERT INTO raw SELECT customer FROM orders;",
         ONE_SINK + "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;",
     ),
-    find=_find_statement_set_changed,
     parts=("statement set",),
     case_dependent=("vvr", "flink"),
     table_api_cover=TableApiCover.ONE_QUERY,
 )
-
-
-def _find_shared_operator_changed(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.parts("sharing"):
+def statement_set_changed(change: Change) -> Iterable[RuleMatch]:
+    claims = change.claim("statement set")
+    if claims:
+        single = all(len(program.pipelines) == 1 for program in change.programs)
         yield RuleMatch(
-            "an operator that several queries of the job share was split, or several operators were merged into one",
-            (difference.key,),
-            difference.before,
-            difference.after,
-            difference.before_span,
-            difference.after_span,
+            "a STATEMENT SET was added around the queries or removed", claims, verdicts={} if single else SEVERAL
         )
 
 
@@ -268,19 +243,18 @@ SHARED_SINKS = (
 )
 SHARED_SET = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw\n{0}\nINSERT INTO big\n{1}\nEND;"
 TOTAL = windowed("customer, SUM(amount)")
-SHARED_OPERATOR_CHANGED = Rule(
+
+
+@Rule(
     code="shared-operator-changed",
     title="A shared operator was split, or several were merged",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page documents which query takes over shared state"),
-        "flink": Verdict(
-            Outcome.INCOMPATIBLE,
-            Basis.INFERRED,
-            "equal aggregations are planned once; Flink refused every measured change of topology",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
-        ),
-    },
+    vvr=inferred(Outcome.UNKNOWN, "no page documents which query takes over shared state"),
+    flink=Verdict(
+        Outcome.INCOMPATIBLE,
+        Basis.INFERRED,
+        "equal aggregations are planned once; Flink refused every measured change of topology",
+        consequence=Consequence.REFUSED_AT_SUBMIT,
+    ),
     rationale=(
         "Queries of one statement set that compute the same thing share one operator. If one of them changes, the "
         "job has an additional operator, and it is unknown which operator takes the state."
@@ -289,14 +263,15 @@ SHARED_OPERATOR_CHANGED = Rule(
         SHARED_SINKS + SHARED_SET.format(TOTAL, TOTAL),
         SHARED_SINKS + SHARED_SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),
     ),
-    find=_find_shared_operator_changed,
     parts=("sharing",),
 )
-
-
-RULES = (
-    INSERT_ADDED_OR_REMOVED,
-    INSERT_ORDER_CHANGED,
-    STATEMENT_SET_CHANGED,
-    SHARED_OPERATOR_CHANGED,
-)
+def shared_operator_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("sharing"):
+        yield RuleMatch(
+            "an operator that several queries of the job share was split, or several operators were merged into one",
+            (difference.key,),
+            difference.before,
+            difference.after,
+            difference.before_span,
+            difference.after_span,
+        )

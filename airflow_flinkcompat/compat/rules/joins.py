@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.part_rules import (
     Ids,
     Judge,
@@ -313,16 +313,31 @@ WINDOW_JOIN_CHANGED = parts_rule(
 )
 
 
-MEASURED_FORMS = (
-    {JoinForm.REGULAR, JoinForm.INTERVAL},
-    {JoinForm.REGULAR, JoinForm.TEMPORAL},
-)
+MEASURED_FORMS = ({JoinForm.REGULAR, JoinForm.INTERVAL}, {JoinForm.REGULAR, JoinForm.TEMPORAL})
 OTHER_FORMS = inferred(
     Outcome.INCOMPATIBLE, "a different operator, which finds no state; the result of its restore was not measured"
 )
 
 
-def _find_join_form_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
+
+
+@Rule(
+    code="join-form-changed",
+    title="A join became a different kind of join",
+    vvr=documented(Outcome.INCOMPATIBLE, "Join pages: type"),
+    flink=measured(
+        Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
+    ),
+    rationale="Regular, interval, temporal and window joins are different operators with different state.",
+    example=Example(
+        SELF_JOIN.format(""),
+        SELF_JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
+    ),
+    operators=(JoinOperator,),
+    parts=("form",),
+)
+def join_form_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     forms = [side.form for side in (pair.old, pair.new) if isinstance(side, JoinOperator)]
     if len(set(forms)) == 2 and JoinForm.JOIN not in forms:
         claims = tuple(difference.key for difference in pair.differences)
@@ -333,34 +348,3 @@ def _find_join_form_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             forms[1].value,
             verdicts={} if set(forms) in MEASURED_FORMS else {"flink": OTHER_FORMS},
         )
-
-
-SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
-JOIN_FORM_CHANGED = Rule(
-    code="join-form-changed",
-    title="A join became a different kind of join",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Join pages: type"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
-        ),
-    },
-    rationale="Regular, interval, temporal and window joins are different operators with different state.",
-    example=Example(
-        SELF_JOIN.format(""),
-        SELF_JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
-    ),
-    find=_find_join_form_changed,
-    operators=(JoinOperator,),
-    parts=("form",),
-)
-
-
-RULES = (
-    REGULAR_JOIN_CHANGED,
-    INTERVAL_JOIN_CHANGED,
-    TEMPORAL_JOIN_CHANGED,
-    WINDOW_JOIN_CHANGED,
-    JOIN_FORM_CHANGED,
-)

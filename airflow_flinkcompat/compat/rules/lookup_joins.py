@@ -16,17 +16,7 @@ from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    RuleScope,
-    Verdict,
-    combined,
-    documented,
-    inferred,
-    measured,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, combined, documented, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
@@ -58,10 +48,7 @@ ELSEWHERE = ("source", "source hints", "query hints", "table functions")
 """Parts that rules of their own speak of: another table, hints, functions."""
 
 
-SHOWN = {
-    "row of input 1": "the columns that it passes on",
-    "row of input 2": "the columns that are looked up",
-}
+SHOWN = {"row of input 1": "the columns that it passes on", "row of input 2": "the columns that are looked up"}
 WAITING_ROW = {**SHOWN, "row of input 1": "the columns that wait for an answer"}
 
 
@@ -149,7 +136,34 @@ def _same_types(pair: OperatorPair, difference: Difference) -> bool:
     return old == new
 
 
-def _find_lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+RATES_TABLE = "CREATE TABLE names (customer STRING, name STRING) WITH ('connector' = 'jdbc');\n"
+RATES_SINK = "CREATE TABLE named (customer STRING, name STRING) WITH ('connector' = 'print');\nINSERT INTO named\n"
+LOOKUP_JOIN = (
+    RATES_TABLE
+    + RATES_SINK
+    + (
+        "SELECT orders.customer, names.name\nFROM orders {0} names FOR SYSTEM_TIME AS OF orders.arrived\n"
+        "ON orders.customer = names.customer;"
+    )
+)
+
+
+@Rule(
+    code="lookup-join-changed",
+    title="A lookup join changed",
+    vvr=documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
+    flink=measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
+    rationale=(
+        "A synchronous lookup queries an external system and stores nothing. Downstream operators may: an "
+        "aggregation continues from values that the old lookup returned. An asynchronous lookup stores its input "
+        "rows until they are answered. Flink refuses to restore them if their columns or types differ, even if "
+        "none is waiting. The option lookup.async, the LOOKUP hint or the connector makes a lookup asynchronous."
+    ),
+    example=Example(LOOKUP_JOIN.format("JOIN"), LOOKUP_JOIN.format("LEFT JOIN")),
+    operators=(JoinOperator,),
+    case_dependent=("vvr", "flink"),
+)
+def lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(isinstance(s, JoinOperator) and s.form is JoinForm.LOOKUP for s in (pair.old, pair.new)):
         return
     synchronous = set(lookups.modes(pair)) == {LookupMode.SYNCHRONOUS}
@@ -167,45 +181,6 @@ def _find_lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             )
 
 
-RATES_TABLE = "CREATE TABLE names (customer STRING, name STRING) WITH ('connector' = 'jdbc');\n"
-RATES_SINK = "CREATE TABLE named (customer STRING, name STRING) WITH ('connector' = 'print');\nINSERT INTO named\n"
-LOOKUP_JOIN = (
-    RATES_TABLE
-    + RATES_SINK
-    + (
-        "SELECT orders.customer, names.name\nFROM orders {0} names FOR SYSTEM_TIME AS OF orders.arrived\n"
-        "ON orders.customer = names.customer;"
-    )
-)
-LOOKUP_JOIN_CHANGED = Rule(
-    code="lookup-join-changed",
-    title="A lookup join changed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
-        "flink": measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
-    },
-    rationale=(
-        "A synchronous lookup queries an external system and stores nothing. Downstream operators may: an "
-        "aggregation continues from values that the old lookup returned. An asynchronous lookup stores its input "
-        "rows until they are answered. Flink refuses to restore them if their columns or types differ, even if "
-        "none is waiting. The option lookup.async, the LOOKUP hint or the connector makes a lookup asynchronous."
-    ),
-    example=Example(LOOKUP_JOIN.format("JOIN"), LOOKUP_JOIN.format("LEFT JOIN")),
-    find=_find_lookup_join_changed,
-    operators=(JoinOperator,),
-    case_dependent=("vvr", "flink"),
-)
-
-
-def _find_lookup_mode_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
-    if not all(map(lookups.is_lookup, (pair.old, pair.new))):
-        return
-    old, new = lookups.modes(pair)
-    if (old, new) == (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
-        yield RuleMatch("lookup join: it is no longer asynchronous", (), f"{old.value} lookup", f"{new.value} lookup")
-
-
 TWO_LOOKUPS = (
     "CREATE TABLE names (customer STRING, name STRING)\n"
     "WITH ('connector' = 'hbase-2.2', 'table-name' = 'names', 'lookup.async' = '{0}');\n"
@@ -213,28 +188,32 @@ TWO_LOOKUPS = (
     "INSERT INTO named\nSELECT orders.customer, names.name\n"
     "FROM orders JOIN names FOR SYSTEM_TIME AS OF orders.arrived ON orders.customer = names.customer;"
 )
-LOOKUP_MODE_CHANGED = Rule(
+
+
+@Rule(
     code="lookup-mode-changed",
     title="An asynchronous lookup became synchronous",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page covers it"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE,
-            "al-stateless-pending-hint-sync",
-            "al-group-pending-hint-sync",
-            consequence=Consequence.SILENTLY_WRONG,
-        ),
-    },
+    vvr=inferred(Outcome.UNKNOWN, "no page covers it"),
+    flink=measured(
+        Outcome.INCOMPATIBLE,
+        "al-stateless-pending-hint-sync",
+        "al-group-pending-hint-sync",
+        consequence=Consequence.SILENTLY_WRONG,
+    ),
     rationale=(
         "The state of the asynchronous operator contains the rows without an answer at the time of the savepoint. "
         "A synchronous lookup ignores them: they are lost without an error. If none was waiting, nothing is lost."
     ),
     example=Example(TWO_LOOKUPS.format("true"), TWO_LOOKUPS.format("false")),
-    find=_find_lookup_mode_changed,
     operators=(JoinOperator,),
     not_applicable=("vvr",),
 )
+def lookup_mode_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    if not all(map(lookups.is_lookup, (pair.old, pair.new))):
+        return
+    old, new = lookups.modes(pair)
+    if (old, new) == (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
+        yield RuleMatch("lookup join: it is no longer asynchronous", (), f"{old.value} lookup", f"{new.value} lookup")
 
 
 PLACES = ("query hints", "source hints", "sink hints")
@@ -290,8 +269,7 @@ LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
 }
 """Values of a LOOKUP hint that Flink accepts."""
 READ_APART = OptionVerdict(
-    "several sources then read a table that the job read once, or vice versa, which changes the operators",
-    UNMEASURED,
+    "several sources then read a table that the job read once, or vice versa, which changes the operators", UNMEASURED
 )
 _SIDES: tuple[Callable[[PipelinePair], Output], ...] = (lambda pair: pair.old, lambda pair: pair.new)
 
@@ -463,7 +441,19 @@ def _of_clause(place: _Place) -> RuleMatch:
     )
 
 
-def _find_hint_changed(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="hint-changed",
+    title="A hint changed",
+    vvr=inferred(Outcome.UNKNOWN, "no page covers hints and dynamic table options"),
+    flink=inferred(Outcome.UNKNOWN, "few hints were measured"),
+    rationale="A hint can set the state TTL, change the data that a source reads, or change the planned operators.",
+    example=Example(
+        "SELECT customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
+        "SELECT /*+ STATE_TTL('orders' = '1d') */ customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
+    ),
+    parts=PLACES,
+)
+def hint_changed(change: Change) -> Iterable[RuleMatch]:
     for place, kinds, kept in _places(change):
         difference = place.difference
         gone, come = _changed(difference)
@@ -483,28 +473,3 @@ def _find_hint_changed(change: Change) -> Iterable[RuleMatch]:
             verdicts={"flink": judged.verdict if judged else hint_on_flink(place, kinds, kept)},
             notes={"flink": f": {judged.says}" if judged else ""},
         )
-
-
-HINT_CHANGED = Rule(
-    code="hint-changed",
-    title="A hint changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page covers hints and dynamic table options"),
-        "flink": inferred(Outcome.UNKNOWN, "few hints were measured"),
-    },
-    rationale="A hint can set the state TTL, change the data that a source reads, or change the planned operators.",
-    example=Example(
-        "SELECT customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
-        "SELECT /*+ STATE_TTL('orders' = '1d') */ customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
-    ),
-    find=_find_hint_changed,
-    parts=PLACES,
-)
-
-
-RULES = (
-    LOOKUP_JOIN_CHANGED,
-    LOOKUP_MODE_CHANGED,
-    HINT_CHANGED,
-)

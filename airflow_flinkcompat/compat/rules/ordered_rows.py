@@ -389,16 +389,5 @@ LIMIT_CHANGED = parts_rule(
         "The state holds the number of emitted rows and, with an ORDER BY, the rows. A lower LIMIT needs no "
         "removed rows. A higher LIMIT does, if the old one was reached."
     ),
-    example=Example(
-        "SELECT customer, amount FROM orders LIMIT 100;",
-        "SELECT customer, amount FROM orders LIMIT 200;",
-    ),
-)
-
-
-RULES = (
-    OVER_CHANGED,
-    PATTERN_CHANGED,
-    SORT_CHANGED,
-    LIMIT_CHANGED,
+    example=Example("SELECT customer, amount FROM orders LIMIT 100;", "SELECT customer, amount FROM orders LIMIT 200;"),
 )

@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     Verdict,
     VerdictsOnDemand,
     documented,
@@ -193,7 +192,18 @@ def _seen(pair: PipelinePair) -> Verdict | None:
     return seen_above(pair)
 
 
-def _find_output_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+@Rule(
+    code="output-changed",
+    title="Output columns changed above the state",
+    vvr=documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
+    flink=measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
+    rationale="Expressions over keys and metrics are computed at emission; nothing is stored for them.",
+    example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
+    parts=("columns",),
+    case_dependent=("vvr", "flink"),
+    beside_operators=True,
+)
+def output_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "columns" not in pair.parts or pair.others:
         return
     if computed_columns(pair.old) == computed_columns(pair.new) and pair.operators:
@@ -210,40 +220,14 @@ def _find_output_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     )
 
 
-OUTPUT_CHANGED = Rule(
-    code="output-changed",
-    title="Output columns changed above the state",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
-        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
-    },
-    rationale="Expressions over keys and metrics are computed at emission; nothing is stored for them.",
-    example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
-    find=_find_output_changed,
-    parts=("columns",),
-    case_dependent=("vvr", "flink"),
-    beside_operators=True,
-)
-
-
-def _find_nested_otherwise(pair: PipelinePair) -> Iterable[RuleMatch]:
-    if NESTING in pair.parts:
-        yield RuleMatch(
-            "the query is nested differently: its result is the same, but Flink may plan different operators",
-            pair.claim(NESTING),
-        )
-
-
 INNER = "SELECT customer, amount, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) AS place FROM orders"
-NESTED_OTHERWISE = Rule(
+
+
+@Rule(
     code="nested-otherwise",
     title="A query is nested differently",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
-        "flink": inferred(Outcome.UNKNOWN, "Flink refused QUALIFY instead of a subquery, and a subquery below UNNEST"),
-    },
+    vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
+    flink=inferred(Outcome.UNKNOWN, "Flink refused QUALIFY instead of a subquery, and a subquery below UNNEST"),
     rationale=(
         "Flink's planner merges a subquery, view or WITH query that only selects and filters into the outer query, "
         "as plans and restores confirm. It plans three forms as written, so state may find no operator: QUALIFY, a "
@@ -254,9 +238,14 @@ NESTED_OTHERWISE = Rule(
         "SELECT customer, amount FROM orders\n"
         "QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) <= 3;",
     ),
-    find=_find_nested_otherwise,
     parts=(NESTING,),
 )
+def nested_otherwise(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if NESTING in pair.parts:
+        yield RuleMatch(
+            "the query is nested differently: its result is the same, but Flink may plan different operators",
+            pair.claim(NESTING),
+        )
 
 
 UNION = OtherKind.UNION_ALL
@@ -284,7 +273,25 @@ def added(pair: OperatorPair) -> Verdict:
     return right("ua-stateless-add")
 
 
-def _find_union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+BRANCH = "SELECT customer, amount FROM orders"
+OTHER = "SELECT region, amount FROM orders WHERE amount > 5"
+
+
+@Rule(
+    code="union-changed",
+    title="A UNION ALL changed",
+    vvr=documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
+    flink=measured(Outcome.INCOMPATIBLE, "ua-reorder", "ua-remove-last", consequence=Consequence.SILENTLY_WRONG),
+    rationale=(
+        "A union keeps no state, but open-source Flink finds sources by their position. If inputs are reordered, "
+        "their positions do not match and all data is read again."
+    ),
+    example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
+    operators=(OtherOperator,),
+    parts=("input order", "further inputs", "filters", "row"),
+    case_dependent=("vvr",),
+)
+def union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(isinstance(side, OtherOperator) and side.kind == UNION for side in (pair.old, pair.new)):
         return
     for difference in pair.differences:
@@ -319,28 +326,6 @@ def _find_union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
                     "flink": below or unmeasured("a different input of a union was not measured"),
                 },
             )
-
-
-BRANCH = "SELECT customer, amount FROM orders"
-OTHER = "SELECT region, amount FROM orders WHERE amount > 5"
-UNION_CHANGED = Rule(
-    code="union-changed",
-    title="A UNION ALL changed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
-        "flink": measured(Outcome.INCOMPATIBLE, "ua-reorder", "ua-remove-last", consequence=Consequence.SILENTLY_WRONG),
-    },
-    rationale=(
-        "A union keeps no state, but open-source Flink finds sources by their position. If inputs are reordered, "
-        "their positions do not match and all data is read again."
-    ),
-    example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
-    find=_find_union_changed,
-    operators=(OtherOperator,),
-    parts=("input order", "further inputs", "filters", "row"),
-    case_dependent=("vvr",),
-)
 
 
 NOT_UNDERSTOOD = frozenset({OtherKind.QUERY, JoinForm.JOIN})
@@ -378,7 +363,20 @@ def _kinds(operators: Iterable[Operator]) -> str:
     return ", ".join(operator.kind for operator in operators) or "none"
 
 
-def _find_operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
+@Rule(
+    code="operators-added-or-removed",
+    title="A stateful operator was added or removed",
+    vvr=inferred(Outcome.UNKNOWN, "no row covers an operator added or removed inside a query"),
+    flink=GONE,
+    rationale=(
+        "Open-source Flink finds operators by their position in the topology. It refuses state whose operator was "
+        "removed or moved. A stateful operator added to a stateless query restores and starts empty. VVR's pages "
+        "cover only changes within an operator."
+    ),
+    example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
+    parts=("operators",),
+)
+def operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
     moved = (*pair.removed, *pair.added)
     # What could not be taken apart is told of as such (operator-not-covered).
     if "operators" not in pair.parts or any(operator.kind in NOT_UNDERSTOOD for operator in moved):
@@ -393,30 +391,3 @@ def _find_operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
         _kinds(pair.added),
         verdicts={"flink": moved_on_flink(pair)},
     )
-
-
-OPERATORS_ADDED_OR_REMOVED = Rule(
-    code="operators-added-or-removed",
-    title="A stateful operator was added or removed",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no row covers an operator added or removed inside a query"),
-        "flink": GONE,
-    },
-    rationale=(
-        "Open-source Flink finds operators by their position in the topology. It refuses state whose operator was "
-        "removed or moved. A stateful operator added to a stateless query restores and starts empty. VVR's pages "
-        "cover only changes within an operator."
-    ),
-    example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
-    find=_find_operators_added_or_removed,
-    parts=("operators",),
-)
-
-
-RULES = (
-    OUTPUT_CHANGED,
-    NESTED_OTHERWISE,
-    UNION_CHANGED,
-    OPERATORS_ADDED_OR_REMOVED,
-)

@@ -13,7 +13,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     Verdict,
     combined,
     documented,
@@ -33,7 +32,16 @@ def _of_window_top_n(segment: StatelessSegment) -> bool:
     return isinstance(segment.origin, RankOperator) and segment.origin.kind == RankKind.WINDOW_TOP_N
 
 
-def _find_rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
+@Rule(
+    code="rank-condition",
+    title="A condition in addition to the one on the rank",
+    vvr=inferred(Outcome.UNKNOWN, "the page shows only WHERE rk < N"),
+    flink=inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
+    rationale="The Window Top-N page covers only a condition on the rank.",
+    example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
+    operators=(RankOperator,),
+)
+def rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
     for old, new, claims in regions_above(pair):
         before, after = (side.filters | side.window_filters for side in (old, new))
         kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
@@ -49,22 +57,26 @@ def _find_rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
             )
 
 
-RANK_CONDITION = Rule(
-    code="rank-condition",
-    title="A condition in addition to the one on the rank",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "the page shows only WHERE rk < N"),
-        "flink": inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
-    },
-    rationale="The Window Top-N page covers only a condition on the rank.",
-    example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
-    find=_find_rank_condition,
+LATEST = """\
+SELECT customer, amount
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {0} ORDER BY order_time DESC) AS place FROM orders)
+WHERE place = 1;"""
+
+
+@Rule(
+    code="rank-constant-key",
+    title="A constant among the keys of a ranking was added or removed",
+    vvr=inferred(Outcome.UNKNOWN, "the pages count every added partition key; Flink's planner removes a constant"),
+    flink=inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, but a projection below it may be removed"),
+    rationale=(
+        "Ranked rows are stored by their distinguishing keys. A constant distinguishes nothing, so Flink's planner "
+        "removes it. This may also remove a projection after the source, which changes the job."
+    ),
+    example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
     operators=(RankOperator,),
+    parts=("constant key",),
 )
-
-
-def _find_rank_constant_key(pair: OperatorPair) -> Iterable[RuleMatch]:
+def rank_constant_key(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None or "constant key" not in pair.parts:
         return
@@ -73,32 +85,29 @@ def _find_rank_constant_key(pair: OperatorPair) -> Iterable[RuleMatch]:
     yield RuleMatch(f"a constant {word} the keys of a ranking", pair.claim("constant key"), old, new)
 
 
-LATEST = """\
-SELECT customer, amount
-FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {0} ORDER BY order_time DESC) AS place FROM orders)
-WHERE place = 1;"""
-RANK_CONSTANT_KEY = Rule(
-    code="rank-constant-key",
-    title="A constant among the keys of a ranking was added or removed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": inferred(
-            Outcome.UNKNOWN, "the pages count every added partition key; Flink's planner removes a constant"
-        ),
-        "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, but a projection below it may be removed"),
-    },
+def _number_on_vvr(kinds: set[str]) -> Verdict:
+    if RankKind.WINDOW_DEDUPLICATION in kinds:
+        return inferred(Outcome.UNKNOWN, "no page covers window deduplication")
+    if RankKind.DEDUPLICATION in kinds:
+        return inferred(Outcome.COMPATIBLE, "the number of the single row is always 1")
+    page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
+    return documented(Outcome.COMPATIBLE, f"{page}: rank added to or removed from the result")
+
+
+@Rule(
+    code="rank-number-output",
+    title="The rank number was added to or removed from the output",
+    vvr=documented(Outcome.COMPATIBLE, "Window Top-N: rank added to or removed from the result"),
+    flink=measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
     rationale=(
-        "Ranked rows are stored by their distinguishing keys. A constant distinguishes nothing, so Flink's planner "
-        "removes it. This may also remove a projection after the source, which changes the job."
+        "A row's number is computed at emission. Only a Top-N without a window on open-source Flink stores an "
+        "additional row for it, which gives wrong results when the number is removed again."
     ),
-    example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
-    find=_find_rank_constant_key,
+    example=Example(ranked(), ranked("customer, total, window_start, place")),
     operators=(RankOperator,),
-    parts=("constant key",),
+    case_dependent=("vvr", "flink"),
 )
-
-
-def _find_rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
+def rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     read = [ranking for ranking in rankings(pair) if "number read" in ranking.pair.parts]
     shown = [any(map(is_number, side.columns)) for side in (pair.old, pair.new)]
     if not read and shown[0] == shown[1]:
@@ -118,35 +127,17 @@ def _find_rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     )
 
 
-def _number_on_vvr(kinds: set[str]) -> Verdict:
-    if RankKind.WINDOW_DEDUPLICATION in kinds:
-        return inferred(Outcome.UNKNOWN, "no page covers window deduplication")
-    if RankKind.DEDUPLICATION in kinds:
-        return inferred(Outcome.COMPATIBLE, "the number of the single row is always 1")
-    page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
-    return documented(Outcome.COMPATIBLE, f"{page}: rank added to or removed from the result")
-
-
-RANK_NUMBER_OUTPUT = Rule(
-    code="rank-number-output",
-    title="The rank number was added to or removed from the output",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: rank added to or removed from the result"),
-        "flink": measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
-    },
-    rationale=(
-        "A row's number is computed at emission. Only a Top-N without a window on open-source Flink stores an "
-        "additional row for it, which gives wrong results when the number is removed again."
-    ),
-    example=Example(ranked(), ranked("customer, total, window_start, place")),
-    find=_find_rank_number_output,
+@Rule(
+    code="rank-order-changed",
+    title="The ORDER BY of a ranking changed",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
+    flink=inferred(Outcome.UNKNOWN, "t-order-dir was correct at parallelism 1, tn-dir and wd-dir were wrong"),
+    rationale="Rows are stored by their sort values, and rows with too low a rank were removed.",
+    example=Example(ranked(), ranked(order="total")),
     operators=(RankOperator,),
-    case_dependent=("vvr", "flink"),
+    parts=("order", "order clock"),
 )
-
-
-def _find_rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+def rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None or not pair.parts & {"order", "order clock"}:
         return
@@ -162,23 +153,17 @@ def _find_rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     )
 
 
-RANK_ORDER_CHANGED = Rule(
-    code="rank-order-changed",
-    title="The ORDER BY of a ranking changed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
-        "flink": inferred(Outcome.UNKNOWN, "t-order-dir was correct at parallelism 1, tn-dir and wd-dir were wrong"),
-    },
-    rationale="Rows are stored by their sort values, and rows with too low a rank were removed.",
-    example=Example(ranked(), ranked(order="total")),
-    find=_find_rank_order_changed,
+@Rule(
+    code="rank-partition-changed",
+    title="A partition key of a ranking was added, deleted or computed differently",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
+    flink=measured(Outcome.INCOMPATIBLE, "t-part-add", "tn-part-add", "dd-rd-part-othercol"),
+    rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
+    example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
     operators=(RankOperator,),
-    parts=("order", "order clock"),
+    parts=("partition",),
 )
-
-
-def _find_rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+def rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None:
         return
@@ -196,23 +181,29 @@ def _find_rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-RANK_PARTITION_CHANGED = Rule(
-    code="rank-partition-changed",
-    title="A partition key of a ranking was added, deleted or computed differently",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
-        "flink": measured(Outcome.INCOMPATIBLE, "t-part-add", "tn-part-add", "dd-rd-part-othercol"),
-    },
-    rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
-    example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
-    find=_find_rank_partition_changed,
+@Rule(
+    code="rank-partition-reordered",
+    title="Partition keys of a ranking were reordered",
+    vvr=documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
+    flink=measured(Outcome.COMPATIBLE, "t-part-reorder"),
+    rationale="The planner orders partition keys itself, so both orders result in the same state.",
+    example=Example(
+        ranked(
+            inner="customer, region, SUM(amount) AS total",
+            keys="customer, region, window_start, window_end",
+            partition="customer, region, window_start, window_end",
+        ),
+        ranked(
+            inner="customer, region, SUM(amount) AS total",
+            keys="customer, region, window_start, window_end",
+            partition="region, customer, window_start, window_end",
+        ),
+    ),
     operators=(RankOperator,),
     parts=("partition",),
+    case_dependent=("vvr", "flink"),
 )
-
-
-def _find_rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+def rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None:
         return
@@ -230,39 +221,21 @@ def _find_rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-RANK_PARTITION_REORDERED = Rule(
-    code="rank-partition-reordered",
-    title="Partition keys of a ranking were reordered",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
-        "flink": measured(Outcome.COMPATIBLE, "t-part-reorder"),
-    },
-    rationale="The planner orders partition keys itself, so both orders result in the same state.",
-    example=Example(
-        ranked(
-            inner="customer, region, SUM(amount) AS total",
-            keys="customer, region, window_start, window_end",
-            partition="customer, region, window_start, window_end",
-        ),
-        ranked(
-            inner="customer, region, SUM(amount) AS total",
-            keys="customer, region, window_start, window_end",
-            partition="region, customer, window_start, window_end",
-        ),
-    ),
-    find=_find_rank_partition_reordered,
-    operators=(RankOperator,),
-    parts=("partition",),
-    case_dependent=("vvr", "flink"),
-)
-
-
 def _ranks(rank: RankOperator) -> str:
     return f"rank {rank.last}" if rank.first == rank.last else f"ranks {rank.first} to {rank.last}"
 
 
-def _find_rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="rank-range-changed",
+    title="The N of a Top-N changed",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
+    flink=inferred(Outcome.UNKNOWN, "t-n and t-n-up were correct at parallelism 1, tn-n-up and tn-n-down were wrong"),
+    rationale="Rows below the old N were never stored, so a larger N lacks them.",
+    example=Example(ranked(), ranked(condition="place <= 5")),
+    operators=(RankOperator,),
+    parts=("first", "last"),
+)
+def rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None or not pair.parts & {"first", "last"}:
         return
@@ -277,42 +250,6 @@ def _find_rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "the value of N"),
             "flink": noticed_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
         },
-    )
-
-
-RANK_RANGE_CHANGED = Rule(
-    code="rank-range-changed",
-    title="The N of a Top-N changed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
-        "flink": inferred(
-            Outcome.UNKNOWN, "t-n and t-n-up were correct at parallelism 1, tn-n-up and tn-n-down were wrong"
-        ),
-    },
-    rationale="Rows below the old N were never stored, so a larger N lacks them.",
-    example=Example(ranked(), ranked(condition="place <= 5")),
-    find=_find_rank_range_changed,
-    operators=(RankOperator,),
-    parts=("first", "last"),
-)
-
-
-def _find_ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
-    ranking = Ranking.of(pair)
-    if ranking is None:
-        return
-    other_row = "row" in pair.parts and not ranking.only_window_fields_moved
-    if not other_row and not ranking.metrics_below_changed():
-        return
-    yield RuleMatch(
-        "the ranked rows contain different columns"
-        if other_row
-        else "the aggregation below computes different metrics",
-        pair.claim("selected", *(("row",) if other_row else ())),
-        _format_row(ranking.old, other_row),
-        _format_row(ranking.new, other_row),
-        verdicts={"vvr": _row_on_vvr(ranking), **({"flink": flink_ranking.row(ranking)} if other_row else {})},
     )
 
 
@@ -331,27 +268,50 @@ def _row_on_vvr(ranking: Ranking) -> Verdict:
     return ranking.on_page(Outcome.INCOMPATIBLE, "the input of the ranking")
 
 
-RANKED_ROW_CHANGED = Rule(
+@Rule(
     code="ranked-row-changed",
     title="The rows that are ranked changed",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: aggregate fields and the input of the Top-N"),
-        "flink": measured(
-            Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"
-        ),
-    },
+    vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: aggregate fields and the input of the Top-N"),
+    flink=measured(Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"),
     rationale=(
         "A ranking stores whole rows: the columns that the query reads, the keys and the sort columns, in the "
         "order of the operator below. A different column, metric or order of metrics changes these rows."
     ),
     example=Example(ranked(), ranked("customer, total, item, window_start")),
-    find=_find_ranked_row_changed,
     operators=(RankOperator,),
 )
+def ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None:
+        return
+    other_row = "row" in pair.parts and not ranking.only_window_fields_moved
+    if not other_row and not ranking.metrics_below_changed():
+        return
+    yield RuleMatch(
+        "the ranked rows contain different columns"
+        if other_row
+        else "the aggregation below computes different metrics",
+        pair.claim("selected", *(("row",) if other_row else ())),
+        _format_row(ranking.old, other_row),
+        _format_row(ranking.new, other_row),
+        verdicts={"vvr": _row_on_vvr(ranking), **({"flink": flink_ranking.row(ranking)} if other_row else {})},
+    )
 
 
-def _find_ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="ranked-window-key-reordered",
+    title="Window fields moved in the GROUP BY under a Top-N",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: window fields reordered in the GROUP BY"),
+    flink=inferred(Outcome.UNKNOWN, "restored correctly only at parallelism 1"),
+    rationale=(
+        "The aggregation itself is unaffected, but it emits its keys in the order of the GROUP BY, and the ranking "
+        "stores them in that order."
+    ),
+    example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
+    operators=(RankOperator,),
+    parts=("row",),
+)
+def ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is not None and ranking.only_window_fields_moved:
         yield RuleMatch(
@@ -364,35 +324,3 @@ def _find_ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]
                 "flink": flink_ranking.window_keys(ranking),
             },
         )
-
-
-RANKED_WINDOW_KEY_REORDERED = Rule(
-    code="ranked-window-key-reordered",
-    title="Window fields moved in the GROUP BY under a Top-N",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: window fields reordered in the GROUP BY"),
-        "flink": inferred(Outcome.UNKNOWN, "restored correctly only at parallelism 1"),
-    },
-    rationale=(
-        "The aggregation itself is unaffected, but it emits its keys in the order of the GROUP BY, and the ranking "
-        "stores them in that order."
-    ),
-    example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
-    find=_find_ranked_window_key_reordered,
-    operators=(RankOperator,),
-    parts=("row",),
-)
-
-
-RULES = (
-    RANK_CONDITION,
-    RANK_CONSTANT_KEY,
-    RANK_NUMBER_OUTPUT,
-    RANK_ORDER_CHANGED,
-    RANK_PARTITION_CHANGED,
-    RANK_PARTITION_REORDERED,
-    RANK_RANGE_CHANGED,
-    RANKED_ROW_CHANGED,
-    RANKED_WINDOW_KEY_REORDERED,
-)

@@ -12,17 +12,7 @@ from airflow_flinkcompat.compat.changes.naming import within
 from airflow_flinkcompat.compat.changes.settings import fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Level,
-    Rule,
-    RuleMatch,
-    RuleScope,
-    Verdict,
-    inferred,
-    measured,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, Verdict, inferred, measured, windowed
 from airflow_flinkcompat.compat.rules.functions import aggregates_in
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -54,30 +44,24 @@ def _doubts(change: Change) -> Iterable[str]:
 EQUAL = inferred(Outcome.COMPATIBLE, "both versions are equal; no restore was run on this version of Flink")
 
 
-def _find_unchanged(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="unchanged",
+    title="Nothing changed",
+    vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
+    flink=measured(
+        Outcome.COMPATIBLE, "w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"
+    ),
+    rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals do not affect state.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
+    level=Level.UNCHANGED,
+)
+def unchanged(change: Change) -> Iterable[RuleMatch]:
     if change.unchanged:
         doubts = ", ".join(dict.fromkeys(_doubts(change)))
         note = f"; VVR's console may still question this because of {doubts}" if doubts else ""
-        flink = UNCHANGED.verdicts["flink"]
+        flink = unchanged.flink
         same_here = {} if change.new.version in flink.versions else {"flink": EQUAL}
         yield RuleMatch(f"nothing that affects state changed{note}", verdicts=same_here)
-
-
-UNCHANGED = Rule(
-    code="unchanged",
-    title="Nothing changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
-        "flink": measured(
-            Outcome.COMPATIBLE, "w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"
-        ),
-    },
-    rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals do not affect state.",
-    example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
-    find=_find_unchanged,
-    level=Level.UNCHANGED,
-)
 
 
 TUNING_ON_VVR = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no vendor page covers this setting", Reason.NOT_COVERED)
@@ -96,7 +80,32 @@ NOTES: Mapping[str, str] = {
 }
 
 
-def _find_setting_changed(change: Change) -> Iterable[RuleMatch]:
+def _setting_on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
+    """Verdict on a setting without a page: without a part in Flink's plans it does not affect state."""
+    if key in SETTINGS_ON_VVR:
+        return SETTINGS_ON_VVR[key]
+    tunes = not flink_settings.asks_for_tables(key) and key != "state.backend.type"
+    return TUNED if tunes and on_flink is not None and on_flink.outcome is Outcome.COMPATIBLE else TUNING_ON_VVR
+
+
+@Rule(
+    code="setting-changed",
+    title="A setting changed",
+    vvr=TUNING_ON_VVR,
+    flink=ON_FLINK,
+    rationale=(
+        "Many settings change the planned operators or the layout of their state. Only measured or documented "
+        "settings are known to be safe."
+    ),
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "SET 'table.exec.mini-batch.enabled' = 'true';\n" + windowed("customer, SUM(amount)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
+    ),
+    parts=("setting",),
+    beside_operators=True,
+)
+def setting_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("setting"):
         key = difference.key.partition("/")[2]
         if key.startswith(settings.PREFIX):
@@ -112,53 +121,11 @@ def _find_setting_changed(change: Change) -> Iterable[RuleMatch]:
         )
 
 
-def _setting_on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
-    """Verdict on a setting without a page: without a part in Flink's plans it does not affect state."""
-    if key in SETTINGS_ON_VVR:
-        return SETTINGS_ON_VVR[key]
-    tunes = not flink_settings.asks_for_tables(key) and key != "state.backend.type"
-    return TUNED if tunes and on_flink is not None and on_flink.outcome is Outcome.COMPATIBLE else TUNING_ON_VVR
-
-
-SETTING_CHANGED = Rule(
-    code="setting-changed",
-    title="A setting changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={"vvr": TUNING_ON_VVR, "flink": ON_FLINK},
-    rationale=(
-        "Many settings change the planned operators or the layout of their state. Only measured or documented "
-        "settings are known to be safe."
-    ),
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        "SET 'table.exec.mini-batch.enabled' = 'true';\n" + windowed("customer, SUM(amount)"),
-        outcomes={"flink": Outcome.INCOMPATIBLE},
-    ),
-    find=_find_setting_changed,
-    parts=("setting",),
-    beside_operators=True,
-)
-
-
-def _find_engine_version_changed(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.parts("engine"):
-        sides = difference.before, difference.after
-        of_flink = ENGINE_FACTS[change.new.engine].flink_lines is None
-        if change.old.engine != change.new.engine or not of_flink:
-            yield RuleMatch("the engine or its version differs", (difference.key,), *sides)
-            continue
-        for each in judged(change):
-            yield RuleMatch(each.message, (difference.key,), *sides, verdicts={"flink": each.verdict})
-
-
-ENGINE_VERSION_CHANGED = Rule(
+@Rule(
     code="engine-version-changed",
     title="Engine or engine version differs",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: versions must match", Reason.VERSION),
-        "flink": inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION),
-    },
+    vvr=Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: versions must match", Reason.VERSION),
+    flink=inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION),
     rationale=(
         "A different version may plan different operators for the same SQL, or read their state differently. If "
         "Flink's planners of both versions are installed, they decide. They check that the new version plans the "
@@ -169,17 +136,42 @@ ENGINE_VERSION_CHANGED = Rule(
         "change, both on the new version. A changed setting, hint or table must be compatible on both versions."
     ),
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
-    find=_find_engine_version_changed,
     parts=("engine",),
     level=Level.VERSION,
     case_dependent=("flink",),
 )
+def engine_version_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("engine"):
+        sides = difference.before, difference.after
+        of_flink = ENGINE_FACTS[change.new.engine].flink_lines is None
+        if change.old.engine != change.new.engine or not of_flink:
+            yield RuleMatch("the engine or its version differs", (difference.key,), *sides)
+            continue
+        for each in judged(change):
+            yield RuleMatch(each.message, (difference.key,), *sides, verdicts={"flink": each.verdict})
 
 
 KIND = "ResourceStatement"
 
 
-def _find_dependency_changed(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="dependency-changed",
+    title="A library was added, removed or replaced",
+    vvr=Verdict(
+        Outcome.UNKNOWN,
+        Basis.DOCUMENT,
+        "Overview: verify a changed connector or UDF dependency manually",
+        Reason.OPAQUE,
+    ),
+    flink=inferred(Outcome.UNKNOWN, "the code of a library is not inspected", Reason.OPAQUE),
+    rationale="A custom connector or function may keep its own state, and another version may store it differently.",
+    example=Example(
+        "ADD JAR '/lib/tidy-1.jar';\n" + windowed("customer, SUM(amount)"),
+        "ADD JAR '/lib/tidy-2.jar';\n" + windowed("customer, SUM(amount)"),
+    ),
+    parts=("statement",),
+)
+def dependency_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("statement"):
         if difference.key.startswith(tuple(f"statement/{sign}{KIND} " for sign in "+-")):
             yield RuleMatch(
@@ -188,29 +180,6 @@ def _find_dependency_changed(change: Change) -> Iterable[RuleMatch]:
                 "" if difference.before is None else format_value(difference.before),
                 "" if difference.after is None else format_value(difference.after),
             )
-
-
-DEPENDENCY_CHANGED = Rule(
-    code="dependency-changed",
-    title="A library was added, removed or replaced",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": Verdict(
-            Outcome.UNKNOWN,
-            Basis.DOCUMENT,
-            "Overview: verify a changed connector or UDF dependency manually",
-            Reason.OPAQUE,
-        ),
-        "flink": inferred(Outcome.UNKNOWN, "the code of a library is not inspected", Reason.OPAQUE),
-    },
-    rationale="A custom connector or function may keep its own state, and another version may store it differently.",
-    example=Example(
-        "ADD JAR '/lib/tidy-1.jar';\n" + windowed("customer, SUM(amount)"),
-        "ADD JAR '/lib/tidy-2.jar';\n" + windowed("customer, SUM(amount)"),
-    ),
-    find=_find_dependency_changed,
-    parts=("statement",),
-)
 
 
 def _target(difference: Difference, change: Change) -> str | None:
@@ -242,24 +211,17 @@ def items(change: Change) -> list[str]:
     return list(found.values())
 
 
-def _find_several_changes(change: Change) -> Iterable[RuleMatch]:
-    found = items(change)
-    if len(found) > 1:
-        yield RuleMatch(f"{len(found)} things changed at once: {', '.join(found)}")
-
-
 TOTALS_SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO {0}\n"
-SEVERAL_CHANGES = Rule(
+
+
+@Rule(
     code="several-changes",
     title="Several changes at once",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": Verdict(
-            Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
-        ),
-        # Open-source Flink judges each difference by itself; several add nothing.
-        "flink": inferred(Outcome.COMPATIBLE, "each change is judged separately"),
-    },
+    vvr=Verdict(
+        Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
+    ),
+    # Open-source Flink judges each difference by itself; several add nothing.
+    flink=inferred(Outcome.COMPATIBLE, "each change is judged separately"),
     rationale=(
         "VVR's check is inconclusive if metrics, sinks and filters change together, unless one of the changes is "
         "incompatible."
@@ -268,38 +230,37 @@ SEVERAL_CHANGES = Rule(
         TOTALS_SINK.format("totals") + windowed("customer, SUM(amount), MAX(item)"),
         TOTALS_SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),
     ),
-    find=_find_several_changes,
     not_applicable=("flink",),
 )
+def several_changes(change: Change) -> Iterable[RuleMatch]:
+    found = items(change)
+    if len(found) > 1:
+        yield RuleMatch(f"{len(found)} things changed at once: {', '.join(found)}")
 
 
-def _find_pairing_ambiguous(change: Change) -> Iterable[RuleMatch]:
+RAW_SET = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\nEXECUTE STATEMENT SET BEGIN\n"
+RAW_PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
+
+
+@Rule(
+    code="pairing-ambiguous",
+    title="Ambiguous pairing of queries",
+    vvr=inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
+    flink=inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
+    rationale="An arbitrary pairing would be a guess.",
+    example=Example(
+        RAW_SET + RAW_PART.format("customer") + RAW_PART.format("item") + "END;",
+        RAW_SET + RAW_PART.format("UPPER(customer)") + RAW_PART.format("UPPER(item)") + "END;",
+    ),
+    parts=("pairing",),
+)
+def pairing_ambiguous(change: Change) -> Iterable[RuleMatch]:
     if change.ambiguous:
         names = ", ".join(name or "a bare SELECT" for name in change.ambiguous)
         yield RuleMatch(
             f"several queries write to {names}, and the check cannot tell which query replaced which",
             change.claim("pairing"),
         )
-
-
-RAW_SET = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\nEXECUTE STATEMENT SET BEGIN\n"
-RAW_PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
-PAIRING_AMBIGUOUS = Rule(
-    code="pairing-ambiguous",
-    title="Ambiguous pairing of queries",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
-        "flink": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
-    },
-    rationale="An arbitrary pairing would be a guess.",
-    example=Example(
-        RAW_SET + RAW_PART.format("customer") + RAW_PART.format("item") + "END;",
-        RAW_SET + RAW_PART.format("UPPER(customer)") + RAW_PART.format("UPPER(item)") + "END;",
-    ),
-    find=_find_pairing_ambiguous,
-    parts=("pairing",),
-)
 
 
 DATA_STREAM = """\
@@ -315,7 +276,21 @@ t_env.execute_sql("INSERT INTO seen SELECT * FROM words")
 """
 
 
-def _find_opaque_part_changed(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="opaque-part-changed",
+    title="An opaque part may have changed",
+    vvr=inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
+    flink=inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
+    rationale=(
+        "A DataStream of a PyFlink program, or rows from pandas, form one opaque source or sink with unknown "
+        "state. They are the same if only the layout and comments of the program changed. After any other change "
+        "their state is unknown, because DataStream operator ids depend on the whole job."
+    ),
+    example=Example(DATA_STREAM.format("word.upper()"), DATA_STREAM.format("word.lower()"), language="python"),
+    parts=("opaque",),
+    level=Level.REST,
+)
+def opaque_part_changed(change: Change) -> Iterable[RuleMatch]:
     old, new = (program.opaque for program in change.programs)
     if old == new:
         return
@@ -324,34 +299,3 @@ def _find_opaque_part_changed(change: Change) -> Iterable[RuleMatch]:
     )
     before, after = (f"a program of digest {digest}" if digest else "no such part" for digest in (old, new))
     yield RuleMatch(said, change.claim("opaque"), before, after)
-
-
-OPAQUE_PART_CHANGED = Rule(
-    code="opaque-part-changed",
-    title="An opaque part may have changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
-        "flink": inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
-    },
-    rationale=(
-        "A DataStream of a PyFlink program, or rows from pandas, form one opaque source or sink with unknown "
-        "state. They are the same if only the layout and comments of the program changed. After any other change "
-        "their state is unknown, because DataStream operator ids depend on the whole job."
-    ),
-    example=Example(DATA_STREAM.format("word.upper()"), DATA_STREAM.format("word.lower()"), language="python"),
-    find=_find_opaque_part_changed,
-    parts=("opaque",),
-    level=Level.REST,
-)
-
-
-RULES = (
-    UNCHANGED,
-    SETTING_CHANGED,
-    ENGINE_VERSION_CHANGED,
-    DEPENDENCY_CHANGED,
-    SEVERAL_CHANGES,
-    PAIRING_AMBIGUOUS,
-    OPAQUE_PART_CHANGED,
-)

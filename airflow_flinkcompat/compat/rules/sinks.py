@@ -16,7 +16,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     TableApiCover,
     Verdict,
     combined,
@@ -89,7 +88,24 @@ def sink_state_checked(change: Change) -> Verdict | None:
     return CHECKED if "false" in on else None
 
 
-def _find_sink_changed(change: Change) -> Iterable[RuleMatch]:
+PRINT_SINK = "CREATE TABLE {0} (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
+SUM_QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
+
+
+@Rule(
+    code="sink-changed",
+    title="A different sink table",
+    vvr=documented(
+        Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
+    ),
+    flink=measured(Outcome.COMPATIBLE, "sinks-renamed"),
+    rationale="VVR's check ignores sinks by default. Open-source Flink also restores a sink's own state.",
+    example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
+    parts=("sink",),
+    beside_operators=True,
+    case_dependent=("vvr", "flink"),
+)
+def sink_changed(change: Change) -> Iterable[RuleMatch]:
     for pair in change.pipelines:
         if "sink" in pair.parts:
             old, new = pair.old.sink, pair.new.sink
@@ -108,33 +124,11 @@ def _find_sink_changed(change: Change) -> Iterable[RuleMatch]:
             )
 
 
-PRINT_SINK = "CREATE TABLE {0} (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
-SUM_QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
-SINK_CHANGED = Rule(
-    code="sink-changed",
-    title="A different sink table",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": documented(
-            Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
-        ),
-        "flink": measured(Outcome.COMPATIBLE, "sinks-renamed"),
-    },
-    rationale="VVR's check ignores sinks by default. Open-source Flink also restores a sink's own state.",
-    example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
-    find=_find_sink_changed,
-    parts=("sink",),
-    beside_operators=True,
-    case_dependent=("vvr", "flink"),
-)
-
-
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
 METADATA = inferred(
-    Outcome.UNKNOWN,
-    "a Calc may cast or move written metadata, which changes the id of the sink's writer",
+    Outcome.UNKNOWN, "a Calc may cast or move written metadata, which changes the id of the sink's writer"
 )
 CAST_IN_A_SET = inferred(
     Outcome.UNKNOWN,
@@ -254,36 +248,6 @@ def _on_stateless(difference: Difference) -> Verdict:
     return UNKNOWN
 
 
-def _find_sink_table_changed(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.script_differences:
-        place, _, table = difference.key.rpartition("/")[0].partition("/")
-        writers = [pair for pair in change.pipelines if table in (pair.old.sink, pair.new.sink)]
-        if place != "table" or not writers or difference.part == "declared":
-            continue
-        before, after = format_difference(difference)
-        same = len({sink.option("connector") for sink in _declared(change, table)}) == 1
-        if difference.part == "options" and same:
-            yield from _sink_options(change, table, difference)
-            continue
-        if difference.part == "connector":
-            yield _sink_connector(change, table, difference, writers)
-            continue
-        if difference.part == "options":
-            continue  # what is said of the other connector holds of its options too
-        yield RuleMatch(
-            f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
-            (difference.key,),
-            before,
-            after,
-            difference.before_span,
-            difference.after_span,
-            verdicts={
-                "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
-                "flink": combined(sink_table_on_flink(pair, difference) for pair in writers),
-            },
-        )
-
-
 def _declared(change: Change, table: str) -> list[Table]:
     return [each for program in change.programs for each in program.tables if each.name == table]
 
@@ -313,28 +277,73 @@ def _sink_connector(change: Change, table: str, difference: Difference, writers:
 
 
 TOTALS_SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT INTO totals\n"
-SINK_TABLE_CHANGED = Rule(
+
+
+@Rule(
     code="sink-table-changed",
     title="A sink table's declaration changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
-        "flink": measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
-    },
+    vvr=inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
+    flink=measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
     rationale="The columns of a sink follow the query. Its options do not matter unless the sink keeps state.",
     example=Example(
         TOTALS_SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
         TOTALS_SINK.format("who STRING, total BIGINT") + windowed("customer, SUM(amount)"),
     ),
-    find=_find_sink_table_changed,
     parts=("table",),
     beside_operators=True,
     case_dependent=("vvr", "flink"),
     table_api_cover=TableApiCover.ONE_WINDOW,
 )
+def sink_table_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.script_differences:
+        place, _, table = difference.key.rpartition("/")[0].partition("/")
+        writers = [pair for pair in change.pipelines if table in (pair.old.sink, pair.new.sink)]
+        if place != "table" or not writers or difference.part == "declared":
+            continue
+        before, after = format_difference(difference)
+        same = len({sink.option("connector") for sink in _declared(change, table)}) == 1
+        if difference.part == "options" and same:
+            yield from _sink_options(change, table, difference)
+            continue
+        if difference.part == "connector":
+            yield _sink_connector(change, table, difference, writers)
+            continue
+        if difference.part == "options":
+            continue  # what is said of the other connector holds of its options too
+        yield RuleMatch(
+            f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
+            (difference.key,),
+            before,
+            after,
+            difference.before_span,
+            difference.after_span,
+            verdicts={
+                "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
+                "flink": combined(sink_table_on_flink(pair, difference) for pair in writers),
+            },
+        )
 
 
-def _find_insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+TOTALS_COLUMNS = "CREATE TABLE totals (sum1 BIGINT, sum2 BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
+
+
+@Rule(
+    code="insert-columns-changed",
+    title="The INSERT's column list changed",
+    vvr=inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
+    flink=measured(Outcome.COMPATIBLE, "sinks-column-list", "sinks-column-list-shorter-sink"),
+    rationale=(
+        "Flink writes the values in the order of the sink's columns, regardless of the order of the list. The "
+        "state does not record the filled columns."
+    ),
+    example=Example(
+        TOTALS_COLUMNS + " (sum1)\n" + windowed("SUM(amount)"), TOTALS_COLUMNS + " (sum2)\n" + windowed("SUM(amount)")
+    ),
+    parts=("insert columns",),
+    beside_operators=True,
+    case_dependent=("flink",),
+)
+def insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "insert columns" in pair.parts and not pair.others:
         old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
         reason = sinks.stays(pair)
@@ -343,34 +352,3 @@ def _find_insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
         verdicts = kept if reason else projection_on_flink(pair)
         claims = pair.claim("insert columns")
         yield RuleMatch("the INSERT lists different columns of its sink", claims, old, new, verdicts=verdicts)
-
-
-TOTALS_COLUMNS = "CREATE TABLE totals (sum1 BIGINT, sum2 BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
-INSERT_COLUMNS_CHANGED = Rule(
-    code="insert-columns-changed",
-    title="The INSERT's column list changed",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
-        "flink": measured(Outcome.COMPATIBLE, "sinks-column-list", "sinks-column-list-shorter-sink"),
-    },
-    rationale=(
-        "Flink writes the values in the order of the sink's columns, regardless of the order of the list. The "
-        "state does not record the filled columns."
-    ),
-    example=Example(
-        TOTALS_COLUMNS + " (sum1)\n" + windowed("SUM(amount)"),
-        TOTALS_COLUMNS + " (sum2)\n" + windowed("SUM(amount)"),
-    ),
-    find=_find_insert_columns_changed,
-    parts=("insert columns",),
-    beside_operators=True,
-    case_dependent=("flink",),
-)
-
-
-RULES = (
-    SINK_CHANGED,
-    SINK_TABLE_CHANGED,
-    INSERT_COLUMNS_CHANGED,
-)

@@ -21,7 +21,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     Verdict,
     combined,
     documented,
@@ -340,10 +339,7 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
     kinds = [{c.name: c.type for t in p.tables if t.name == table for c in t.columns} for p in change.programs]
     found = {name: uses(change, table, name) for name in changed}
     flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
-    return {
-        "vvr": combined(retyped_on_vvr(used) for used in found.values()),
-        "flink": combined(flink),
-    }
+    return {"vvr": combined(retyped_on_vvr(used) for used in found.values()), "flink": combined(flink)}
 
 
 def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
@@ -460,13 +456,7 @@ NORMALIZED = measured(
 
 
 READ_BY_ITSELF = frozenset(
-    {
-        SourceState.PARTITIONS,
-        SourceState.FILES,
-        SourceState.SHARDS,
-        SourceState.LOG,
-        SourceState.TABLE_VERSION,
-    }
+    {SourceState.PARTITIONS, SourceState.FILES, SourceState.SHARDS, SourceState.LOG, SourceState.TABLE_VERSION}
 )
 """Positions that a source writes in a form of its own: one that writes others does not read them."""
 ANEW = "the job fails or starts from the position in its options, so rows may be missing or read twice"
@@ -511,7 +501,27 @@ def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:
     return len(found) == 1, next(iter(found), None)
 
 
-def _find_source_table_changed(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="source-table-changed",
+    title="A source table's declaration changed",
+    vvr=UNKNOWN,
+    flink=UNKNOWN,
+    rationale=(
+        "VVR checks a source's connector and the used fields. Open-source Flink restored sources regardless of "
+        "their options, as far as they were measured."
+    ),
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE orders (\n"
+        "  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),\n"
+        "  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '9' SECOND\n"
+        ") WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n" + windowed("customer, SUM(amount)"),
+        outcomes=dict.fromkeys(("vvr", "flink"), Outcome.COMPATIBLE),
+    ),
+    parts=("table",),
+    beside_operators=True,
+)
+def source_table_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
         if place != "table" or table not in change.source_tables or difference.part == "declared":
@@ -547,29 +557,3 @@ def _find_source_table_changed(change: Change) -> Iterable[RuleMatch]:
             difference.after_span,
             verdicts=verdicts_of(change, table, difference),
         )
-
-
-SOURCE_TABLE_CHANGED = Rule(
-    code="source-table-changed",
-    title="A source table's declaration changed",
-    scope=RuleScope.SCRIPT,
-    verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
-    rationale=(
-        "VVR checks a source's connector and the used fields. Open-source Flink restored sources regardless of "
-        "their options, as far as they were measured."
-    ),
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        "CREATE TABLE orders (\n"
-        "  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),\n"
-        "  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '9' SECOND\n"
-        ") WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n" + windowed("customer, SUM(amount)"),
-        outcomes=dict.fromkeys(("vvr", "flink"), Outcome.COMPATIBLE),
-    ),
-    find=_find_source_table_changed,
-    parts=("table",),
-    beside_operators=True,
-)
-
-
-RULES = (SOURCE_TABLE_CHANGED,)

@@ -27,7 +27,6 @@ from airflow_flinkcompat.compat.rule import (
     Remedy,
     Rule,
     RuleMatch,
-    RuleScope,
     TableApiCover,
     Verdict,
     inferred,
@@ -97,29 +96,6 @@ AS_IT_WAS = right(
 )
 
 
-def _find_table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
-    if not any(pair.steps):
-        return
-    claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), api_change_verdict(pair)
-    if not claims and verdict is None:
-        return
-    old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
-    if verdict is None:
-        rest = AS_IT_WAS if same_places(pair) else merged(pair)
-        said = "the conditions, columns or views between the operations of the Table API changed"
-        yield RuleMatch(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
-    elif not pair.moved:
-        old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
-        said = "the unread input columns of a Table API operation changed"
-        order = RESTED if same_order(pair) else unmeasured("on Flink, this order determined the order of the keys")
-        yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
-    elif all(pair.steps):
-        said = "the query uses different operations of the Table API"
-        yield RuleMatch(said, claims, old, new, verdicts={"flink": verdict})
-    else:
-        yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
-
-
 def same_order(pair: PipelinePair) -> bool:
     """True if the input columns of both sides have the same order."""
     for old, new in zip(*(side.input_columns for side in pair.query_forms), strict=False):
@@ -145,14 +121,13 @@ t_env.execute_sql("""
         customer STRING, amount BIGINT, order_time TIMESTAMP(3), WATERMARK FOR order_time AS order_time
     ) WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json')""")
 '''
-TABLE_API_CHANGED = Rule(
+
+
+@Rule(
     code="table-api-changed",
     title="The query uses different operations of the Table API",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page covers it", Reason.NOT_COVERED),
-        "flink": inferred(Outcome.UNKNOWN, "not among the measured changes", Reason.NOT_COVERED),
-    },
+    vvr=inferred(Outcome.UNKNOWN, "no page covers it", Reason.NOT_COVERED),
+    flink=inferred(Outcome.UNKNOWN, "not among the measured changes", Reason.NOT_COVERED),
     rationale=(
         "Flink plans a Table API query differently from equivalent SQL. SQL removes unread columns; the Table API "
         "does not. Below a window, a computed column therefore adds an operator unless a select removes it, and "
@@ -175,10 +150,30 @@ t_env.execute_sql("""
 ''',
         language="python",
     ),
-    find=_find_table_api_changed,
     case_dependent=("vvr", "flink"),
     table_api_cover=TableApiCover.OWN,
 )
+def table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if not any(pair.steps):
+        return
+    claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), api_change_verdict(pair)
+    if not claims and verdict is None:
+        return
+    old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
+    if verdict is None:
+        rest = AS_IT_WAS if same_places(pair) else merged(pair)
+        said = "the conditions, columns or views between the operations of the Table API changed"
+        yield RuleMatch(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
+    elif not pair.moved:
+        old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
+        said = "the unread input columns of a Table API operation changed"
+        order = RESTED if same_order(pair) else unmeasured("on Flink, this order determined the order of the keys")
+        yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
+    elif all(pair.steps):
+        said = "the query uses different operations of the Table API"
+        yield RuleMatch(said, claims, old, new, verdicts={"flink": verdict})
+    else:
+        yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
 
 
 DEPLOYED = inferred(
@@ -190,30 +185,6 @@ ON_VVR = inferred(Outcome.UNKNOWN, "no page covers it; VVR is based on Flink", R
 SCRIPT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "it is unknown whether Flink accepts the proposed script")
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is based on Flink and cannot find other columns or tables")
-
-
-def _find_program_refused(change: Change) -> Iterable[RuleMatch]:
-    old, new = change.refusals
-    if not change.unchanged:
-        # The same script goes on wherever it runs today, on an older line say that the check was not told.
-        new = (*new, *of_old_style(change.new))
-    claims = change.claim("unread") if old or new else ()
-    declared = tuple(of_declarations(change.new))
-    known = {each.message for each in of_declarations(change.old)} if declared else ()
-    new = (*new, *(each for each in declared if each.message not in known), *_added(change))
-    for refusal in new:
-        said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
-        if not refusal.of_session or ENGINE_FACTS[change.engine].takes_commands:
-            yield RuleMatch(said, claims, after_span=refusal.span, verdicts=program_verdicts(refusal))
-    for refusal in old:
-        if not refusal.certain or refusal.of_session:
-            continue
-        yield RuleMatch(
-            f"Flink refuses the deployed {refusal.what}: {refusal.message}",
-            claims,
-            before_span=refusal.span,
-            verdicts={"vvr": DEPLOYED, "flink": DEPLOYED},
-        )
 
 
 def of_declarations(side: Side) -> Iterator[Refusal]:
@@ -254,14 +225,13 @@ minute = Tumble.over({}).on(col("order_time")).alias("w")
 orders = t_env.from_path("orders")
 orders.window(minute).group_by(col("w"), col("customer")).select(col("customer"), col("amount").sum).execute()
 """
-PROGRAM_REFUSED = Rule(
+
+
+@Rule(
     code="program-refused",
     title="Flink refuses the program",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": ON_VVR,
-        "flink": expected("each rule was confirmed with PyFlink 2.3.0"),
-    },
+    vvr=ON_VVR,
+    flink=expected("each rule was confirmed with PyFlink 2.3.0"),
     rationale=(
         "Flink's validator or planner refuses a window or an aggregate as written, so no job starts, with or "
         "without state. The finding names the remedy."
@@ -269,36 +239,45 @@ PROGRAM_REFUSED = Rule(
     example=Example(
         PROGRAM + MINUTE_WINDOW.format("lit(10).minutes"), PROGRAM + MINUTE_WINDOW.format("lit(10)"), language="python"
     ),
-    find=_find_program_refused,
     level=Level.REST,
     case_dependent=("flink", "vvr"),
     beside_operators=True,
 )
-
-
-def _find_notation_not_run(change: Change) -> Iterable[RuleMatch]:
-    for side, which in ((change.old, "deployed"), (change.new, "proposed")):
-        found = side.not_run
-        if found:
-            spans = (found[0].span, None) if side is change.old else (None, found[0].span)
-            what = "; ".join(dict.fromkeys(note.text for note in found))
-            yield RuleMatch(
-                f"{side.engine} {side.version} does not support the {which} program: {what}", (), "", "", *spans
-            )
+def program_refused(change: Change) -> Iterable[RuleMatch]:
+    old, new = change.refusals
+    if not change.unchanged:
+        # The same script goes on wherever it runs today, on an older line say that the check was not told.
+        new = (*new, *of_old_style(change.new))
+    claims = change.claim("unread") if old or new else ()
+    declared = tuple(of_declarations(change.new))
+    known = {each.message for each in of_declarations(change.old)} if declared else ()
+    new = (*new, *(each for each in declared if each.message not in known), *_added(change))
+    for refusal in new:
+        said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
+        if not refusal.of_session or ENGINE_FACTS[change.engine].takes_commands:
+            yield RuleMatch(said, claims, after_span=refusal.span, verdicts=program_verdicts(refusal))
+    for refusal in old:
+        if not refusal.certain or refusal.of_session:
+            continue
+        yield RuleMatch(
+            f"Flink refuses the deployed {refusal.what}: {refusal.message}",
+            claims,
+            before_span=refusal.span,
+            verdicts={"vvr": DEPLOYED, "flink": DEPLOYED},
+        )
 
 
 LITERAL_MINUTE = """\
 minute = Tumble.over(lit(1).minutes).on(col("order_time")).alias("w")
 orders = t_env.from_path("orders").window(minute)
 """
-NOTATION_NOT_RUN = Rule(
+
+
+@Rule(
     code="notation-not-run",
     title="The engine does not support this notation",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "VVR is based on Flink", Reason.VERSION),
-        "flink": inferred(Outcome.UNKNOWN, "Flink 2.3.0 refused the old string expressions", Reason.VERSION),
-    },
+    vvr=inferred(Outcome.UNKNOWN, "VVR is based on Flink", Reason.VERSION),
+    flink=inferred(Outcome.UNKNOWN, "Flink 2.3.0 refused the old string expressions", Reason.VERSION),
     rationale=(
         "The check understands the program, but this version of the engine cannot run it. Flink 1.16 removed "
         "string expressions, and FLIP-11 was never fully implemented. The program that runs must therefore be "
@@ -310,22 +289,22 @@ NOTATION_NOT_RUN = Rule(
         versions=("8", "8"),
         language="python",
     ),
-    find=_find_notation_not_run,
 )
+def notation_not_run(change: Change) -> Iterable[RuleMatch]:
+    for side, which in ((change.old, "deployed"), (change.new, "proposed")):
+        found = side.not_run
+        if found:
+            spans = (found[0].span, None) if side is change.old else (None, found[0].span)
+            what = "; ".join(dict.fromkeys(note.text for note in found))
+            yield RuleMatch(
+                f"{side.engine} {side.version} does not support the {which} program: {what}", (), "", "", *spans
+            )
 
 
 _REFUSED = expected("confirmed with Flink's planner, 2.3.0")
 STATEMENT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "it is unknown whether Flink accepts the proposed statement")
 
 _REFUSED_TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
-
-
-def _find_statement_refused(pair: PipelinePair) -> Iterable[RuleMatch]:
-    old = Query(pair.old_pipeline, pair.old, pair.old_program, pair.lines[0])
-    new = Query(pair.new_pipeline, pair.new, pair.new_program, pair.lines[1])
-    for fault in brought(old, new):
-        said = "refuses" if fault.certain else "may refuse"
-        yield RuleMatch(f"Flink {said} the proposed statement: {fault.message}", verdicts=statement_verdicts(fault))
 
 
 def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
@@ -336,14 +315,11 @@ def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
     return own | ({"flink": replace(_REFUSED, remedy=Remedy.ON_CONFLICT)} if fault.kind == ON_CONFLICT else {})
 
 
-STATEMENT_REFUSED = Rule(
+@Rule(
     code="statement-refused",
     title="Flink refuses the statement",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": ON_VVR,
-        "flink": _REFUSED,
-    },
+    vvr=ON_VVR,
+    flink=_REFUSED,
     rationale=(
         "Flink refuses the new statement. Typical causes: the query's columns do not match the sink, the sink "
         "accepts only inserts, a declaration or call is invalid, or ON CONFLICT is missing (Flink 2.3 and later). "
@@ -354,10 +330,15 @@ STATEMENT_REFUSED = Rule(
         _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount FROM orders;",
         _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount, item FROM orders;",
     ),
-    find=_find_statement_refused,
     case_dependent=("flink", "vvr"),
     beside_operators=True,
 )
+def statement_refused(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old = Query(pair.old_pipeline, pair.old, pair.old_program, pair.lines[0])
+    new = Query(pair.new_pipeline, pair.new, pair.new_program, pair.lines[1])
+    for fault in brought(old, new):
+        said = "refuses" if fault.certain else "may refuse"
+        yield RuleMatch(f"Flink {said} the proposed statement: {fault.message}", verdicts=statement_verdicts(fault))
 
 
 MALFORMED = {
@@ -389,7 +370,24 @@ def _alike_on_both(problem: Problem) -> bool:
     return _GRAMMAR_OF_BOTH.match(text) is not None and _OWN_ON_VVR.search(text) is None
 
 
-def _find_statement_not_read(change: Change) -> Iterable[RuleMatch]:
+@Rule(
+    code="statement-not-read",
+    title="A statement could not be read",
+    vvr=inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+    flink=inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+    rationale=(
+        "An unread statement may contain anything. If the check knows the whole grammar of this kind of "
+        "statement, Flink's parser refuses the proposed statement too, and no job starts."
+    ),
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)"),
+        outcomes=dict.fromkeys(MALFORMED, Outcome.INCOMPATIBLE),
+    ),
+    level=Level.REST,
+    case_dependent=("flink", "vvr"),
+)
+def statement_not_read(change: Change) -> Iterable[RuleMatch]:
     alike = unread_alike(change)
     deployed = {problem.text for problem in change.programs[0].problems}
     for i, program in enumerate(change.programs):
@@ -407,43 +405,6 @@ def _find_statement_not_read(change: Change) -> Iterable[RuleMatch]:
             )
     for problem in change.failures:
         yield RuleMatch(problem.message, (), before_span=problem.span)
-
-
-STATEMENT_NOT_READ = Rule(
-    code="statement-not-read",
-    title="A statement could not be read",
-    scope=RuleScope.SCRIPT,
-    verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
-        "flink": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
-    },
-    rationale=(
-        "An unread statement may contain anything. If the check knows the whole grammar of this kind of "
-        "statement, Flink's parser refuses the proposed statement too, and no job starts."
-    ),
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)"),
-        outcomes=dict.fromkeys(MALFORMED, Outcome.INCOMPATIBLE),
-    ),
-    find=_find_statement_not_read,
-    level=Level.REST,
-    case_dependent=("flink", "vvr"),
-)
-
-
-def _find_operator_not_covered(pair: PipelinePair) -> Iterable[RuleMatch]:
-    if not pair.others or not pair.changed:
-        return
-    claims = [difference.key for difference in pair.differences if difference.part != "sink"]
-    for operators in pair.operators:
-        if operators.old in pair.others or operators.new in pair.others:
-            claims += [difference.key for difference in operators.differences]
-    found = [next(unresolved(pipeline.sink), None) for pipeline in (pair.old_pipeline, pair.new_pipeline)]
-    spans = [None if node is None else node.span for node in found]
-    if not any(found):
-        spans[0] = pair.others[0].span
-    yield RuleMatch(_message(pair, found), tuple(claims), before_span=spans[0], after_span=spans[1])
 
 
 def _message(pair: PipelinePair, kept_whole: list[Opaque | None]) -> str:
@@ -469,11 +430,11 @@ def unresolved(sink: Sink) -> Iterator[Opaque]:
     return (each for each in sink.nodes if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
 
 
-OPERATOR_NOT_COVERED = Rule(
+@Rule(
     code="operator-not-covered",
     title="A change around an operator without rules",
-    scope=RuleScope.PIPELINE,
-    verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
+    vvr=inferred(Outcome.UNKNOWN),
+    flink=inferred(Outcome.UNKNOWN),
     rationale=(
         "INTERSECT, EXCEPT, subqueries in conditions and unrecognised joins keep their own state, often whole "
         "rows. Any difference in such an operator or its chain may break it."
@@ -482,15 +443,16 @@ OPERATOR_NOT_COVERED = Rule(
         "SELECT customer FROM orders INTERSECT SELECT region FROM orders;",
         "SELECT customer FROM orders INTERSECT SELECT item FROM orders;",
     ),
-    find=_find_operator_not_covered,
 )
-
-
-RULES = (
-    TABLE_API_CHANGED,
-    PROGRAM_REFUSED,
-    NOTATION_NOT_RUN,
-    STATEMENT_REFUSED,
-    STATEMENT_NOT_READ,
-    OPERATOR_NOT_COVERED,
-)
+def operator_not_covered(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if not pair.others or not pair.changed:
+        return
+    claims = [difference.key for difference in pair.differences if difference.part != "sink"]
+    for operators in pair.operators:
+        if operators.old in pair.others or operators.new in pair.others:
+            claims += [difference.key for difference in operators.differences]
+    found = [next(unresolved(pipeline.sink), None) for pipeline in (pair.old_pipeline, pair.new_pipeline)]
+    spans = [None if node is None else node.span for node in found]
+    if not any(found):
+        spans[0] = pair.others[0].span
+    yield RuleMatch(_message(pair, found), tuple(claims), before_span=spans[0], after_span=spans[1])

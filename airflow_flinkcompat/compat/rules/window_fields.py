@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
-    RuleScope,
     TableApiCover,
     Verdict,
     documented,
@@ -31,7 +30,19 @@ from airflow_flinkcompat.plan.operators import AggregateOperator
 CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-agg-on-window-start")}
 
 
-def _find_window_field_aggregated(pair: OperatorPair) -> Iterable[RuleMatch]:
+@Rule(
+    code="window-field-aggregated",
+    title="An aggregate over a window field",
+    vvr=documented(Outcome.UNKNOWN, "Window TVF row 25"),
+    flink=inferred(Outcome.UNKNOWN, "only unchanged aggregates over window fields were measured"),
+    rationale="The window field becomes a regular input column of the aggregation.",
+    example=replace(
+        selecting("customer, SUM(amount)", "customer, SUM(amount), MAX(window_start)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
+    ),
+    operators=(AggregateOperator,),
+)
+def window_field_aggregated(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None:
         return
@@ -46,25 +57,19 @@ def _find_window_field_aggregated(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-WINDOW_FIELD_AGGREGATED = Rule(
-    code="window-field-aggregated",
-    title="An aggregate over a window field",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 25"),
-        "flink": inferred(Outcome.UNKNOWN, "only unchanged aggregates over window fields were measured"),
-    },
-    rationale="The window field becomes a regular input column of the aggregation.",
-    example=replace(
-        selecting("customer, SUM(amount)", "customer, SUM(amount), MAX(window_start)"),
-        outcomes={"flink": Outcome.INCOMPATIBLE},
+@Rule(
+    code="window-field-computation-changed",
+    title="An expression over window fields was added or deleted",
+    vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 18"),
+    flink=expected("EXPLAIN: the window is materialised"),
+    rationale="A computed window field is a regular column, so the aggregation no longer runs per window.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)", "customer, window_start + INTERVAL '1' SECOND, window_end"),
     ),
-    find=_find_window_field_aggregated,
     operators=(AggregateOperator,),
 )
-
-
-def _find_window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+def window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None:
         return
@@ -78,25 +83,21 @@ def _find_window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleM
         )
 
 
-WINDOW_FIELD_COMPUTATION_CHANGED = Rule(
-    code="window-field-computation-changed",
-    title="An expression over window fields was added or deleted",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 18"),
-        "flink": expected("EXPLAIN: the window is materialised"),
-    },
-    rationale="A computed window field is a regular column, so the aggregation no longer runs per window.",
+COMPUTED_KEYS = "customer, window_start + INTERVAL '1' SECOND, window_end"
+
+
+@Rule(
+    code="window-field-computation-kept",
+    title="An expression over window fields before and after",
+    vvr=documented(Outcome.UNKNOWN, "Window TVF row 21"),
+    flink=inferred(Outcome.UNKNOWN, "only unchanged expressions were measured"),
+    rationale="VVR's check does not inspect expressions over window fields, changed or not.",
     example=Example(
-        windowed("customer, SUM(amount)"),
-        windowed("customer, SUM(amount)", "customer, window_start + INTERVAL '1' SECOND, window_end"),
+        windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
     ),
-    find=_find_window_field_computation_changed,
     operators=(AggregateOperator,),
 )
-
-
-def _find_window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
+def window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None:
         return
@@ -112,25 +113,28 @@ def _find_window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatc
         )
 
 
-COMPUTED_KEYS = "customer, window_start + INTERVAL '1' SECOND, window_end"
-WINDOW_FIELD_COMPUTATION_KEPT = Rule(
-    code="window-field-computation-kept",
-    title="An expression over window fields before and after",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 21"),
-        "flink": inferred(Outcome.UNKNOWN, "only unchanged expressions were measured"),
-    },
-    rationale="VVR's check does not inspect expressions over window fields, changed or not.",
-    example=Example(
-        windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
+WINDOW_START_QUERY = "SELECT customer, SUM(amount), TUMBLE_START(order_time, INTERVAL '{0}' MINUTE)\nFROM orders\n"
+GROUP_WINDOW = "GROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
+
+
+@Rule(
+    code="window-field-mismatch",
+    title="A window field of a different window",
+    vvr=inferred(Outcome.COMPATIBLE, "a note: the documentation's own examples contain such fields"),
+    flink=Verdict(
+        Outcome.INCOMPATIBLE,
+        Basis.INFERRED,
+        "the validator requires a matching call in the GROUP BY",
+        consequence=Consequence.REFUSED_AT_SUBMIT,
     ),
-    find=_find_window_field_computation_kept,
+    rationale=(
+        "TUMBLE_START and similar functions refer to the window of the GROUP BY, so they cannot return a field of "
+        "a different window."
+    ),
+    example=Example(WINDOW_START_QUERY.format(1) + GROUP_WINDOW, WINDOW_START_QUERY.format(2) + GROUP_WINDOW),
     operators=(AggregateOperator,),
 )
-
-
-def _find_window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
+def window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
     sides = pair.windowed
     if sides is None:
         return
@@ -144,38 +148,24 @@ def _find_window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
         )
 
 
-WINDOW_START_QUERY = "SELECT customer, SUM(amount), TUMBLE_START(order_time, INTERVAL '{0}' MINUTE)\nFROM orders\n"
-GROUP_WINDOW = "GROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
-WINDOW_FIELD_MISMATCH = Rule(
-    code="window-field-mismatch",
-    title="A window field of a different window",
-    scope=RuleScope.OPERATOR,
-    verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "a note: the documentation's own examples contain such fields"),
-        "flink": Verdict(
-            Outcome.INCOMPATIBLE,
-            Basis.INFERRED,
-            "the validator requires a matching call in the GROUP BY",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
-        ),
-    },
-    rationale=(
-        "TUMBLE_START and similar functions refer to the window of the GROUP BY, so they cannot return a field of "
-        "a different window."
-    ),
-    example=Example(WINDOW_START_QUERY.format(1) + GROUP_WINDOW, WINDOW_START_QUERY.format(2) + GROUP_WINDOW),
-    find=_find_window_field_mismatch,
-    operators=(AggregateOperator,),
-)
-
-
 def only_window_fields(pair: PipelinePair) -> bool:
     """True if only bare window fields were added to or removed from the output, rank numbers aside."""
     old, new = ([c for c in side.columns if not is_number(c)] for side in (pair.old, pair.new))
     return old != new and computed_columns(pair.old) == computed_columns(pair.new)
 
 
-def _find_window_field_output(pair: PipelinePair) -> Iterable[RuleMatch]:
+@Rule(
+    code="window-field-output",
+    title="A window field was added to or deleted from the output",
+    vvr=documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
+    flink=measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
+    rationale="Every window has its window fields; selecting them needs no state.",
+    example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
+    parts=("columns",),
+    case_dependent=("flink",),
+    table_api_cover=TableApiCover.ONE_WINDOW,
+)
+def window_field_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     if pair.operators and not pair.others and only_window_fields(pair):
         yield RuleMatch(
             "only window fields were added to or removed from the output",
@@ -184,29 +174,3 @@ def _find_window_field_output(pair: PipelinePair) -> Iterable[RuleMatch]:
             format_expressions(pair.new.columns),
             verdicts=projection_on_flink(pair),
         )
-
-
-WINDOW_FIELD_OUTPUT = Rule(
-    code="window-field-output",
-    title="A window field was added to or deleted from the output",
-    scope=RuleScope.PIPELINE,
-    verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
-        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
-    },
-    rationale="Every window has its window fields; selecting them needs no state.",
-    example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
-    find=_find_window_field_output,
-    parts=("columns",),
-    case_dependent=("flink",),
-    table_api_cover=TableApiCover.ONE_WINDOW,
-)
-
-
-RULES = (
-    WINDOW_FIELD_AGGREGATED,
-    WINDOW_FIELD_COMPUTATION_CHANGED,
-    WINDOW_FIELD_COMPUTATION_KEPT,
-    WINDOW_FIELD_MISMATCH,
-    WINDOW_FIELD_OUTPUT,
-)
