@@ -61,13 +61,13 @@ def test_a_wrong_setting_is_told_with_its_place() -> None:
 
 
 CAPABILITIES = {
-    "what runs is read back before every redeploy": ReadsBack,
+    "the running version is read back before every redeploy": ReadsBack,
     "plans compiled (`explain_plan`)": PlanCompiler,
-    "rehearsal beside the live job": RestoreTests,
-    "where sources begin is chosen": SourceTables,
+    "rehearsal next to the live job": RestoreTests,
+    "choice of source offsets": SourceTables,
     "start mode `checkpoint`": RetainedCheckpoints,
     "savepoints found, migrated and disposed of": SavepointStore,
-    "savepoints of jobs that go on": LiveSavepoints,
+    "savepoints of running jobs": LiveSavepoints,
     "changes planned for GitOps (`plan_only`)": PlansChanges,
     "state sizes compared": CheckpointStatistics,
     "source positions compared": OffsetStatistics,
