@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from airflow_flinkcompat.backfill.spark.session import Effort, spark_session
+from airflow_flinkcompat.backfill.spark import Effort, spark_session
 
 
 def main() -> None:

@@ -187,7 +187,7 @@ def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
-    from airflow_flinkcompat.backfill.spark.session import Effort, spark_session
+    from airflow_flinkcompat.backfill.spark import Effort, spark_session
     from dev.services.kafka import ivy_directory
     from dev.services.spark_packages import NEEDS
 

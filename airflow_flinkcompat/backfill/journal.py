@@ -20,10 +20,9 @@ from airflow_flinkcompat import __version__
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Versioned
-from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.request import BackfillRequest, normalised
+from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.backfill.steps import Work
-from airflow_flinkcompat.backfill.uris import normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

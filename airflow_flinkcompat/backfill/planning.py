@@ -12,7 +12,7 @@ from airflow_flinkcompat.backfill.compile.compiler import OPERATORS, compile_pro
 from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.window_origins import windows_of
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column, DataType
+from airflow_flinkcompat.secrets.spellings import java_pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -231,3 +232,13 @@ class Publication(Protocol):
 
     def discard(self) -> None:
         """Remove staged content that is left."""
+
+
+# Names and values that Spark leaves out of plans, event logs and pages. Whatever a script says of an Iceberg catalog is
+# left out, because what is secret of it is up to the catalog; then what Spark hides by itself, keys of storages, and
+# addresses with a password in them.
+_SECRETS = f"{java_pattern()}|sasl|ssl[.]key|header[.]|sql[.]catalog[.]flinkcompat_|://[^/@ ]+@"
+REDACTION = (
+    ("spark.redaction.regex", _SECRETS),
+    ("spark.sql.redaction.options.regex", f"{_SECRETS}|url"),
+)

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.model import LATE, NATIVE, FunctionDeclaration, InputError, JobSpec
-from airflow_flinkcompat.secrets import AnyPlaceholder, placeholders, placeholders_in_script
+from airflow_flinkcompat.secrets import AnyPlaceholder, mask_secrets, placeholders, placeholders_in_script
 
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -321,3 +323,30 @@ def _functions(value: object) -> tuple[FunctionDeclaration, ...]:
         FunctionDeclaration(str(item["name"]), str(item.get("kind", "")), str(item.get("language", "java")))
         for item in items
     )
+
+
+_GLOB = re.compile(r"[*?\[\]{}]")
+
+
+def normalised(uri: str, what: str) -> str:
+    """A place in Spark's form, absolute with a scheme; raises :class:`BackfillError` for a pattern or ""."""
+    if not uri.strip():
+        raise BackfillError(f"{what}: the place is empty; write a path or a URI")
+    if found := placeholders(uri):
+        raise BackfillError(f"{what}: nobody filled in {found[0]}; give the place with --table or --sink NAME=URI")
+    if _GLOB.search(uri):
+        raise BackfillError(
+            f"{what}: {mask_secrets(uri)} holds a character of a pattern (* ? [ ] {{ }}); write one place"
+        )
+    parts = urlsplit(uri)
+    if len(parts.scheme) > 1:  # one letter is a drive
+        if parts.scheme != "file":
+            return uri.rstrip("/")
+        return Path(unquote(parts.path)).as_uri()
+    return Path(uri).absolute().as_uri()
+
+
+def nested(first: str, second: str) -> bool:
+    """True if one place is the other or inside it."""
+    a, b = f"{first.rstrip('/')}/", f"{second.rstrip('/')}/"
+    return a.startswith(b) or b.startswith(a)

@@ -10,18 +10,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.registry import publication, reader
-from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
 from airflow_flinkcompat.backfill.duckdb import DuckDbAccelerator
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
 from airflow_flinkcompat.backfill.protocols import Publication
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
-from airflow_flinkcompat.backfill.spark.session import Effort, effort, is_local, spark_session
+from airflow_flinkcompat.backfill.spark import (
+    Effort,
+    effort,
+    is_local,
+    pinned_snapshots,
+    spark_session,
+)
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Work
-from airflow_flinkcompat.secrets import Redactor
+from airflow_flinkcompat.secrets import Redactor, environment_lookup, redactor_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +68,7 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
         BackfillError: Nothing, or not everything, was published; the message has its secrets masked.
     """
     request = asked if isinstance(asked, BackfillRequest) else asked.request
-    redactor = driver_redactor(request.placeholders, os.environ)
+    redactor = redactor_of(request.placeholders, environment_lookup(os.environ))
 
     def say(line: str) -> None:
         progress(redactor(line))

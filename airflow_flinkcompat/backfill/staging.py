@@ -13,7 +13,7 @@ from airflow_flinkcompat.backfill.journal import ChunkJournal, FinishedChunk
 from airflow_flinkcompat.backfill.planning import BackfillPlan
 from airflow_flinkcompat.backfill.protocols import Publication, Range
 from airflow_flinkcompat.backfill.result import SourceRows
-from airflow_flinkcompat.backfill.spark.observations import counted
+from airflow_flinkcompat.backfill.spark import counted
 from airflow_flinkcompat.backfill.steps import Work
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration
@@ -37,8 +36,8 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import group_ranges, open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.secrets import placeholders_in_script
-from airflow_flinkcompat.spark_migration.workers import SparkWorkers
+from airflow_flinkcompat.secrets import environment_lookup, placeholders_in_script, redactor_of
+from airflow_flinkcompat.spark_migration import SparkWorkers
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -151,7 +150,7 @@ class HistoryComputer:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        redactor = driver_redactor(placeholders_in_script(self.side.script), os.environ)
+        redactor = redactor_of(placeholders_in_script(self.side.script), environment_lookup(os.environ))
         try:
             yield
         except NotComputable as error:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
-from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.backfill.spark import pinned_snapshots
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.compat.side import Side
@@ -647,7 +647,7 @@ def history_spark(
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
     """The Spark session that reads history: the active one, or a new one."""
-    from airflow_flinkcompat.backfill.spark.session import Effort, effort, spark_session
+    from airflow_flinkcompat.backfill.spark import Effort, effort, spark_session
 
     needs, places = Needs(), set[str]()
     for side, locations in read:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
+from airflow_flinkcompat.backfill.connectors.files import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
 from airflow_flinkcompat.compat.changes.settings import value
@@ -23,7 +23,7 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.unify import unify
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.aggregations import aggregation_query
-from airflow_flinkcompat.history.archived_topic.spec import topic_of
+from airflow_flinkcompat.history.archived_topic import topic_of
 from airflow_flinkcompat.history.derived_rows import NotComputable, is_recomputable
 from airflow_flinkcompat.history.entries import LocalClock, check_writable
 from airflow_flinkcompat.history.joins import interval_join_query, join_query

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
-from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.backfill.steps import with_sources
 from airflow_flinkcompat.exec_graph.layout import Begins, StateField, Stored
 from airflow_flinkcompat.history.entries import LocalClock, row_writer

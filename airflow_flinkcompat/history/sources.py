@@ -8,19 +8,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
-from airflow_flinkcompat.backfill.connectors.registry import reader
+from airflow_flinkcompat.backfill.connectors.files import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations, reader
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
-from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic, TopicWithArchive, topic_of
+from airflow_flinkcompat.history.archived_topic import ArchivedTopic, TopicWithArchive, topic_of
 from airflow_flinkcompat.history.state_rows import StateQuery
-from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive, names_a_time
+from airflow_flinkcompat.history.time_boundary import BoundaryArchive, names_a_time
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
@@ -254,7 +253,7 @@ def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
 
 
 def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until: Until) -> TopicEnd:
-    from airflow_flinkcompat.backfill.connectors.kafka.read import offsets
+    from airflow_flinkcompat.backfill.connectors.kafka_spark import offsets
 
     source = of.topic if isinstance(of, TopicWithArchive) else of
 
@@ -290,8 +289,7 @@ def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until:
 
 
 def _folder_end(session: SparkSession, source: FileSource, until: Until) -> FolderEnd:
-    from airflow_flinkcompat.backfill.connectors.files.read import FileReader
-    from airflow_flinkcompat.backfill.connectors.files.read_files import normal
+    from airflow_flinkcompat.backfill.connectors.files_spark import FileReader, normal
 
     if until.offsets:
         raise InputError(
@@ -433,8 +431,8 @@ def _is_below(segment: StatelessSegment, table: str) -> bool:
 
 def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:
     """See that a source can be read, with all of its rows."""
-    from airflow_flinkcompat.backfill.connectors.kafka.read import is_compacted
-    from airflow_flinkcompat.history.archived_topic.read import ArchivedTopicReader
+    from airflow_flinkcompat.backfill.connectors.kafka_spark import is_compacted
+    from airflow_flinkcompat.history.archived_topic_spark import ArchivedTopicReader
 
     found = reader(session, source)
     found.check()

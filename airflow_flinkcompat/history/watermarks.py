@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Select, Where
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
-from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic, topic_of
+from airflow_flinkcompat.history.archived_topic import ArchivedTopic, topic_of
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.sources import RowsRead, SourceEnds, TopicEnd
 from airflow_flinkcompat.history.state_rows import Doubt, exact
 from airflow_flinkcompat.history.table_rows import TableRows
-from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.history.time_boundary import BoundaryArchive
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Scan, Table, Window
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
@@ -178,7 +178,7 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
 
 def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
     """Records that the topic still holds, with one in each partition later than all deleted ones."""
-    from airflow_flinkcompat.history.time_boundary.read import BoundaryArchiveReader
+    from airflow_flinkcompat.history.time_boundary_spark import BoundaryArchiveReader
 
     if table.watermark_delay is None:
         raise NotComputable(

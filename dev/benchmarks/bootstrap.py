@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_flinkcompat.backfill.connectors.kafka.spec import NEEDS
+from airflow_flinkcompat.backfill.connectors.kafka import NEEDS
 from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -108,7 +108,7 @@ def fill(servers: str, topic: str, rows: int, keys: int, first: int, lake: str) 
 
     Then the same in a lake, where one is named.
     """
-    from airflow_flinkcompat.backfill.spark.session import spark_session
+    from airflow_flinkcompat.backfill.spark import spark_session
 
     with spark_session("local[2]", NEEDS) as session:
         if not first:

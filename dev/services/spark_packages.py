@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from airflow_flinkcompat.backfill.connectors.delta.spec import NEEDS as DELTA
-from airflow_flinkcompat.backfill.connectors.iceberg.spec import NEEDS as ICEBERG
-from airflow_flinkcompat.backfill.connectors.jdbc.spec import NEEDS as POSTGRESQL
-from airflow_flinkcompat.backfill.connectors.kafka.spec import NEEDS as KAFKA
+from airflow_flinkcompat.backfill.connectors.delta import NEEDS as DELTA
+from airflow_flinkcompat.backfill.connectors.iceberg import NEEDS as ICEBERG
+from airflow_flinkcompat.backfill.connectors.jdbc import NEEDS as POSTGRESQL
+from airflow_flinkcompat.backfill.connectors.kafka import NEEDS as KAFKA
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.local_flink.jars import fetch
 from dev.services.kafka import ivy_directory

@@ -361,7 +361,7 @@ class FlinkBackfillOperator(ScriptOperator):
         """Operator of the provider, whose module takes seconds to load and imports kubernetes."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-        from airflow_flinkcompat.backfill.spark.session import submit_configuration
+        from airflow_flinkcompat.backfill.spark import submit_configuration
 
         given = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]

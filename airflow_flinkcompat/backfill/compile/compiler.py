@@ -14,10 +14,10 @@ from airflow_flinkcompat.backfill.compile.sink_columns import sink_columns
 from airflow_flinkcompat.backfill.compile.window_origins import common_window_columns, window_columns, windows_of
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.protocols import Locations, PublishedRows, Range
+from airflow_flinkcompat.backfill.request import nested
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.steps import Select, Step, Where, Work, Write, reads_of
-from airflow_flinkcompat.backfill.uris import nested
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,

@@ -1,22 +1,21 @@
-"""The connectors, found by their folders: adding a folder adds a connector.
+"""The connectors, found by their modules, and the places of tables.
 
-A folder holds ``spec.py``, which describes the connector in ``CONNECTOR`` and imports no Spark. A readable connector
-has ``read.py`` with ``reader(session, source)``; a writable one has ``write.py`` with ``publication(session, sink,
-rows, bounds)``. Both are imported when Spark runs.
+``NAME.py`` describes a connector in ``CONNECTOR`` and imports no Spark. ``NAME_spark.py`` is imported when Spark runs:
+a readable connector has ``reader(session, source)`` there, a writable one ``publication(session, sink, rows, bounds)``.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from airflow_flinkcompat.backfill import connectors
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import (
     BackfillSink,
     BackfillSource,
@@ -26,6 +25,7 @@ from airflow_flinkcompat.backfill.protocols import (
     SourceReader,
 )
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,11 +36,16 @@ GivenSource = Callable[[Table, str, str], BackfillSource]
 """Constructor of a source from a table, the requested place, and the argument's name for messages."""
 GivenSink = Callable[[Table, str, str], BackfillSink]
 _Made = TypeVar("_Made")
+_RUN = "_spark"
+"""Ending of the module of a connector that is imported when Spark runs."""
+_DEFAULTS = "default_catalog.default_database."
+# Types whose order is the same in Flink and Spark.
+_ORDERED = (*INTEGERS, "DECIMAL", "DATE", *TIMESTAMPS)
 
 
 @dataclass(frozen=True)
 class Connector:
-    """Sources and sinks of one folder.
+    """Sources and sinks of one module.
 
     Attributes:
         sources: Constructors of a table's source, by the value of its option ``connector``. One raises
@@ -60,15 +65,15 @@ class Connector:
 
 
 def known_connectors() -> tuple[Connector, ...]:
-    """The connectors of all folders, in the order in which messages name them."""
+    """All connectors, in the order in which messages name them."""
     return _known(tuple(connectors.__path__))
 
 
 @cache
 def _known(folders: tuple[str, ...]) -> tuple[Connector, ...]:
-    names = [f"{connectors.__name__}.{found.name}.spec" for found in pkgutil.iter_modules(folders) if found.ispkg]
-    specs = [import_module(name) for name in names if find_spec(name) is not None]
-    return tuple(sorted((spec.CONNECTOR for spec in specs), key=lambda each: each.listed))
+    names = (found.name.removesuffix(_RUN) for found in pkgutil.iter_modules(folders) if found.name.endswith(_RUN))
+    found = (import_module(f"{connectors.__name__}.{name}").CONNECTOR for name in names)
+    return tuple(sorted(found, key=lambda each: each.listed))
 
 
 def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]:
@@ -78,15 +83,149 @@ def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]
 
 def reader(session: SparkSession, source: BackfillSource) -> SourceReader:
     """The reader of a source."""
-    found: SourceReader = _sibling_module(source, "read").reader(session, source)
+    found: SourceReader = _spark_module(source).reader(session, source)
     return found
 
 
 def publication(session: SparkSession, sink: BackfillSink, rows: PublishedRows, bounds: Range) -> Publication:
     """The publication of one run's rows into a sink."""
-    found: Publication = _sibling_module(sink, "write").publication(session, sink, rows, bounds)
+    found: Publication = _spark_module(sink).publication(session, sink, rows, bounds)
     return found
 
 
-def _sibling_module(spec: object, part: str) -> ModuleType:
-    return import_module(f"{type(spec).__module__.rpartition('.')[0]}.{part}")
+def _spark_module(described: object) -> Any:
+    return import_module(f"{type(described).__module__}{_RUN}")
+
+
+@dataclass(frozen=True)
+class TableLocations:
+    """Places of a request that replace the declared ones, by table name as the user wrote it."""
+
+    tables: Mapping[str, str] = field(default_factory=dict)
+    sinks: Mapping[str, str] = field(default_factory=dict)
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """Columns, ``a,b``, of the arrival order, by table name as written; "" stands for every other table."""
+
+    def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
+        """Raise :class:`BackfillError` for a name that matches no table that is read or written, or several."""
+        read = tuple(sources)
+        by_option = (
+            ("--table", self.tables, read),
+            ("--sink", self.sinks, tuple(sinks)),
+            ("--order-by", self.orders, read),
+        )
+        for what, given, tables in by_option:
+            paths = {table.path: table.name for table in tables}
+            for name in filter(None, given):
+                matching = [path for path in paths if _names(path, name)]
+                known = ", ".join(sorted(paths.values())) or "none"
+                if not matching:
+                    verb = "writes" if what == "--sink" else "reads"
+                    raise BackfillError(f"{what} {name}: the script {verb} no table of that name; it {verb} {known}")
+                if len(matching) > 1:
+                    raise BackfillError(f"{what} {name} matches several tables; write the full name ({known})")
+
+    def source(self, table: Table) -> BackfillSource:
+        """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
+        if any(name and _names(table.path, name) for name in self.orders):
+            self.order(table)
+        given, declared = merged(lambda each: each.given_sources), merged(lambda each: each.sources)
+        return _source_or_sink(table, "--table", self.tables, given, declared)
+
+    def order(self, table: Table) -> tuple[int, ...]:
+        """Positions of the columns that define the arrival order of a table's rows; none if undeclared.
+
+        Raises :class:`BackfillError` for a missing column, or one whose order differs between Flink and Spark.
+        """
+        named = [name for name in self.orders if name and _names(table.path, name)]
+        text = self.orders.get(named[0] if named else "", "")
+        names = [column.name for column in table.columns]
+        positions = []
+        for name in filter(None, (part.strip().strip("`") for part in text.split(","))):
+            if name not in names:
+                raise BackfillError(
+                    f"--order-by {text}: table {table.name} has no column {name}; it has {', '.join(names)}"
+                )
+            kind = table.columns[names.index(name)].type
+            if kind.name not in _ORDERED:
+                raise BackfillError(
+                    f"--order-by {text}: column {name} of table {table.name} is {kind}; use whole or "
+                    "decimal numbers, dates or timestamps"
+                )
+            positions.append(names.index(name))
+        return tuple(positions)
+
+    def sink(self, table: Table) -> BackfillSink:
+        """The sink of a table. Raises :class:`BackfillError` if it is unknown or not written exactly."""
+        given, declared = merged(lambda each: each.given_sinks), merged(lambda each: each.sinks)
+        return _source_or_sink(table, "--sink", self.sinks, given, declared)
+
+
+@dataclass(frozen=True)
+class AssumedLocations(TableLocations):
+    """Places before a request names any: an unreachable declared table is assumed to get one."""
+
+    def source(self, table: Table) -> BackfillSource:
+        """The source of a table. Raises :class:`BackfillError` if no place would do."""
+        try:
+            return super().source(table)
+        except BackfillError:
+            _check_declared(table)
+            make, place = _at(f"parquet:/read/{quote(table.path[2], safe='')}", merged(lambda each: each.given_sources))
+            return make(table, place, "--table")
+
+    def sink(self, table: Table) -> BackfillSink:
+        """The sink of a table. Raises :class:`BackfillError` if no place would do."""
+        try:
+            return super().sink(table)
+        except BackfillError:
+            _check_declared(table)
+            make, place = _at(f"delta:/written/{quote(table.path[2], safe='')}", merged(lambda each: each.given_sinks))
+            return make(table, place, "--sink")
+
+
+def _source_or_sink(
+    table: Table,
+    what: str,
+    places: Mapping[str, str],
+    given: Mapping[str, Callable[[Table, str, str], _Made]],
+    declared: Mapping[str, Callable[[Table], _Made]],
+) -> _Made:
+    """The source or sink of a table: at the place in a request, else by its connector."""
+    for name, uri in places.items():
+        if _names(table.path, name):
+            make_given, place = _at(uri, given)
+            return make_given(table, place, f"{what} {name}")
+    _check_declared(table)
+    make = declared.get(table.option("connector") or "")
+    if make is None:
+        raise _unreachable(table, what, declared)
+    return make(table)
+
+
+def _at(uri: str, known: Mapping[str, _Made]) -> tuple[_Made, str]:
+    """The maker of a source or sink at a requested place, and the place in its form."""
+    prefix, _, place = uri.partition(":")
+    return (known[prefix], place) if prefix in known else (known[""], uri)
+
+
+def _check_declared(table: Table) -> None:
+    if not table.declared:
+        raise Untranslatable(
+            f"table {table.name} is not declared; declare it in the script or in the catalog DDL", table.span
+        )
+
+
+def _unreachable(table: Table, what: str, known: Iterable[str]) -> Untranslatable:
+    connector = table.option("connector")
+    return Untranslatable(
+        f"table {table.name} has connector {connector or '(none)'}, but a backfill supports "
+        f"{', '.join(known)} tables only; name the place of its history with {what} {table.path[2]}=URI",
+        table.span,
+    )
+
+
+def _names(path: tuple[str, str, str], name: str) -> bool:
+    parts = [part.strip("`") for part in name.removeprefix(_DEFAULTS).split(".")]
+    own = [part for part in path if part]
+    return len(parts) <= len(own) and own[-len(parts) :] == parts

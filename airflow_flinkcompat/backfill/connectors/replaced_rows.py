@@ -1,14 +1,20 @@
-"""The rows of a sink that a run replaces: those of the windows wholly inside the range."""
+"""The rows of a sink that a run replaces, and rows of Delta Lake and Iceberg tables in Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.formats.columnar import cast_type, column_type, identifier, rows_within
+from airflow_flinkcompat.backfill.protocols import PublishedRows, Range, TimeSpan
 from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
+from airflow_flinkcompat.plan.types import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Comparison(NamedTuple):
@@ -57,22 +63,6 @@ def order_column(rows: PublishedRows) -> str | None:
     return windows.end or (windows.start if windows.size is not None else None)
 
 
-def replaced_rows_with_keys(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """Comparisons of :func:`replaced_rows` for a table that does not look up a primary key's other rows.
-
-    Raises :class:`BackfillError` if a row outside of the range may have the key of one inside.
-    """
-    windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)
-    if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
-        raise BackfillError(
-            f"sink {rows.name}: with its PRIMARY KEY ({', '.join(key)}), windows outside the range "
-            "may have the same keys as those within, and Flink would keep one row; add window_end to "
-            "the key, remove the key, or leave out --from and --to to replace everything",
-            rows.table.span,
-        )
-    return compared
-
-
 @dataclass(frozen=True)
 class LakeSink:
     """A sink whose rows of the range, or all of an exclusive place, are replaced in one commit."""
@@ -88,5 +78,69 @@ class LakeSink:
         self.replaced(rows, bounds)
 
     def replaced(self, rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-        """Condition for the replaced rows. Raises :class:`BackfillError` if there is none."""
-        return () if self.exclusive else replaced_rows_with_keys(rows, bounds)
+        """Condition for the replaced rows.
+
+        Raises :class:`BackfillError` if there is none, or a row outside of the range may have the key of one inside.
+        """
+        if self.exclusive:
+            return ()
+        windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)
+        if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
+            raise BackfillError(
+                f"sink {rows.name}: with its PRIMARY KEY ({', '.join(key)}), windows outside the range "
+                "may have the same keys as those within, and Flink would keep one row; add window_end to "
+                "the key, remove the key, or leave out --from and --to to replace everything",
+                rows.table.span,
+            )
+        return compared
+
+
+_KINDS = {"timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
+
+
+def declared_columns(
+    rows: DataFrame, columns: tuple[Column, ...], span: TimeSpan | None, stored: Mapping[str, str]
+) -> DataFrame:
+    """Rows that may be in a span, as ``f0`` … in the declared types; ``stored`` has the table's types."""
+    from pyspark.sql import functions as F
+
+    if span is not None:
+        name = columns[span.field].name
+        rows = rows_within(rows, span, name, stored[name])
+    return rows.select(
+        *(
+            (
+                F.col(identifier(column.name)).cast(cast_type(kind))
+                if (kind := column_type(column.type))
+                else F.lit(None)
+            ).alias(f"f{i}")
+            for i, column in enumerate(columns)
+        )
+    )
+
+
+def check_keys(staged: DataFrame, rows: PublishedRows) -> None:
+    """Raise :class:`BackfillError` if rows share a primary key, of which Flink's upsert keeps the last."""
+    key = rows.table.primary_key
+    if key and (twice := staged.groupBy(*map(identifier, key)).count().where("count > 1").take(1)):
+        values = ", ".join(map(str, twice[0][: len(key)]))
+        raise BackfillError(
+            f"sink {rows.name}: the query returns {twice[0][len(key)]} rows for the primary key ({', '.join(key)}) "
+            f"= ({values}), of which Flink would keep one; add window_end, and other columns that "
+            "distinguish the rows, to the key"
+        )
+
+
+def stored_columns(frame: DataFrame, rows: PublishedRows, types: Mapping[str, str]) -> DataFrame:
+    """The published rows under their names, in the stored types."""
+    from pyspark.sql import functions as F
+
+    return frame.select(
+        *(F.col(f"c{i}").cast(cast_type(types[c.name])).alias(c.name) for i, c in enumerate(rows.columns))
+    )
+
+
+def replaced_condition(replaced: tuple[Comparison, ...], types: Mapping[str, str]) -> str:
+    """Spark SQL of the rows that are replaced, by columns of the stored types."""
+    compare = (c.sql(identifier(c.column), _KINDS[types[c.column]]) for c in replaced)
+    return " AND ".join(compare) or "true"

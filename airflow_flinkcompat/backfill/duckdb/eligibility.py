@@ -6,9 +6,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.connectors.delta.spec import DeltaSource
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
+from airflow_flinkcompat.backfill.connectors.delta import DeltaSource
+from airflow_flinkcompat.backfill.connectors.files import FileSource
+from airflow_flinkcompat.backfill.connectors.iceberg import IcebergSource
 from airflow_flinkcompat.backfill.duckdb.data_files import (
     CsvFiles,
     DataFiles,
@@ -160,7 +160,7 @@ def _held(source: BackfillSource, session: SparkSession | None) -> DataFiles:
         case FileSource():
             return ParquetFiles(listed(source.place))
         case DeltaSource() | IcebergSource() if session is not None:
-            from airflow_flinkcompat.backfill.duckdb.lake_files import data_files
+            from airflow_flinkcompat.backfill.duckdb.data_files import data_files
 
             return data_files(session, source)
     raise NotEligible("it is not read from files")

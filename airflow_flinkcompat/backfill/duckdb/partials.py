@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.connectors.delta.spec import DeltaSource
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
+from airflow_flinkcompat.backfill.connectors.delta import DeltaSource
+from airflow_flinkcompat.backfill.connectors.files import FileSource
+from airflow_flinkcompat.backfill.connectors.iceberg import IcebergSource
 from airflow_flinkcompat.backfill.duckdb.data_files import DataFiles, NotEligible, filled_in, floored, kind_of, path_of
 from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.formats.text import CsvFormat

@@ -29,7 +29,7 @@ from airflow_flinkcompat.backfill.execution.ordered import (
 from airflow_flinkcompat.backfill.execution.sampling import DENSE, ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.execution.session_windows import in_open_sessions, in_sessions
 from airflow_flinkcompat.backfill.protocols import OrderedReader, PublishedRows
-from airflow_flinkcompat.backfill.spark.observations import counted
+from airflow_flinkcompat.backfill.spark import counted
 from airflow_flinkcompat.backfill.steps import (
     Assign,
     AssignSessions,

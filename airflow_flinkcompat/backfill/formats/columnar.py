@@ -6,15 +6,21 @@ Measured with Flink 2.3: its parquet times pass through the time zone of the Tas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.formats.typed_columns import checked_value
-from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.protocols import TimeSpan
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, micros_of, timestamp
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.types import TIMESTAMPS, Column
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, DataType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 NAMES = ("parquet", "orc")
 _REFORM = "1582-10-15"
@@ -105,3 +111,92 @@ def columnar(table: Table, name: str, given: Mapping[str, str]) -> ColumnarForma
             raise ValueError(f"option {name}.{option} is '{text}'; write true or false")
     utc, int64 = (flag == "true" for flag in flags)
     return ColumnarFormat(name, name == "orc" or utc, int64, given.get("compression") or given.get("compress"))
+
+
+MICROSECONDS = 6
+"""Digits of a second's fraction that Spark and both table formats keep."""
+
+
+def column_type(kind: DataType) -> str:
+    """Column type of these tables for a Flink type, spelled as in Spark (``timestamp_ntz``, ``bigint``)."""
+    text = (spark_type(kind) or "").lower().replace(" ", "")
+    return {"timestamp_ltz": "timestamp"}.get(text, text)
+
+
+def cast_type(stored: str) -> str:
+    """The spelling of a cast to a stored type: a bare ``timestamp`` is the session's."""
+    return {"timestamp": "timestamp_ltz"}.get(stored, stored)
+
+
+def checked_value(column: Column, field: str, table: Table, what: str) -> str:
+    """Spark SQL of a column's value; raises :class:`Untranslatable` for a type without an equivalent.
+
+    A time finer than declared is an error while Spark runs, and so is a NULL that is not allowed.
+    """
+    kind = column.type
+    if spark_type(kind) is None or kind.name == "NULL":
+        raise Untranslatable(
+            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from "
+            f"{what}; leave the column out of the query, or {FLINK_BATCH}",
+            table.span,
+        )
+    text = field
+    if kind.name in TIMESTAMPS and kind.parameters[0] < MICROSECONDS:
+        rest = f"pmod({micros_of(field)}, {10 ** (MICROSECONDS - kind.parameters[0])})"
+        text = f"IF({rest} <> 0, raise_error({quoted(finer_time_message(table.name, column))}), {field})"
+    if not kind.nullable:
+        message = f"{ERROR}table {table.name}: column {column.name} holds NULL, which is not allowed"
+        text = f"coalesce({text}, raise_error({quoted(message)}))"
+    return text
+
+
+def finer_time_message(table: str, column: Column) -> str:
+    """Error for a stored time that is finer than its column's type."""
+    return (
+        f"{ERROR}table {table}: column {column.name} holds a time that is more precise than "
+        f"{column.type}; declare it as {column.type.name}({MICROSECONDS})"
+    )
+
+
+def stored_types(
+    table: str, columns: Iterable[Column], stored: StructType, place: str, also: Mapping[str, str], *, all: bool = False
+) -> dict[str, str]:
+    """The stored type of every column by name; declared ones that Spark cannot represent are skipped.
+
+    ``also`` lists stored types that are accepted for a declared one; with ``all`` the table must have no other column.
+    Raises :class:`BackfillError` if a column is missing or of another type.
+    """
+    real = {field.name: field.dataType.simpleString() for field in stored.fields}
+    problems = []
+    columns = tuple(columns)
+    for column in columns:
+        wanted = column_type(column.type)
+        if wanted and column.name not in real:
+            problems.append(f"{place} has no column {column.name} (names are case sensitive)")
+        elif wanted and real[column.name] not in (wanted, also.get(wanted)):
+            problems.append(
+                f"column {column.name} is {real[column.name]} at {place}, but {column.type} requires {wanted}"
+            )
+    others = sorted(set(real) - {column.name for column in columns})
+    if all and others:
+        problems.append(f"{place} has a column {others[0]} that is not declared")
+    if problems:
+        raise BackfillError(f"table {table}: {'; '.join(problems)}")
+    return real
+
+
+def rows_within(rows: DataFrame, span: TimeSpan | None, name: str, stored: str) -> DataFrame:
+    """Rows that may be in a span; the condition can be answered from the table's statistics."""
+    if span is None:
+        return rows
+    kind = "TIMESTAMP_NTZ" if stored == "timestamp_ntz" else "TIMESTAMP_LTZ"
+    for operator, micros in ((">=", span.first), ("<", span.last)):
+        if micros is not None:
+            moment = timestamp(from_micros(micros), kind)
+            rows = rows.where(f"{identifier(name)} IS NULL OR {identifier(name)} {operator} {moment}")
+    return rows
+
+
+def identifier(name: str) -> str:
+    """A column's name in Spark SQL."""
+    return "`{}`".format(name.replace("`", "``"))

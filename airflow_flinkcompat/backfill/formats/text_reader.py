@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from airflow_flinkcompat.backfill.formats.columnar import identifier
 from airflow_flinkcompat.backfill.formats.text import CsvFormat, Format, JsonFormat
-from airflow_flinkcompat.backfill.formats.typed_columns import identifier
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 

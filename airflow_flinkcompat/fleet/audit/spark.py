@@ -36,7 +36,7 @@ def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, .
             f"--spark needs more than is installed ({' and '.join(missing)} missing): "
             f"{install_command('native')}, on the workers too"
         )
-    from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
+    from airflow_flinkcompat.backfill.spark import is_local, spark_session
 
     try:
         with TemporaryDirectory(prefix="flinkcompat-") as work, spark_session(master) as session:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
     """Without what pays for many rows only (generated code, plans that change on the way): four times as fast."""
-    from airflow_flinkcompat.backfill.spark.session import configured
+    from airflow_flinkcompat.backfill.spark import configured
 
     plain = {
         "spark.sql.adaptive.enabled": "false",

@@ -150,7 +150,7 @@ class Killed(BaseException):
 
 def _killed_after(monkeypatch: pytest.MonkeyPatch, changes: int) -> Callable[[], int]:
     """Lets so many changes of folders and files happen, and none after them; returns how many were asked for."""
-    from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+    from airflow_flinkcompat.backfill.spark import FileSystem
 
     asked = 0
 

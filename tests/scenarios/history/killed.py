@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.spark import FileSystem
 from airflow_flinkcompat.cli import bootstrap, migrate
 from airflow_flinkcompat.cli import main as flinkcompat
 from airflow_flinkcompat.exec_graph.exec_node import read_plan

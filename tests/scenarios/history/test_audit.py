@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import Locations

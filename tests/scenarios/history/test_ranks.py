@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.files import FileSource
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout

@@ -15,7 +15,7 @@ import pytest
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate
 from airflow_flinkcompat.compat import Side

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history import sources
 from airflow_flinkcompat.history.sources import RowsRead

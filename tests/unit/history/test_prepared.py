@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.files import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Step
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history.prepared import PreparedExecution, PreparedHistory, PreparedPart, digest_of
 from airflow_flinkcompat.history.sources import HistoryLocations
-from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.history.time_boundary import BoundaryArchive
 from airflow_flinkcompat.savepoint.source_positions import FileSplit, FilesRead
 
 SCRIPT = """

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout

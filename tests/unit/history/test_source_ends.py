@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.backfill.connectors.kafka import read
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors import kafka_spark
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history.sources import ALL, TopicEnd, Until, end_of, resumable
@@ -50,7 +50,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, int]]:
         given = dict(position.offsets)
         return {("orders", n): given[n] if given else held[position.mode][n] for n in (0, 1)}
 
-    monkeypatch.setattr(read, "offsets", offsets)
+    monkeypatch.setattr(kafka_spark, "offsets", offsets)
     return held
 
 

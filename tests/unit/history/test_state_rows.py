@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
+from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.table_rows import EVERY_WINDOW, TableRows

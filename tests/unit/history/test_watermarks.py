@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode

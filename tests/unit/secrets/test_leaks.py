@@ -23,7 +23,7 @@ from airflow_flinkcompat import Side, check
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, plan, run_backfill
 from airflow_flinkcompat.backfill.job import main as backfill_job
 from airflow_flinkcompat.backfill.journal import filled_in, journal_place
-from airflow_flinkcompat.backfill.placeholder_values import fill_in
+from airflow_flinkcompat.backfill.spark import fill_in
 from airflow_flinkcompat.compat.reports.markdown import render_markdown
 from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, SqlGateway, SqlGatewayTarget, Start

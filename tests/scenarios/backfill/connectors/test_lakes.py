@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
-from airflow_flinkcompat.backfill.connectors.delta.spec import DeltaSource
+from airflow_flinkcompat.backfill.connectors.delta import DeltaSource
 from airflow_flinkcompat.backfill.protocols import TimeSpan
 from airflow_flinkcompat.backfill.run import plan_backfill
 from airflow_flinkcompat.backfill.spark_sql.windows import to_micros

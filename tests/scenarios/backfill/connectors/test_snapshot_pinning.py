@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan, run_backfill
-from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin, pinned_snapshots
 from airflow_flinkcompat.backfill.journal import history_of
+from airflow_flinkcompat.backfill.spark import pin, pinned_snapshots
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.connectors.test_lakes import lake
 from tests.support.backfill.scripts import BID_COLUMNS, BIDS, FIRST, SECOND, SUM, SUM_COLUMNS, lines, script, table

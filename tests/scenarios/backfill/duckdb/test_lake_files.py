@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.connectors.iceberg.read import configure
-from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
+from airflow_flinkcompat.backfill.connectors.iceberg import IcebergSource
+from airflow_flinkcompat.backfill.connectors.iceberg_spark import configure
 from airflow_flinkcompat.backfill.duckdb import DuckDbAccelerator
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.model import JobSpec

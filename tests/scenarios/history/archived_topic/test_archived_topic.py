@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.kafka_spark import KafkaReader
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.history.archived_topic.read import ArchivedTopicReader
-from airflow_flinkcompat.history.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.history.archived_topic import ArchivedTopic
+from airflow_flinkcompat.history.archived_topic_spark import ArchivedTopicReader
 from airflow_flinkcompat.history.sources import HistoryLocations, check_source
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table

@@ -14,8 +14,8 @@ import pytest
 from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history.sources import HistoryLocations
-from airflow_flinkcompat.history.time_boundary.read import Parted, problems
-from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.history.time_boundary import BoundaryArchive
+from airflow_flinkcompat.history.time_boundary_spark import Parted, problems
 from tests.support.backfill.topics import topic_table
 from tests.support.nightly import mostly_nightly
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
-from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
+from airflow_flinkcompat.backfill.connectors.kafka import Position
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeSpan
+from airflow_flinkcompat.backfill.spark import pinned_snapshots
 from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.sources import HistoryLocations
 from airflow_flinkcompat.history.table_rows import TableRows
-from airflow_flinkcompat.history.time_boundary.read import BoundaryArchiveReader
-from airflow_flinkcompat.history.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.history.time_boundary import BoundaryArchive
+from airflow_flinkcompat.history.time_boundary_spark import BoundaryArchiveReader
 from airflow_flinkcompat.history.watermarks import least_watermark
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators

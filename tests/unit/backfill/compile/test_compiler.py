@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan_backfill
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, to_micros
 from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, UnionAll, reads_of
 from airflow_flinkcompat.model import JobSpec

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
-from airflow_flinkcompat.backfill.uris import nested, normalised
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
+from airflow_flinkcompat.backfill.request import nested, normalised
 from airflow_flinkcompat.plan.nodes import Table
 
 

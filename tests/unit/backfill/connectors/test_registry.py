@@ -1,7 +1,8 @@
-"""A connector is a folder: one that is added is found, planned with and run, and nothing else knows of it."""
+"""A connector is two modules: one that is added is found, planned with and run, and nothing else knows of it."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,8 @@ from tests.support.backfill.scripts import script
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOLDER = {
-    "__init__.py": '"""Numbers, counted up; texts, written into a file."""\n',
-    "spec.py": """
+MODULES = {
+    "numbers_and_texts.py": """
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -62,7 +62,10 @@ CONNECTOR = Connector(
     given_sinks={"numbers": lambda table, place, what: TextSink(place)},
 )
 """,
-    "read.py": """
+    "numbers_and_texts_spark.py": """
+from pathlib import Path
+
+
 class NumberReader:
     def __init__(self, session, source):
         self.session, self.source = session, source
@@ -72,12 +75,6 @@ class NumberReader:
 
     def rows(self):
         return self.session.range(self.source.count).selectExpr("id AS f0")
-
-
-reader = NumberReader
-""",
-    "write.py": """
-from pathlib import Path
 
 
 class TextPublication:
@@ -98,7 +95,7 @@ class TextPublication:
         pass
 
 
-publication = TextPublication
+reader, publication = NumberReader, TextPublication
 """,
 }
 QUERY = "INSERT INTO o SELECT a * a FROM t WHERE a > 1"
@@ -114,24 +111,24 @@ def declared(place: Path, connector: str = "numbers") -> str:
 
 @pytest.fixture
 def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The connector ``numbers``, whose folder appears while the program runs."""
-    folder = tmp_path / "more" / "numbers_and_texts"
-    folder.mkdir(parents=True)
-    for name, text in FOLDER.items():
+    """The connector ``numbers``, whose modules appear while the program runs."""
+    folder = tmp_path / "more"
+    folder.mkdir()
+    for name, text in MODULES.items():
         (folder / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(connectors, "__path__", [*connectors.__path__, str(folder.parent)])
+    monkeypatch.setattr(connectors, "__path__", [*connectors.__path__, str(folder)])
     yield
-    for name in [name for name in sys.modules if name.startswith(f"{connectors.__name__}.{folder.name}")]:
+    for name in [name for name in sys.modules if name.startswith(f"{connectors.__name__}.numbers_and_texts")]:
         del sys.modules[name]
 
 
 @pytest.mark.usefixtures("numbers")
-def test_a_folder_is_a_connector(tmp_path: Path) -> None:
+def test_two_modules_are_a_connector(tmp_path: Path) -> None:
     request = BackfillRequest(JobSpec(declared(tmp_path / "out"), source="job.sql"))
     planned = plan(request)
     assert [source.place for source in planned.work.sources] == ["numbers:4"]
     assert "replaces the file" in explain(planned, request)
-    assert not {f"{connectors.__name__}.numbers_and_texts.{part}" for part in ("read", "write")} & set(sys.modules)
+    assert f"{connectors.__name__}.numbers_and_texts_spark" not in sys.modules
     elsewhere = BackfillRequest(JobSpec(request.job.script), tables={"t": "numbers:7"}, sinks={"o": "numbers:/there"})
     work = plan(elsewhere).work
     assert ([source.place for source in work.sources], work.writes[0].target.place) == (["numbers:7"], "/there")
@@ -142,7 +139,7 @@ def test_a_folder_is_a_connector(tmp_path: Path) -> None:
         plan(other)
 
 
-def test_without_its_folder_there_is_none(tmp_path: Path) -> None:
+def test_without_its_modules_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(BackfillError, match="has connector numbers, but a backfill supports filesystem, delta"):
         plan(BackfillRequest(JobSpec(declared(tmp_path / "out"))))
 
@@ -156,19 +153,19 @@ def test_it_is_read_and_written(spark: SparkSession, tmp_path: Path) -> None:
     assert (result.rows_read, result.sinks[0].files) == (4, ("out",))
 
 
-FOLDERS = {path.parent for root in connectors.__path__ for path in Path(root).glob("*/__init__.py")}
+NAMES = sorted(path.name.removesuffix("_spark.py") for path in Path(connectors.__path__[0]).glob("*_spark.py"))
 
 
-def test_every_folder_says_what_it_is() -> None:
-    """By the same names on both sides: one that is not read, or not written, says so itself."""
-    assert len(known_connectors()) == len(FOLDERS) >= 5
+def test_each_connector_has_the_same_names_on_both_sides() -> None:
+    """One that is not read, or not written, raises an error that says so."""
+    assert len(known_connectors()) == len(NAMES) >= 5
     for connector in known_connectors():
         assert {*connector.sources, *connector.sinks}
         assert {*connector.sources} == {*connector.sinks}
 
 
-@pytest.mark.parametrize("folder", sorted(FOLDERS), ids=lambda folder: folder.name)
-def test_no_connector_knows_another(folder: Path) -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
-    known = {other.name for other in FOLDERS if f"{connectors.__name__}.{other.name}" in text}
-    assert known <= {folder.name}
+@pytest.mark.parametrize("name", NAMES)
+def test_no_connector_knows_another(name: str) -> None:
+    folder = Path(connectors.__path__[0])
+    text = "".join((folder / f"{name}{ending}.py").read_text(encoding="utf-8") for ending in ("", "_spark"))
+    assert {other for other in NAMES if re.search(rf"{connectors.__name__}\.{other}\b", text)} <= {name}

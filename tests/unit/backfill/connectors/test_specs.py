@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
-from airflow_flinkcompat.backfill.connectors.jdbc.spec import (
+from airflow_flinkcompat.backfill.connectors.jdbc import (
     JdbcSource,
     identifier,
     is_read_as,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill.compile.compiler import compile_program
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Range
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised

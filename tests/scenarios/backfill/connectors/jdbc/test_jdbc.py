@@ -230,15 +230,16 @@ def test_partitioned_reading_leaves_out_what_lies_outside_as_in_flink(
 def test_a_second_backfill_of_the_same_sink_waits_for_none(
     run: Run, postgres: Postgres, bid: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_flinkcompat.backfill.connectors.jdbc import write as jdbc
-    from airflow_flinkcompat.backfill.connectors.jdbc.spec import Database
+    from airflow_flinkcompat.backfill.connectors import jdbc_spark as jdbc
+    from airflow_flinkcompat.backfill.connectors.jdbc import Database, JdbcSink
     from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
     from airflow_flinkcompat.plan.nodes import Table
 
     monkeypatch.setattr(jdbc, "_PATIENCE_SECONDS", 1)
     postgres.run(f"CREATE TABLE results ({RESULTS})")
     database = Database(postgres.url, "results", "postgres", postgres.password)
-    other = jdbc.JdbcPublication(spark, database, PublishedRows(Table(("", "", "results"), (), ()), ()), Range())
+    published = PublishedRows(Table(("", "", "results"), (), ()), ())
+    other = jdbc.JdbcPublication(spark, JdbcSink(database), published, Range())
     other.check()
     text = script(bid, declared("results", SUM_COLUMNS, postgres), f"INSERT INTO results {SUM}")
     with pytest.raises(BackfillError, match="another backfill is publishing to"):
@@ -252,8 +253,8 @@ def test_a_password_is_shown_nowhere(
     run: Run, postgres: Postgres, bid: str, spark: SparkSession, capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from airflow_flinkcompat.backfill.connectors.jdbc.read import JdbcReader
-    from airflow_flinkcompat.backfill.connectors.jdbc.spec import JdbcSource
+    from airflow_flinkcompat.backfill.connectors.jdbc import JdbcSource
+    from airflow_flinkcompat.backfill.connectors.jdbc_spark import JdbcReader
     from airflow_flinkcompat.backfill.run import plan_backfill
     from airflow_flinkcompat.backfill.steps import reads_of
 

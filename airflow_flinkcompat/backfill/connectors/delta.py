@@ -1,0 +1,87 @@
+"""The delta connector: Delta Lake tables by path, read at the version they have when the run starts.
+
+Flink's connector keeps TIMESTAMP as Delta's ``timestamp`` in UTC; newer tables have ``timestamp_ntz``. Both are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from airflow_flinkcompat.backfill.connectors.registry import Connector
+from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.formats.columnar import checked_value
+from airflow_flinkcompat.backfill.protocols import Needs, TimeSpan
+from airflow_flinkcompat.backfill.request import normalised
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.secrets import mask_secrets
+
+NEEDS = Needs(
+    ("io.delta:delta-spark_4.1_2.13:4.4.0",),
+    (
+        ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"),
+        ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
+    ),
+)
+# How a streaming job follows the table and names its commits: nothing here.
+_NEUTRAL = ("updateCheckIntervalMillis", "updateCheckDelayMillis", "mergeSchema", "uid")
+
+
+@dataclass(frozen=True)
+class DeltaSource:
+    """A table read from Delta Lake."""
+
+    table: str
+    place: str
+    columns: tuple[Column, ...]
+    span: TimeSpan | None = None
+    needs: ClassVar[Needs] = NEEDS
+    ordered: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, table: Table, place: str) -> DeltaSource:
+        return cls(table.name, place, table.stored)
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        return checked_value(column, field, table, "Delta Lake")
+
+    def within(self, span: TimeSpan) -> DeltaSource:
+        return replace(self, span=span)
+
+
+@dataclass(frozen=True)
+class DeltaSink(LakeSink):
+    """A sink in Delta Lake."""
+
+    place: str
+    needs: ClassVar[Needs] = NEEDS
+
+
+def _declared_path(table: Table) -> str:
+    """Path of a delta table; raises :class:`Untranslatable` for an option that changes the rows read."""
+    for option, given in table.options:
+        if option not in ("connector", "table-path", *_NEUTRAL) and (option, given) != ("mode", "batch"):
+            raise Untranslatable(
+                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(given)}': "
+                "it reads the current table; leave the option out",
+                table.span,
+            )
+    path = table.option("table-path")
+    if not path:
+        raise BackfillError(f"table {table.name} has no option table-path", table.span)
+    return path
+
+
+def _place(table: Table) -> str:
+    return normalised(_declared_path(table), f"table {table.name}, option table-path")
+
+
+CONNECTOR = Connector(
+    sources={"delta": lambda table: DeltaSource.of(table, _place(table))},
+    sinks={"delta": lambda table: DeltaSink(exclusive=False, place=_place(table))},
+    given_sources={"delta": lambda table, place, what: DeltaSource.of(table, normalised(place, what))},
+    given_sinks={"delta": lambda table, place, what: DeltaSink(exclusive=True, place=normalised(place, what))},
+    listed=2,
+)

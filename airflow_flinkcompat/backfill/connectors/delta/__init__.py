@@ -1,1 +1,0 @@
-"""The delta connector: Delta Lake tables by path."""

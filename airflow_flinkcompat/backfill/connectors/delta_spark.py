@@ -1,0 +1,111 @@
+"""Delta Lake tables in Spark: the version of a run, and rows of a range replaced in one commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_flinkcompat.backfill.connectors.delta import DeltaSink, DeltaSource
+from airflow_flinkcompat.backfill.connectors.replaced_rows import (
+    check_keys,
+    declared_columns,
+    replaced_condition,
+    stored_columns,
+)
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.formats.columnar import column_type, stored_types
+from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.spark import FileSystem, pin
+
+ALSO = {"timestamp_ntz": "timestamp"}
+"""Stored types that are accepted for a declared one."""
+
+
+class DeltaReader:
+    """Reader of the version that the table has when the run first looks at it."""
+
+    def __init__(self, session: SparkSession, source: DeltaSource) -> None:
+        self._session, self._source = session, source
+
+    def check(self) -> None:
+        source = self._source
+        if delta_schema(self._session, source.place) is None:
+            raise BackfillError(f"table {source.table}: there is no Delta table at {source.place}")
+        delta_version(self._session, source.place)
+
+    def version(self) -> str:
+        """The version that is read, and when it was committed."""
+        return "{} of {}".format(*delta_version(self._session, self._source.place))
+
+    def rows(self) -> DataFrame:
+        source = self._source
+        version, _ = delta_version(self._session, source.place)
+        rows = self._session.read.format("delta").option("versionAsOf", version).load(source.place)
+        stored = stored_types(source.table, source.columns, rows.schema, source.place, ALSO)
+        return declared_columns(rows, source.columns, source.span, stored)
+
+
+def delta_schema(session: SparkSession, place: str) -> StructType | None:
+    """The columns of the Delta table at a place, None if there is none."""
+    jvm: Any = session._jvm
+    if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, place):
+        return None
+    return session.read.format("delta").load(place).schema
+
+
+def delta_version(session: SparkSession, place: str) -> tuple[int, str]:
+    """The version of a Delta table that this run reads, and when it was committed."""
+
+    def ask() -> tuple[int, str]:
+        jvm: Any = session._jvm
+        history = DataFrame(jvm.io.delta.tables.DeltaTable.forPath(session._jsparkSession, place).history(1), session)
+        (last,) = history.selectExpr("version", "CAST(timestamp AS STRING)").collect()
+        return last[0], last[1]
+
+    return pin(session, ("delta", place), ask)
+
+
+class DeltaPublication:
+    """Rows computed and kept by Spark, then written and committed at once; see :class:`Publication`."""
+
+    def __init__(self, session: SparkSession, sink: DeltaSink, rows: PublishedRows, bounds: Range) -> None:
+        self.session, self.place, self.rows = session, sink.place, rows
+        self.replaced = sink.replaced(rows, bounds)
+        self._types = {column.name: column_type(column.type) for column in rows.columns}
+        self._staged: DataFrame | None = None
+
+    def check(self) -> None:
+        schema = delta_schema(self.session, self.place)
+        if schema is not None:
+            self._types = stored_types(self.rows.name, self.rows.columns, schema, self.place, ALSO, all=True)
+            return
+        files = FileSystem(self.session, self.place)
+        if files.exists(self.place) and (files.is_file(self.place) or files.entries(self.place)):
+            raise BackfillError(
+                f"sink {self.rows.name}: {self.place} holds something other than a Delta table; empty "
+                "it or write to another place"
+            )
+
+    def stage(self, rows: DataFrame) -> None:
+        staged = stored_columns(rows, self.rows, self._types).persist(StorageLevel.DISK_ONLY)
+        self._staged = staged
+        staged.count()
+        check_keys(staged, self.rows)
+
+    def publish(self) -> tuple[str, ...]:
+        assert self._staged is not None
+        writer = self._staged.write.format("delta").mode("overwrite")
+        if self.replaced:
+            writer = writer.option("replaceWhere", replaced_condition(self.replaced, self._types))
+        writer.save(self.place)
+        return ()
+
+    def discard(self) -> None:
+        if self._staged is not None:
+            self._staged.unpersist()
+
+
+reader, publication = DeltaReader, DeltaPublication

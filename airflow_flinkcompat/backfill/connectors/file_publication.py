@@ -1,0 +1,365 @@
+"""Publication of files: staged next to the target, moved in once all are written, else removed.
+
+The staging folder is a claim on the target, which its owner names and keeps writing to. Of two runs that would change
+the same files at least one sees the other's staging folder, since each makes its own before it looks. A killed run is
+recognised by its process, which is gone, or, from another machine, by its silence. Its folder is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.connectors.files import FileSink
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
+from airflow_flinkcompat.backfill.formats.text import encode_line
+from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.spark import FileSystem, configured
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.spark import FileSystem
+
+_BEAT_SECONDS = 5.0
+_PATIENCE_SECONDS = 30.0
+_LIVE: set[str] = set()
+
+
+class Claim:
+    """The staging folder of one run over one ``label`` (a range, or all) of a place; made by :meth:`take`."""
+
+    def __init__(self, files: FileSystem, place: str, label: str) -> None:
+        self._files = files
+        self._parent, _, name = place.rpartition("/")
+        self._place, self._prefix = place, f".{name}.staged-"
+        self._token = uuid.uuid4().hex[:12]
+        self._name = f"{self._prefix}{label}@{_machine()}@{os.getpid()}@{self._token}"
+        self._ended = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self.folder = f"{self._parent}/{self._name}"
+
+    def take(self, conflicts: Callable[[str], bool], sink: str) -> None:
+        """Make the folder and remove those of dead runs.
+
+        Raises :class:`BackfillError` if a run over a label that ``conflicts`` is alive.
+        """
+        _LIVE.add(self._token)
+        self._files.make_folder(self.folder)
+        self._files.touch(f"{self.folder}/alive")
+        self._keeper.start()
+        for name, _, _ in self._files.entries(f"{self._parent}/"):
+            owner = re.fullmatch(r"(.*)@([^@]*)@([0-9]+)@([0-9a-f]+)", name.removeprefix(self._prefix))
+            if not name.startswith(self._prefix) or owner is None or name == self._name:
+                continue
+            label, machine, pid, token = owner.groups()
+            other = f"{self._parent}/{name}"
+            gone = machine == _machine() and _has_ended(int(pid), token)
+            if not gone and not conflicts(label):
+                continue
+            if gone or (token not in _LIVE and self._silent(other)):
+                self._files.delete(other)
+                continue
+            raise BackfillError(
+                f"sink {sink}: another backfill (process {pid} on {machine.partition('.')[0]}) is "
+                f"writing to {self._place}; run this one after it has ended"
+            )
+
+    def check(self, sink: str) -> None:
+        """Raise :class:`BackfillError` if another run considered this one dead."""
+        if not self._files.exists(f"{self.folder}/rows"):
+            raise BackfillError(
+                f"sink {sink}: the staged rows next to {self._place} were removed during the run, by "
+                "hand or by another run that considered this one dead; nothing was published, run it "
+                "again"
+            )
+
+    def give_up(self) -> None:
+        """Remove the folder with its content."""
+        if self._token in _LIVE:
+            _LIVE.remove(self._token)
+            self._ended.set()
+            if self._keeper.is_alive():
+                self._keeper.join(_BEAT_SECONDS)
+            self._files.delete(self.folder)
+
+    def _keep(self) -> None:
+        # A beat that fails is as good as none: whoever looks waits for several.
+        while not self._ended.wait(_BEAT_SECONDS):
+            with suppress(Exception):
+                self._files.touch(f"{self.folder}/alive")
+
+    def _silent(self, other: str) -> bool:
+        """True if the owner of a folder has not written to it for a while; clocks are not compared."""
+        seen, until = self._files.changed(f"{other}/alive"), time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < until:
+            time.sleep(_BEAT_SECONDS / 5)
+            now = self._files.changed(f"{other}/alive")
+            if now != seen:
+                return now is None and not self._files.exists(other)
+        return True
+
+
+def _machine() -> str:
+    """Scope of a process number: the host, and the container on it."""
+    space = ""
+    with suppress(OSError):
+        space = f".{Path('/proc/self/ns/pid').stat().st_ino}"
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) + space
+
+
+def _has_ended(pid: int, token: str) -> bool:
+    """True if a run of this machine has certainly ended; its number may belong to another process by now."""
+    if pid == os.getpid():
+        return token not in _LIVE
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+_LINE = "flinkcompat_line"
+# A TIMESTAMP_LTZ of Spark becomes parquet's INT96, by no other calendar than today's.
+_TIMES = {
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+_ALL = "all"
+_OPEN = ("begin", "end")
+_PENDING = re.compile(r"^\.backfill-(?P<label>[0-9T]+-[0-9T]+|begin-[0-9T]+|[0-9T]+-end|begin-end)\.(?P<files>[0-9]+)$")
+_NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0-9]{5}\.")
+
+
+def range_name(from_: datetime | None, to: datetime | None) -> str:
+    """The range as part of a file name: sorts as text, with ``begin`` or ``end`` if it is open."""
+    return "-".join(
+        text if moment is None else moment.strftime("%Y%m%dT%H%M%S%f")
+        for moment, text in zip((from_, to), _OPEN, strict=True)
+    )
+
+
+def overlaps(name: str, other: str) -> bool:
+    """True if two ranges, as :func:`range_name` writes them, overlap."""
+
+    def bounds(text: str) -> tuple[str, str]:
+        first, _, last = text.partition("-")
+        return ("" if first == "begin" else first, "~" if last == "end" else last)
+
+    (a, b), (c, d) = bounds(name), bounds(other)
+    return a < d and c < b
+
+
+class FilePublication:
+    """One sink's rows on their way into a folder; see :class:`Publication`.
+
+    In a folder of its own (``exclusive``) a run then has these rows and nothing else. Otherwise its files, named by the
+    range, replace those of an earlier run over the same range, next to any other files. Names of files begin with the
+    folders of their partition, if the sink has partitions.
+    """
+
+    def __init__(self, session: SparkSession, target: FileSink, rows: PublishedRows, bounds: Range) -> None:
+        self.target = target
+        self.rows = rows
+        self.label = range_name(bounds.from_, bounds.to)
+        self.session = session
+        self.files = FileSystem(session, target.place)
+        self._folders = target.partitioning.names
+        folder, _, name = target.place.rpartition("/")
+        self._previous = f"{folder}/.{name}.previous"
+        self._claim = Claim(self.files, target.place, _ALL if target.exclusive else self.label)
+        self._staged = self._claim.folder
+
+    def check(self) -> None:
+        place, files = self.target.place, self.files
+        self._claim.take(self._conflicts, self.rows.name)
+        if self.target.exclusive and not files.exists(place) and files.exists(self._previous):
+            files.move(self._previous, place)  # an earlier run was killed between its two moves
+        if files.is_file(place):
+            raise BackfillError(f"sink {self.rows.name}: {place} is a file; a backfill writes a folder of files")
+        if not files.exists(place):
+            return
+        for name, folder, _ in files.entries(place):
+            stray = folder and not name.startswith((".", "_", *(f"{column}=" for column in self._folders[:1])))
+            if self.target.exclusive and stray:
+                raise BackfillError(
+                    f"sink {self.rows.name}: {place} has a folder {name}, which this run would "
+                    "replace with its own rows; empty it or write to another place"
+                )
+        if self.target.exclusive:
+            return
+        self._settle()
+        for name, _ in files.files(place, len(self._folders)):
+            other = _NAME.match(_base(name))
+            known = f"{other['first']}-{other['last']}" if other else self.label
+            if known != self.label and overlaps(known, self.label):
+                raise BackfillError(
+                    f"sink {self.rows.name}: {place}/{name} was published by a backfill of an overlapping range; "
+                    f"delete backfill-{known}-*, or write elsewhere with --sink {self.rows.name}=URI"
+                )
+
+    def _conflicts(self, label: str) -> bool:
+        return self.target.exclusive or label == _ALL or overlaps(label, self.label)
+
+    def stage(self, rows: DataFrame) -> None:
+        partitioning, format = self.target.partitioning, self.target.format
+        values = {column.name: f"c{i}" for i, column in enumerate(self.rows.columns)}
+        stored = tuple(column for column in self.rows.columns if column not in partitioning.columns)
+        folders = {column.name: partitioning.folder(column, values[column.name]) for column in partitioning.columns}
+        if isinstance(format, ColumnarFormat):
+            fields = {column.name: format.write(column, values[column.name]) for column in stored}
+        else:
+            fields = {_LINE: encode_line(format, stored, tuple(values[column.name] for column in stored))}
+        chosen = rows.select(*(F.expr(sql).alias(name) for name, sql in {**fields, **folders}.items()))
+        writer = chosen.write.partitionBy(*folders) if folders else chosen.write
+        if isinstance(format, ColumnarFormat):
+            with configured(self.session, _TIMES):
+                writer.options(**format.layout).format(format.name).save(f"{self._staged}/rows")
+        else:
+            writer.text(f"{self._staged}/rows")
+
+    def publish(self) -> tuple[str, ...]:
+        self._claim.check(self.rows.name)
+        ending, depth = self.target.format.name, len(self._folders)
+        stem = "part" if self.target.exclusive else f"backfill-{self.label}"
+        written = self.files.files(f"{self._staged}/rows", depth)
+        staged = [name for name, size in written if _base(name).startswith("part-") and size]
+        names = tuple(f"{_folder(old)}{stem}-{number:05d}.{ending}" for number, old in enumerate(staged))
+        ready = f"{self._staged}/ready"
+        self.files.make_folder(ready)
+        folders = sorted({_folder(name) for name in names})
+        for folder in filter(None, folders):
+            self.files.make_folder(f"{ready}/{folder}")
+        for old, new in zip(staged, names, strict=True):
+            self.files.move(f"{self._staged}/rows/{old}", f"{ready}/{new}")
+        success = self.target.partitioning.success_file
+        if success and self.target.exclusive:
+            self._mark(ready, folders, success)
+        if self.target.exclusive:
+            self._swap(ready)
+        else:
+            self._add(ready, names)
+        return names
+
+    def _mark(self, place: str, folders: list[str], success: str) -> None:
+        """Mark a complete partition as Flink's policy success-file does."""
+        for folder in folders:
+            self.files.write(f"{place}/{folder}{success}")
+
+    def _swap(self, ready: str) -> None:
+        place, files = self.target.place, self.files
+        files.delete(self._previous)
+        held = files.exists(place)
+        if held:
+            files.move(place, self._previous)
+        try:
+            files.move(ready, place)
+        except Exception:
+            if held:
+                files.move(self._previous, place)
+            raise
+        with suppress(Py4JError):  # the rows are in place; the next run removes what could not be removed now
+            files.delete(self._previous)
+
+    def _add(self, ready: str, names: tuple[str, ...]) -> None:
+        """Move files in under hidden names; a mark with their number then allows the next run to finish."""
+        place, files = self.target.place, self.files
+        files.make_folder(place)
+        for folder in sorted({_folder(name) for name in names} - {""}):
+            files.make_folder(f"{place}/{folder}")
+        for name in self._files_of_range(self.label, "."):
+            files.delete(f"{place}/{name}")
+        mark = f"{place}/.backfill-{self.label}.{len(names)}"
+        try:
+            for name in names:
+                files.move(f"{ready}/{name}", f"{place}/{_hidden(name)}")
+            files.write(mark)
+            self._put(self.label, len(names))
+        except Exception:
+            # Where this fails as well the next run finishes what was begun.
+            with suppress(Py4JError, BackfillError):
+                if files.exists(mark):
+                    self._take_back(self.label, len(names))
+                    files.delete(mark)
+                for name in self._files_of_range(self.label, "."):
+                    files.delete(f"{place}/{name}")
+            raise
+        with suppress(Py4JError):  # as in _swap
+            self._forget(self.label, mark)
+
+    def _settle(self) -> None:
+        """Finish interrupted moves of runs over this range, or an overlapping one."""
+        for name, folder, _ in self.files.entries(self.target.place):
+            pending = None if folder else _PENDING.match(name)
+            if pending and overlaps(pending["label"], self.label):
+                self._put(pending["label"], int(pending["files"]))
+                self._forget(pending["label"], f"{self.target.place}/{name}")
+
+    def _files_of_range(self, label: str, before: str = "") -> list[str]:
+        """The files of a range: in place, or with ``.`` about to be, or with ``.old-`` set aside."""
+        found = self.files.files(self.target.place, len(self._folders))
+        return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
+
+    def _put(self, label: str, count: int) -> None:
+        """Set old files aside and move in the ``count`` new ones, resuming an earlier attempt at any point.
+
+        As long as all new files are hidden the others are old; later there are no old ones left.
+        """
+        place, files, hidden = self.target.place, self.files, self._files_of_range(label, ".")
+        if len(hidden) == count:
+            for name in self._files_of_range(label):
+                files.move(f"{place}/{name}", f"{place}/{_folder(name)}.old-{_base(name)}")
+        for name in hidden:
+            files.move(f"{place}/{name}", f"{place}/{_visible_name(name, '.')}")
+        if success := self.target.partitioning.success_file:
+            self._mark(place, sorted({_folder(name) for name in self._files_of_range(label)}), success)
+
+    def _take_back(self, label: str, count: int) -> None:
+        """Undo :meth:`_put` from any point; it may follow again wherever this ends."""
+        place, files = self.target.place, self.files
+        if len(self._files_of_range(label, ".")) < count:
+            for name in self._files_of_range(label):
+                files.move(f"{place}/{name}", f"{place}/{_hidden(name)}")
+        for name in self._files_of_range(label, ".old-"):
+            files.move(f"{place}/{name}", f"{place}/{_visible_name(name, '.old-')}")
+
+    def _forget(self, label: str, mark: str) -> None:
+        for name in self._files_of_range(label, ".old-"):
+            self.files.delete(f"{self.target.place}/{name}")
+        self.files.delete(mark)
+
+    def discard(self) -> None:
+        self._claim.give_up()
+
+
+def _folder(name: str) -> str:
+    """``dt=1/part-0`` → ``dt=1/``."""
+    return name[: name.rfind("/") + 1]
+
+
+def _base(name: str) -> str:
+    return name[name.rfind("/") + 1 :]
+
+
+def _hidden(name: str) -> str:
+    return f"{_folder(name)}.{_base(name)}"
+
+
+def _visible_name(name: str, before: str) -> str:
+    """Turn ``dt=1/.part-0`` into ``dt=1/part-0``, with the prefix of its name."""
+    return f"{_folder(name)}{_base(name).removeprefix(before)}"

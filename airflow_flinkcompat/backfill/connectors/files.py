@@ -1,0 +1,282 @@
+"""The filesystem connector: folders of csv, json, parquet or orc files, partitioned or plain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_flinkcompat.backfill.connectors.registry import Connector
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.formats import columnar
+from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
+from airflow_flinkcompat.backfill.formats.text import CsvFormat, Format, JsonFormat, decode, format_of
+from airflow_flinkcompat.backfill.protocols import Needs, PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.backfill.request import normalised
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column, DataType, timestamp_ltz
+from airflow_flinkcompat.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.savepoint.source_positions import FilesRead
+
+# Flink writes a DATE as its number of days, which it then does not read; times and decimals do no better.
+_TYPES = (*CHARACTERS, *INTEGERS, "BOOLEAN")
+_POLICY = "sink.partition-commit.policy.kind"
+_SUCCESS_FILE = "sink.partition-commit.success-file.name"
+_SHAPES = {**dict.fromkeys(INTEGERS, "^[+-]?[0-9]+$"), "BOOLEAN": "^(?i)(true|false)$"}
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """Layout of a table's rows in folders.
+
+    ``columns`` are the partition columns, outermost first; ``default_name`` replaces NULL and the empty text;
+    ``success_file`` marks a folder that is complete.
+    """
+
+    columns: tuple[Column, ...] = ()
+    default_name: str = ""
+    success_file: str | None = None
+
+    @classmethod
+    def of(cls, table: Table) -> Partitioning:
+        """Partitioning of a table; raises :class:`Untranslatable` for a column type with inexact names."""
+        kinds = {column.name: column for column in table.columns}
+        columns = tuple(kinds[name] for name in table.partitioned_by if name in table.physical)
+        for column in columns:
+            if column.type.name not in _TYPES:
+                raise Untranslatable(
+                    f"table {table.name}: a backfill cannot read or write partition column "
+                    f"{column.name} of type {column.type}; {FLINK_BATCH}",
+                    table.span,
+                )
+        if len(columns) != len(table.partitioned_by) or len(columns) == len(table.physical):
+            raise BackfillError(
+                f"table {table.name}: partition columns must be stored columns, and at least one column must remain",
+                table.span,
+            )
+        return cls(
+            columns,
+            table.option("partition.default-name", "__DEFAULT_PARTITION__") or "",
+            table.option(_SUCCESS_FILE, "_SUCCESS") if "success-file" in (table.option(_POLICY) or "") else None,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def check_commit(self, table: Table) -> None:
+        """Raise :class:`Untranslatable` if committing a partition does more than write files."""
+        others = {kind.strip() for kind in (table.option(_POLICY) or "").split(",")} - {"", "success-file"}
+        if others:
+            raise Untranslatable(
+                f"sink {table.name}: a backfill does not support {_POLICY} '{', '.join(sorted(others))}'; "
+                f"write elsewhere with --sink {table.path[2]}=URI",
+                table.span,
+            )
+
+    def value(self, column: Column, field: str, table: Table) -> str:
+        """Spark SQL of a partition column's value from the name of its folder."""
+        text, kind = f"nullif({field}, {quoted(self.default_name)})", column.type
+        if kind.name not in CHARACTERS:
+            shape = quoted(_SHAPES[kind.name])
+            value = f"try_cast({text} AS {kind.name})"
+            what = quoted(f"{ERROR}table {table.name}: a folder is named {column.name}=")
+            refused = f"raise_error(concat({what}, {text}, {quoted(f', which is not a valid {kind}')}))"
+            text = (
+                f"(CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {shape} AND {value} IS NOT NULL THEN {value} "
+                f"ELSE {refused} END)"
+            )
+        return text
+
+    def folder(self, column: Column, value: str) -> str:
+        """Spark SQL of the name a folder gets for a value."""
+        return f"coalesce(nullif(CAST({value} AS STRING), ''), {quoted(self.default_name)})"
+
+
+PLAIN = Partitioning()
+"""All files in one folder, or in folders that mean nothing."""
+
+
+FORMATS = ("csv", "json", *columnar.NAMES)
+_OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
+# Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
+_NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
+
+
+def file_format(table: Table, name: str | None = None) -> Format | ColumnarFormat:
+    """The format of a table's files.
+
+    It is the declared one, or that of an archive with the declared options if they are of the same format. Raises
+    :class:`BackfillError` for an inexact one.
+    """
+    declared = table.option("format") or table.option("value.format")
+    if name is not None and name != declared:
+        return ColumnarFormat(name) if name in columnar.NAMES else {"csv": CsvFormat, "json": JsonFormat}[name]()
+    if declared not in columnar.NAMES:
+        return format_of(table)
+    prefix = f"{declared}."
+    given = {key.removeprefix(prefix): value for key, value in table.options if key.startswith(prefix)}
+    try:
+        format = columnar.columnar(table, declared, given)
+    except ValueError as error:
+        raise BackfillError(f"table {table.name}: {error}", table.span) from None
+    # An archive somebody names as such was hardly written by this table's job; its times are those of UTC.
+    return format if name is None else replace(format, utc=True)
+
+
+MODIFIED = "m_modified"
+"""The modification time of a row's file."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A table read from the files of a folder. ``columns`` are its physical columns in order.
+
+    ``read``: only the rows of them that a job had read.
+    """
+
+    table: str
+    place: str
+    format: Format | ColumnarFormat
+    columns: tuple[Column, ...]
+    partitioning: Partitioning = PLAIN
+    span: TimeSpan | None = None
+    read: FilesRead | None = None
+    needs: ClassVar[Needs] = Needs()
+    ordered: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, table: Table, place: str, format_name: str | None = None) -> FileSource:
+        """The files of a table at a place; raises :class:`BackfillError` if they are not read exactly."""
+        format = file_format(table, format_name)
+        partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
+        columns = table.stored
+        if len(columns) - len(partitioning.columns) == 1 and isinstance(format, CsvFormat):
+            raise Untranslatable(
+                f"table {table.name} has one column only: a blank line is a row for Flink, but not "
+                "for Spark; declare it with format json",
+                table.span,
+            )
+        return cls(table.name, place, format, columns, partitioning)
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns that are in the files."""
+        return tuple(column for column in self.columns if column not in self.partitioning.columns)
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        if column in self.partitioning.columns:
+            return self.partitioning.value(column, field, table)
+        if isinstance(self.format, ColumnarFormat):
+            return self.format.read(column, field, table)
+        return decode(self.format, column, field, table)
+
+    @property
+    def folders(self) -> frozenset[int]:
+        """Positions, among the stored columns, of those that are names of folders."""
+        return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
+
+    def metadata(self, key: str) -> tuple[DataType, str] | None:
+        """Modification time of a file, for files whose rows read by a job are known."""
+        return (timestamp_ltz(3), MODIFIED) if key == "file.modification-time" and self.read is not None else None
+
+    def within(self, span: TimeSpan) -> FileSource:
+        """Restrict the files to a span; in typed files, rows outside of it are left to their reader.
+
+        This does not apply to a file that a job was reading, since its rows are counted.
+        """
+        column = self.columns[span.field]
+        counted = self.read is not None and bool(self.read.in_progress)
+        reads_less = (
+            not counted and isinstance(self.format, ColumnarFormat) and self.format.prunes and column in self.stored
+        )
+        return replace(self, span=span) if reads_less else self
+
+
+@dataclass(frozen=True)
+class FileSink:
+    """A sink of files in a folder, see :mod:`~airflow_flinkcompat.backfill.connectors.file_publication`."""
+
+    place: str
+    format: Format | ColumnarFormat
+    exclusive: bool
+    partitioning: Partitioning = PLAIN
+    needs: ClassVar[Needs] = Needs()
+
+    @classmethod
+    def of(cls, table: Table, place: str, exclusive: bool, format_name: str | None = None) -> FileSink:
+        """The folder of a sink; raises :class:`BackfillError` if it is not written exactly."""
+        partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
+        partitioning.check_commit(table)
+        format = file_format(table, format_name)
+        if isinstance(format, ColumnarFormat):
+            for column in table.stored:
+                if column not in partitioning.columns:
+                    format.check(column, table, "written")
+        return cls(place, format, exclusive, partitioning)
+
+    @property
+    def replaces(self) -> bool:
+        return self.exclusive
+
+    @property
+    def write_mode(self) -> str:
+        if self.exclusive:
+            return "a staged folder replaces the old one, and holds only the rows of this run"
+        return "files named by the range replace those of an earlier run over it; other files stay"
+
+    def check(self, rows: PublishedRows, bounds: Range) -> None:
+        if not self.place.rpartition("/")[2]:
+            raise BackfillError(f"sink {rows.name}: {self.place} is not a folder that a backfill may replace")
+
+
+def _declared_place(table: Table, what: str) -> str:
+    """The folder a filesystem table declares."""
+    for option, value in table.options:
+        if not _understood(option, table):
+            raise Untranslatable(
+                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
+                f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
+                table.span,
+            )
+    path = table.option("path")
+    if not path:
+        raise BackfillError(f"table {table.name} has no option path", table.span)
+    return normalised(path, f"table {table.name}, option path")
+
+
+def _understood(option: str, table: Table) -> bool:
+    name = table.option("format") or ""
+    return option in ("connector", "path", "format") or option.startswith((f"{name}.", *_NEUTRAL))
+
+
+def _checked_place(format_name: str | None, place: str, what: str) -> str:
+    """A place that a request names. Raises :class:`BackfillError` for one that names another format."""
+    if format_name is None and (prefix := place.partition(":")[0]) in _OTHER_FORMATS:
+        raise BackfillError(
+            f"{what}: a backfill does not read or write format {prefix}; it supports "
+            f"{', '.join(FORMATS)}, delta and iceberg"
+        )
+    return normalised(place, what)
+
+
+def _source_at(format_name: str | None, table: Table, place: str, what: str) -> FileSource:
+    return FileSource.of(table, _checked_place(format_name, place, what), format_name)
+
+
+def _sink_at(format_name: str | None, table: Table, place: str, what: str) -> FileSink:
+    return FileSink.of(table, _checked_place(format_name, place, what), exclusive=True, format_name=format_name)
+
+
+CONNECTOR = Connector(
+    sources={"filesystem": lambda table: FileSource.of(table, _declared_place(table, "--table"))},
+    sinks={"filesystem": lambda table: FileSink.of(table, _declared_place(table, "--sink"), exclusive=False)},
+    # A place without the name of a format holds files of the declared one.
+    given_sources={name or "": partial(_source_at, name) for name in (*FORMATS, None)},
+    given_sinks={name or "": partial(_sink_at, name) for name in (*FORMATS, None)},
+    listed=1,
+)

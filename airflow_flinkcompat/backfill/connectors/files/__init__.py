@@ -1,1 +1,0 @@
-"""The filesystem connector: folders of csv, json, parquet or orc files."""

@@ -1,0 +1,160 @@
+"""The iceberg connector: tables of a hadoop, hive or rest catalog, read as of the run's start."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from airflow_flinkcompat.backfill.connectors.registry import Connector
+from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.formats.columnar import checked_value, identifier
+from airflow_flinkcompat.backfill.protocols import REDACTION, Needs, PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.secrets import mask_secrets
+
+NEEDS = Needs(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",), REDACTION)
+_TYPES = ("hadoop", "hive", "rest")
+_NAMES = ("catalog-name", "catalog-type", "catalog-database", "catalog-table", "connector", "clients")
+# Properties of the catalog and its storage that Flink and Spark pass on to the same Iceberg.
+_CATALOG = re.compile(
+    r"uri|warehouse|io-impl|credential|token|scope|oauth2-server-uri|header\..+|rest\..+|s3\..+|client\..+|gcs\..+|"
+    r"adls\..+|prefix|view-endpoints-supported"
+)
+# How a job's writer cuts files and how a streaming reader follows the table: nothing here.
+_NEUTRAL = re.compile(
+    r"write\..+|read\.split\..+|format-version|property-version|monitor-interval|max-planning-snapshot-count|"
+    r"cache-enabled|cache\.expiration-interval-ms|distribution-mode|target-file-size-bytes|compression-.+|commit\..+|history\..+"
+)
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """A table of a catalog.
+
+    ``catalog`` is Spark's name for it. ``properties`` are set for it before the first use, with placeholders filled in
+    only then; none for a catalog that Spark is configured with.
+    """
+
+    catalog: str
+    database: str
+    name: str
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    label: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """The table's name in Spark SQL."""
+        parts = (self.catalog, *self.database.split("."), self.name)
+        return ".".join(identifier(part) for part in parts)
+
+    @property
+    def place(self) -> str:
+        """The place in a form that a user may see."""
+        return f"iceberg:{self.label or self.catalog}.{self.database}.{self.name}"
+
+    @classmethod
+    def declared(cls, table: Table) -> IcebergTable:
+        """The table that options declare. Raises :class:`BackfillError` for an option that is not understood."""
+        properties: dict[str, str] = {}
+        for option, given in table.options:
+            if _CATALOG.fullmatch(option):
+                properties[option] = given
+            elif option not in _NAMES and not _NEUTRAL.fullmatch(option):
+                raise Untranslatable(
+                    f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(given)}'; "
+                    "leave it out, or name one of Spark's catalogs with --table or --sink "
+                    f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                    table.span,
+                )
+        kind = table.option("catalog-type", "hive") or ""
+        if kind not in _TYPES:
+            raise Untranslatable(
+                f"table {table.name}: a backfill does not support catalog-type '{kind}', only "
+                f"{', '.join(_TYPES)}; name one of Spark's catalogs with --table or --sink "
+                f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                table.span,
+            )
+        properties["type"] = kind
+        missing = {"hadoop": "warehouse", "hive": "uri", "rest": "uri"}[kind]
+        if missing not in properties:
+            raise BackfillError(f"table {table.name} has no option {missing}", table.span)
+        name = table.option("catalog-name")
+        if not name:
+            raise BackfillError(f"table {table.name} has no option catalog-name", table.span)
+        given_properties = tuple(sorted(properties.items()))
+        digest = hashlib.sha256(repr(given_properties).encode()).hexdigest()[:12]
+        database = table.option("catalog-database") or table.path[1] or "default_database"
+        place = mask_secrets(properties.get("warehouse") or properties["uri"])
+        label = f"{name}@{place}"
+        return cls(
+            f"flinkcompat_{digest}", database, table.option("catalog-table") or table.path[2], given_properties, label
+        )
+
+    @classmethod
+    def given(cls, name: str, what: str) -> IcebergTable:
+        """Parse ``catalog.database.table`` of a place ``iceberg:…``; raises :class:`BackfillError` otherwise."""
+        parts = name.split(".")
+        if len(parts) < 3 or not all(part.strip() for part in parts):
+            raise BackfillError(f"{what}: iceberg:{name} is not an Iceberg table; write iceberg:CATALOG.DATABASE.TABLE")
+        return cls(parts[0], ".".join(parts[1:-1]), parts[-1])
+
+
+@dataclass(frozen=True)
+class IcebergSource:
+    """A table read from Iceberg."""
+
+    table: str
+    location: IcebergTable
+    columns: tuple[Column, ...]
+    span: TimeSpan | None = None
+    needs: ClassVar[Needs] = NEEDS
+    ordered: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, table: Table, location: IcebergTable) -> IcebergSource:
+        return cls(table.name, location, table.stored)
+
+    @property
+    def place(self) -> str:
+        return self.location.place
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        return checked_value(column, field, table, "IcebergSource")
+
+    def within(self, span: TimeSpan) -> IcebergSource:
+        return replace(self, span=span)
+
+
+@dataclass(frozen=True)
+class IcebergSink(LakeSink):
+    """A sink in Iceberg."""
+
+    location: IcebergTable
+    needs: ClassVar[Needs] = NEEDS
+
+    @property
+    def place(self) -> str:
+        return self.location.place
+
+    def check(self, rows: PublishedRows, bounds: Range) -> None:
+        for column in rows.columns:
+            if column.type.name in ("TINYINT", "SMALLINT"):
+                raise Untranslatable(
+                    f"sink {rows.name}: Iceberg has no type for column {column.name} of type "
+                    f"{column.type}; declare INT",
+                    rows.table.span,
+                )
+        super().check(rows, bounds)
+
+
+CONNECTOR = Connector(
+    sources={"iceberg": lambda table: IcebergSource.of(table, IcebergTable.declared(table))},
+    sinks={"iceberg": lambda table: IcebergSink(exclusive=False, location=IcebergTable.declared(table))},
+    given_sources={"iceberg": lambda table, name, what: IcebergSource.of(table, IcebergTable.given(name, what))},
+    given_sinks={"iceberg": lambda table, name, what: IcebergSink(True, IcebergTable.given(name, what))},
+    listed=3,
+)

@@ -1,1 +1,0 @@
-"""The iceberg connector: tables of a hadoop, hive or rest catalog."""

@@ -1,1 +1,0 @@
-"""The jdbc connector, on PostgreSQL."""

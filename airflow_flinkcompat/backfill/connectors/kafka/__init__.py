@@ -1,1 +1,0 @@
-"""The kafka connector: topics read as history, upsert-kafka topics kept by key."""

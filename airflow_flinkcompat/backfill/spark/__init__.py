@@ -1,1 +1,0 @@
-"""Code in Spark's driver for every backfill: the session, its start, files."""

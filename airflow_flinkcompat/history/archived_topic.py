@@ -1,0 +1,118 @@
+"""A topic and an archive of its older records that may store each record's partition and offset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
+from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.backfill.protocols import BackfillSource, Needs, TimeSpan
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, Column, DataType
+
+_METADATA = {"topic": (STRING, "m_topic"), "partition": (INT, "m_partition"), "offset": (BIGINT, "m_offset")}
+
+
+@dataclass(frozen=True)
+class TopicWithArchive:
+    """A table whose older rows are read from an archive, and the others from its topic.
+
+    Attributes:
+        topic: The topic and the end offset of its rows.
+        archive: The same rows, also those that the topic has deleted.
+        declared: The table as declared.
+        span: The archive may leave out rows outside of it.
+    """
+
+    topic: KafkaSource
+    archive: BackfillSource
+    declared: Table
+    span: TimeSpan | None = field(default=None, kw_only=True)
+    ordered: ClassVar[bool]
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        return self.topic.table
+
+    @property
+    def place(self) -> str:
+        """Both places."""
+        return f"{self.archive.place}, then {self.topic.place}"
+
+    @property
+    def needs(self) -> Needs:
+        """Requirements of both."""
+        return self.topic.needs | self.archive.needs
+
+    def within(self, span: TimeSpan) -> Self:
+        """Restrict the archive to a span."""
+        return replace(self, span=span)
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        """The field itself: each side's rows are decoded where they are read."""
+        for side in (self.topic, self.archive):
+            side.decode(column, field, table)
+        return field
+
+
+@dataclass(frozen=True)
+class ArchivedTopic(TopicWithArchive):
+    """A topic whose archive stores offsets: the archive is read as far as it reaches, then the topic.
+
+    Attributes:
+        stored: The table of the archive.
+        partition: The position of the partition among its stored columns.
+        offset: The position of the offset.
+    """
+
+    stored: Table
+    partition: int
+    offset: int
+    ordered: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], names: str
+    ) -> ArchivedTopic:
+        """The rows of both."""
+        partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
+        if not (partition and offset) or any(more):
+            raise InputError(
+                f"history of {table.path[2]}: {names!r} is not a pair of columns; name the archive's columns of "
+                "partition and offset, as in URI#kafka_partition,kafka_offset, or the event time below which "
+                "the archive is read, as in URI#2026-01-31T00:00:00Z"
+            )
+        require_one_topic(table, topic)
+        if topic.start.mode == "timestamp":
+            raise Untranslatable(
+                f"table {table.name} starts at a timestamp (scan.startup.mode), but an archive stores offsets only",
+                table.span,
+            )
+        added = tuple(
+            Column(name, kind) for name, kind in ((partition, INT), (offset, BIGINT)) if name not in table.physical
+        )
+        columns = (*table.stored, *added)
+        physical = tuple(column.name for column in columns)
+        stored = replace(table, columns=columns, physical=physical, metadata=(), computed=(), partitioned_by=())
+        places = physical.index(partition), physical.index(offset)
+        return cls(topic, archive(stored), table, stored, *places)
+
+    def metadata(self, key: str) -> tuple[DataType, str] | None:
+        """The column of METADATA FROM ``key``."""
+        return _METADATA.get(key)
+
+
+def topic_of(source: BackfillSource) -> KafkaSource | None:
+    """The topic of a source."""
+    found = source.topic if isinstance(source, TopicWithArchive) else source
+    return found if isinstance(found, KafkaSource) else None
+
+
+def require_one_topic(table: Table, topic: KafkaSource) -> None:
+    """Check that one archive can cover all records of a table."""
+    if len(topic.topics.names) > 1:
+        raise Untranslatable(f"table {table.name}: an archive of several topics cannot be read yet", table.span)

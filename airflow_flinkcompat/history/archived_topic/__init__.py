@@ -1,1 +1,0 @@
-"""Topics with an archive of their older records."""

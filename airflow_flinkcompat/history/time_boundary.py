@@ -1,0 +1,139 @@
+"""A topic and an archive without offsets: rows before an event time come from the archive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource
+from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.spark_sql.expressions import references, scalar
+from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, from_micros, to_micros
+from airflow_flinkcompat.history.archived_topic import TopicWithArchive, require_one_topic
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.expressions import Expression, InputRef, transform
+from airflow_flinkcompat.plan.nodes import Table
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def names_a_time(text: str) -> bool:
+    """True if the suffix of an archive's place is a time instead of columns: it begins as a date does."""
+    return _DATE.match(text) is not None
+
+
+@dataclass(frozen=True)
+class BoundaryArchive(TopicWithArchive):
+    """A table whose rows before an event time are those of the archive, and the others those of the topic.
+
+    Attributes:
+        time: The event time in Spark SQL, over the stored columns as ``c0`` ….
+        field: Its position among them; None if it is computed.
+        boundary: Boundary in microseconds of the event time's clock.
+        zoned: True if the event time is an instant.
+    """
+
+    time: str
+    field: int | None
+    boundary: int
+    zoned: bool
+    ordered: ClassVar[bool] = False
+
+    @classmethod
+    def of(
+        cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], text: str
+    ) -> BoundaryArchive:
+        """The rows of both."""
+        require_one_topic(table, topic)
+        if topic.start.mode != "earliest":
+            raise Untranslatable(
+                f"table {table.name} starts within its topic (scan.startup.mode), and only offsets show which "
+                "archived rows lie before that: name the archive's columns of partition and offset",
+                table.span,
+            )
+        time, field = _event_time(table)
+        zoned = _type_of_time(table) == "TIMESTAMP_LTZ"
+        found = cls(topic, archive(table), table, time, field, _micros(table, text, zoned), zoned)
+        try:
+            for position, column in enumerate(table.stored):
+                found.decode(column, f"f{position}", table)
+        except Untranslatable as error:
+            raise Untranslatable(
+                f"table {table.name}: an archive and its topic are compared in all columns: {error.message}",
+                table.span,
+            ) from None
+        return found
+
+    @property
+    def place(self) -> str:
+        """Both places and the boundary between them."""
+        return f"{self.archive.place} below {self.time_text(self.boundary)}, then {self.topic.place}"
+
+    def time_text(self, micros: int) -> str:
+        """An event time as text."""
+        return from_micros(micros).isoformat() + "Z" * self.zoned
+
+
+def _type_of_time(table: Table) -> str:
+    assert table.watermark is not None
+    return next(column.type.name for column in table.columns if column.name == table.watermark.column)
+
+
+def _event_time(table: Table) -> tuple[str, int | None]:
+    """Event time in Spark SQL, and its position among the stored columns."""
+    if table.watermark is None:
+        raise Untranslatable(
+            f"table {table.name} declares no WATERMARK and so has no event time that could separate an archive "
+            "from its topic: name the archive's columns of partition and offset",
+            table.span,
+        )
+    name, computed = table.watermark.column, dict(table.computed)
+    if name in table.physical:
+        position = table.physical.index(name)
+        return f"c{position}", position
+    names = [column.name for column in table.columns]
+    if name not in computed or not all(names[each] in table.physical for each in references([computed[name]])):
+        raise Untranslatable(
+            f"table {table.name}: its event time {name} does not follow from stored columns, and an archive "
+            "without offsets has no others: name the archive's columns of partition and offset",
+            table.span,
+        )
+
+    def of_stored(each: Expression) -> Expression:
+        return InputRef(table.physical.index(names[each.index]), each.type) if isinstance(each, InputRef) else each
+
+    try:
+        return scalar(transform(computed[name], of_stored)), None
+    except Untranslatable as error:
+        raise Untranslatable(
+            f"table {table.name}: its event time {name} is not computed exactly, so that no boundary can "
+            f"separate its rows: {error.message}",
+            table.span,
+        ) from None
+
+
+def _micros(table: Table, text: str, zoned: bool) -> int:
+    what = f"history of {table.path[2]}: the boundary {text}"
+    example = "2026-01-31T00:00:00Z" if zoned else "2026-01-31T00:00:00"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{what} is not a time: write it as in URI#{example}") from None
+    assert table.watermark is not None
+    if zoned and moment.tzinfo is None:
+        raise InputError(
+            f"{what} has no time zone, but {table.watermark.column} is an instant (TIMESTAMP_LTZ): write URI#{example}"
+        )
+    if not zoned and moment.tzinfo is not None:
+        raise InputError(
+            f"{what} has a time zone, but {table.watermark.column} has none (TIMESTAMP): write the value of the "
+            f"column, as in URI#{example}"
+        )
+    micros = to_micros(moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment)
+    if micros % MILLISECOND:
+        raise InputError(f"{what} is more precise than the milliseconds of an event time: write it as in URI#{example}")
+    return micros

@@ -1,0 +1,201 @@
+"""Spark as the workers of a migration: a task is a range of key groups, and writes its own state file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable
+from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
+from airflow_flinkcompat.model import InputError, install_command
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.store import read_metadata
+
+if TYPE_CHECKING:
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+SPARK_FROM = 2 << 30
+"""Bytes of keyed state from which Spark takes part by default."""
+_PART = 64 << 20
+_ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
+
+
+@contextmanager
+def migration_workers(
+    savepoint: str, wanted: bool | None, master: str | None, say: Callable[[str], None]
+) -> Iterator[Workers | None]:
+    """Workers that migrate a savepoint: Spark if requested, or if worth it and installed.
+
+    Args:
+        savepoint: Path or URI of the savepoint.
+        wanted: True to use Spark, False not to; None: if the state is large.
+        master: Master URL of Spark; None: its default, all cores of this machine.
+        say: Receives the decision, unless this process alone was requested.
+
+    Yields:
+        The workers; None: this process.
+
+    Raises:
+        InputError: Spark is wanted and does not start.
+        SavepointUnreadable: The savepoint cannot be read.
+    """
+    size = read_metadata(savepoint).keyed_size
+    large = size >= SPARK_FROM
+    if wanted is None and large and find_spec("pyspark") is None:
+        say(
+            f"migrating {_size_text(size)} of state in this process only; Spark shares the work: "
+            f"{install_command('spark')}"
+        )
+        large = False
+    if wanted is False or (wanted is None and not large):
+        yield None
+        return
+    # A migration without Spark does not wait for all that a backfill is made of.
+    from airflow_flinkcompat.backfill.errors import BackfillError
+    from airflow_flinkcompat.backfill.spark import spark_session
+
+    try:
+        with spark_session(master, say=say) as session:
+            workers = SparkWorkers(session)
+            say(f"migrating {_size_text(size)} of state on Spark, {session.sparkContext.master}")
+            yield workers
+    except BackfillError as error:
+        raise InputError(str(error)) from None
+
+
+def _size_text(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MB"
+
+
+class SparkWorkers:
+    """Workers for parts of a migration in the tasks of a Spark session.
+
+    Args:
+        session: The session.
+        part: Approximate bytes that a task reads; it reads whole key groups.
+    """
+
+    def __init__(self, session: SparkSession, part: int = _PART) -> None:
+        from airflow_flinkcompat.backfill.spark import is_local
+
+        self._context = session.sparkContext
+        self._part = part
+        if is_local(self._context.master or ""):
+            self._context.pythonExec = sys.executable
+
+    def parts(self, size: int, groups: int) -> int:
+        """As many parts as Spark has slots, and more for large ones.
+
+        Args:
+            size: Bytes to read.
+            groups: The number of key groups.
+
+        Returns:
+            The number.
+        """
+        return min(max(self._context.defaultParallelism, -(-size // self._part)), max(1, groups))
+
+    def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+        """Apply a function to each part, one task per part.
+
+        Args:
+            work: Function of a part.
+            parts: The parts.
+
+        Returns:
+            The result of each part, in order.
+
+        Raises:
+            MigrationVerificationFailed: Raised by the work, like the others.
+            NotMigratable: Raised by the work.
+            SavepointUnreadable: Raised by the work.
+        """
+        if not parts:
+            return []
+        return _results(self._context.parallelize(parts, len(parts)).map(partial(_tried, work)).collect())
+
+    def regrouped(
+        self,
+        scatter: Callable[[T], Scattered],
+        parts: Sequence[T],
+        gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+        groups: Sequence[range],
+        additional: RDD[tuple[int, bytes]] | None = None,
+    ) -> list[R]:
+        """Content scattered by the number of a key group, shuffled, and gathered in a task for each range.
+
+        Args:
+            scatter: Distributes a part's content to groups.
+            parts: All that is read.
+            gather: Function of a range of groups, and of the number and content of each non-empty one, in order.
+            groups: The ranges, all groups together, in order.
+            additional: Content that comes from elsewhere, with the number of its group.
+
+        Returns:
+            The result of each range, in order.
+
+        Raises:
+            MigrationVerificationFailed: Raised by the work, like the others.
+            NotMigratable: Raised by the work.
+            SavepointUnreadable: Raised by the work.
+        """
+        if not parts and additional is None:
+            return [gather(each, ()) for each in groups]
+        files = {group: place for place, each in enumerate(groups) for group in each}
+        scattered = self._context.parallelize(parts, len(parts) or 1).flatMap(partial(_scattered, scatter))
+        if additional is not None:
+            scattered = scattered.union(additional)
+        shuffled = scattered.partitionBy(len(groups), partial(_file_of, files))
+        gathered = shuffled.mapPartitionsWithIndex(partial(_gathered, gather, tuple(groups)))
+        return _results(gathered.collect())
+
+
+def _tried(work: Callable[[T], R], part: T) -> R | Exception:
+    """Run work so that an error of ours is a value: Spark would retry it and show a trace."""
+    try:
+        return work(part)
+    except _ERRORS as error:
+        return error
+
+
+def _results(results: Sequence[R | Exception]) -> list[R]:
+    done = []
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+        done.append(result)
+    return done
+
+
+def _scattered(scatter: Callable[[T], Scattered], part: T) -> Iterator[tuple[int, bytes | Exception]]:
+    try:
+        yield from scatter(part)
+    except _ERRORS as error:
+        yield -1, error
+
+
+def _file_of(files: dict[int, int], group: int) -> int:
+    return files.get(group, 0)
+
+
+def _gathered(
+    gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+    groups: Sequence[range],
+    place: int,
+    scattered: Iterable[tuple[int, bytes | Exception]],
+) -> Iterator[R | Exception]:
+    with Spill(groups[place]) as spill:
+        for group, content in scattered:
+            if isinstance(content, Exception):
+                yield content
+                return
+            spill.add(group, content)
+        yield _tried(partial(gather, groups[place]), spill.groups(groups[place]))
