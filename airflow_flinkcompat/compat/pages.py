@@ -92,14 +92,14 @@ def _index() -> str:
         "# Rules",
         "",
         (
-            f"Everything `flinkcompat check` can find, rule catalogue version {CATALOGUE}. Engine `vvr` is "
-            "Realtime Compute for Apache Flink and Ververica, `flink` is open-source Apache Flink. The outcome "
-            "is the default of the rule. A specific change may have a different one (`by case`: a worse one), "
-            "and one finding may overrule another."
+            f"The findings of `flinkcompat check`, rule catalogue version {CATALOGUE}. Engine `vvr` is Realtime "
+            "Compute for Apache Flink and Ververica, `flink` is open-source Apache Flink. The outcome is the rule's "
+            "default. A specific change may have another outcome (`by case`: a worse one). One finding may overrule "
+            "another."
         ),
     ]
     for scope, what in SCOPES.items():
-        lines += ["", f"## Looking at {what}", "", "| rule | what changed | vvr | flink |", "|---|---|---|---|"]
+        lines += ["", f"## Rules about {what}", "", "| rule | what changed | vvr | flink |", "|---|---|---|---|"]
         lines += [
             f"| [`{rule.code}`]({rule.code}.md) | {rule.title} | "
             + " | ".join(rule.headline(name) for name in ENGINES)
@@ -118,9 +118,9 @@ def _page(rule: Rule) -> str:
         GENERATED,
         f"# {rule.title}",
         "",
-        f"Rule `{rule.code}` looks at {SCOPES[rule.scope]}.",
+        f"Rule `{rule.code}` is about {SCOPES[rule.scope]}.",
         "",
-        "| engine | outcome | rests on | the example below |",
+        "| engine | outcome | evidence | the example below |",
         "|---|---|---|---|",
     ]
     for engine, verdict in rule.verdicts.items():
@@ -138,7 +138,7 @@ def _seen(rule: Rule, engine: str) -> str:
     report = judged(rule.code, engine)
     own = [finding for finding in report.findings if finding.rule == rule.code]
     if not own:
-        return "says nothing on this engine"
+        return "no finding on this engine"
     worst = max(own, key=lambda finding: finding.outcome.rank)
     text = worst.outcome.value + (f": {worst.consequence.value}" if worst.consequence else "")
     return f"{text}; `{worst.overruled_by}` decides: {report.outcome.value}" if worst.overruled_by else text

@@ -258,7 +258,7 @@ class Rule:
     def headline(self, engine: str) -> str:
         """The outcome in a word, for lists: a rule that is safe only in some cases is not shown as safe."""
         if engine in self.not_applicable:
-            return "says nothing"
+            return "no finding"
         return "by case" if engine in self.case_dependent else self.verdicts[engine].outcome.value
 
 

@@ -151,7 +151,7 @@ def test_every_page_says_what_its_example_really_gives() -> None:
         for engine in ENGINES:
             (row,) = [line for line in page.splitlines() if line.startswith(f"| `{engine}` |")]
             own = {finding.outcome for finding in judged(rule.code, engine).findings if finding.rule == rule.code}
-            assert (Outcome.worst(own).value if own else "says nothing") in row.split(" | ")[-1]
+            assert (Outcome.worst(own).value if own else "no finding") in row.split(" | ")[-1]
 
 
 def test_writing_pages_replaces_and_removes_only_its_own(tmp_path: Path) -> None:
