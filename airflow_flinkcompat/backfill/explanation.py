@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from airflow_flinkcompat.backfill.compile.window_origins import windows_of
+from airflow_flinkcompat.backfill.compile.sink_columns import windows_of
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.journal import journal_place
 from airflow_flinkcompat.backfill.planning import BackfillPlan

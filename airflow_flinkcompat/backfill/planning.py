@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS, compile_program
 from airflow_flinkcompat.backfill.compile.context import CompileContext
-from airflow_flinkcompat.backfill.compile.window_origins import windows_of
+from airflow_flinkcompat.backfill.compile.sink_columns import windows_of
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.connectors.registry import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined

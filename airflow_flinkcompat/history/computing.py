@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
+from airflow_flinkcompat.backfill.compile.compiler import push_down_ranges
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.compat.side import Side

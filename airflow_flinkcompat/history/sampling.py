@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
+from airflow_flinkcompat.backfill.compile.compiler import push_down_ranges
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.spark import FileSystem

@@ -6,18 +6,35 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill.compile import over, ranking, relations, windowing
+from airflow_flinkcompat.backfill.compile import lateness, over, relations, windowing
 from airflow_flinkcompat.backfill.compile.context import Compile, CompileContext, FiltersAbove
-from airflow_flinkcompat.backfill.compile.ranges import for_range, published_windows, push_down_ranges
 from airflow_flinkcompat.backfill.compile.sessions import place_session_filters
-from airflow_flinkcompat.backfill.compile.sink_columns import sink_columns
-from airflow_flinkcompat.backfill.compile.window_origins import common_window_columns, window_columns, windows_of
+from airflow_flinkcompat.backfill.compile.sink_columns import (
+    common_window_columns,
+    sink_columns,
+    window_columns,
+    windows_of,
+)
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable, combined
-from airflow_flinkcompat.backfill.protocols import Locations, PublishedRows, Range
+from airflow_flinkcompat.backfill.protocols import Locations, Partitioned, PublishedRows, Range, TimeBounded, TimeSpan
 from airflow_flinkcompat.backfill.request import nested
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
-from airflow_flinkcompat.backfill.steps import Select, Step, Where, Work, Write, reads_of
+from airflow_flinkcompat.backfill.spark_sql.windows import DAY, WindowRange
+from airflow_flinkcompat.backfill.steps import (
+    Assign,
+    AssignSessions,
+    DropLate,
+    Joined,
+    Read,
+    Select,
+    Step,
+    UnionAll,
+    Where,
+    Work,
+    Write,
+    reads_of,
+)
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -37,7 +54,7 @@ from airflow_flinkcompat.plan.program import OtherStatement, Pipeline, Program
 def _over(context: CompileContext, node: Over, needed: frozenset[int], above: FiltersAbove | None) -> Step:
     if over.is_over_aggregate(node):
         return over.over_rows(context, node, needed)
-    return ranking.rank(context, node, needed, above)
+    return over.rank(context, node, needed, above)
 
 
 def _opaque(context: CompileContext, node: Opaque, needed: frozenset[int], above: FiltersAbove | None) -> Step:
@@ -74,7 +91,7 @@ class CompiledProgram:
 
     def work(self, bounds: Range) -> Work:
         """The steps that publish a range."""
-        published = published_windows(bounds)
+        published = WindowRange.inside(bounds.from_, bounds.to, bounds.after)
         return Work(
             tuple(
                 replace(write, inputs=tuple(push_down_ranges(for_range(step, published)) for step in write.inputs))
@@ -241,3 +258,69 @@ def _write(context: CompileContext, pipeline: Pipeline) -> Write:
         body = Where(body, condition)
     step = Select(body, tuple(enumerate(values.sql)))
     return Write(PublishedRows(table, columns, window_columns(sink)), target, (step,))
+
+
+def for_range(step: Step, published: WindowRange) -> Step:
+    """The same step for another range."""
+    if isinstance(step, Read):
+        return step
+    if isinstance(step, UnionAll | Joined):
+        return replace(step, inputs=tuple(for_range(inner, published) for inner in step.inputs))
+    below = for_range(step.input, published)
+    match step:
+        case Assign(asked=asked) if asked is not None:
+            return replace(step, input=below, window_range=asked.within(published))
+        case AssignSessions(asked=asked) if asked is not None:
+            counted = None if step.counted is None else published
+            return replace(step, input=below, window_range=asked.within(published), counted=counted)
+        case DropLate(ends=ends) if ends is not None:
+            return replace(step, input=below, counted=lateness.late_in(*ends, published))
+    return replace(step, input=below)
+
+
+_COLUMN = re.compile(r"\bc([0-9]+)\b")
+
+
+def push_down_ranges(step: Step) -> Step:
+    """The same step, whose sources may skip rows outside of all requested windows."""
+    if isinstance(step, Read):
+        return step
+    if isinstance(step, UnionAll | Joined):
+        return replace(step, inputs=tuple(push_down_ranges(inner) for inner in step.inputs))
+    below = push_down_ranges(step.input)
+    if isinstance(step, Where) and isinstance(below, Read) and _chooses_folders(step.condition, below):
+        return replace(below, condition=step.condition)
+    if isinstance(step, Assign):
+        first, last = step.windows.span(step.window_range)
+        if step.zone:  # local time is never a day away from UTC
+            first, last = (None if first is None else first - DAY), (None if last is None else last + DAY)
+        if first is not None or last is not None:
+            below = _narrowed(below, step.time, first, last)
+    return replace(step, input=below)
+
+
+def _chooses_folders(condition: str, read: Read) -> bool:
+    """True if a condition over a table selects its folders (a text that looks like a column does no harm)."""
+    asked = {int(position) for position in _COLUMN.findall(condition)}
+    folders = read.source.folders if isinstance(read.source, Partitioned) else frozenset()
+    chosen = any(field in folders for position, field in read.fields if position in asked)
+    return (
+        chosen and read.watermark is None and not read.condition and asked <= {position for position, _ in read.columns}
+    )
+
+
+def _narrowed(step: Step, position: int, first: int | None, last: int | None) -> Step:
+    match step:
+        case Where():
+            return replace(step, input=_narrowed(step.input, position, first, last))
+        case UnionAll():
+            return replace(step, inputs=tuple(_narrowed(inner, position, first, last) for inner in step.inputs))
+        case Select():
+            passed = dict(step.columns)[position]
+            if passed.startswith("c") and passed[1:].isdigit():
+                return replace(step, input=_narrowed(step.input, int(passed[1:]), first, last))
+        case Read() if position in (fields := dict(step.fields)) and isinstance(step.source, TimeBounded):
+            if step.watermark is not None:
+                return step  # every row counts for the watermark
+            return replace(step, source=step.source.within(TimeSpan(fields[position], first, last)))
+    return step

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from airflow_flinkcompat.backfill.compile.ranges import published_windows
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
@@ -135,7 +134,7 @@ class CompileContext:
     @property
     def own(self) -> WindowRange:
         """The windows wholly inside the range."""
-        return published_windows(self.bounds)
+        return WindowRange.inside(self.bounds.from_, self.bounds.to, self.bounds.after)
 
     def under(self, asked: Mapping[int, AskedWindows]) -> CompileContext:
         """The context below a window."""

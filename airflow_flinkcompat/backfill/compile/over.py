@@ -1,7 +1,10 @@
-"""OVER aggregations as steps: each row with an aggregate of the rows around it, by time or arrival.
+"""OVER as steps: aggregates of the rows around each row, by time or arrival, and a window's Top-N.
 
 Rows are in the order of their event time, and in arrival order within one moment; on processing time they are in
 arrival order. A RANGE ends with all rows of the current one's moment, ROWS with the current one.
+
+A window's Top-N is ROW_NUMBER with a filter that keeps a constant range of ranks. Any other ranking keeps state across
+windows and is refused.
 """
 
 from __future__ import annotations
@@ -9,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill.compile import arrival, lateness
-from airflow_flinkcompat.backfill.compile.arrival import AskedOrder, clock_of
-from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile import lateness
+from airflow_flinkcompat.backfill.compile.context import CompileContext, FiltersAbove
+from airflow_flinkcompat.backfill.compile.lateness import AskedOrder, clock_of
+from airflow_flinkcompat.backfill.compile.sink_columns import window_fields
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import (
@@ -19,14 +23,23 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import (
     aggregate_references,
     grouped,
     references,
+    scalar,
+    spark_type,
     typed,
 )
-from airflow_flinkcompat.backfill.spark_sql.translations import AGGREGATES, ERROR
+from airflow_flinkcompat.backfill.spark_sql.translations import AGGREGATES, ERROR, ordered
 from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, Aligned, WindowRange
-from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, OverAggregate, Step, Where
-from airflow_flinkcompat.plan.expressions import Expression, InputRef
-from airflow_flinkcompat.plan.nodes import Frame, Measure, Over, OverCall, Window, WindowKind
-from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS, TimeAttribute
+from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, OverAggregate, Rank, Step, Where
+from airflow_flinkcompat.plan.expressions import (
+    FLIPPED,
+    Expression,
+    FunctionCall,
+    InputRef,
+    Literal,
+)
+from airflow_flinkcompat.plan.nodes import Frame, Measure, Over, OverCall, Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.ranks import kept_ranks, numbers_rows
+from airflow_flinkcompat.plan.types import APPROXIMATE, INTEGERS, TIMESTAMPS, TimeAttribute
 
 
 def is_over_aggregate(node: Over) -> bool:
@@ -55,7 +68,9 @@ class _OverWindow:
         _check_frame(context, node, first.frame, clock)
         if clock is not TimeAttribute.PROCTIME and first.frame.unit != "ROWS" and first.frame.window is None:
             return cls(first, clock, time, False, "")
-        missing = arrival.missing_order(context.locations, node.input, AskedOrder(first.partition_by, time is not None))
+        missing = lateness.missing_order(
+            context.locations, node.input, AskedOrder(first.partition_by, time is not None)
+        )
         if missing and time is None:
             raise Untranslatable(f"an OVER on processing time processes rows in arrival order: {missing}", node.span)
         return cls(first, clock, time, True, missing)
@@ -119,7 +134,7 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
             "the first row and cannot have a range: leave out --from and --to",
             node.span,
         )
-    arrival.check_no_expiry(context.settings, node)
+    lateness.check_no_expiry(context.settings, node)
     if windows > 1 and not context.written:
         raise Untranslatable(
             "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates "
@@ -179,7 +194,7 @@ def _clash(node: Over, window: _OverWindow) -> str:
     """Error for rows whose order is ambiguous; "" if their order has no effect."""
     if not window.by_rows:
         return ""
-    why = window.missing or arrival.remedy(node)
+    why = window.missing or lateness.remedy(node)
     if window.time is None:
         return f"rows of one key do not show their arrival order, which an OVER on processing time depends on; {why}"
     name = node.input.schema[window.time.index].name
@@ -268,3 +283,93 @@ def _call(over: OverCall, spec: str) -> str:
 
 def _takes_off(frame: Frame) -> bool:
     return frame.window is None and (frame.preceding is not None or frame.following != 0)
+
+
+_BOUNDS = {WindowField.START, WindowField.END}
+
+
+def rank(context: CompileContext, node: Over, needed: frozenset[int], above: FiltersAbove | None) -> Rank:
+    """The numbered rows. Raises :class:`Untranslatable` for anything but a window Top-N."""
+    width, call = len(node.input.schema), node.calls[0]
+    if not numbers_rows(node):
+        raise Untranslatable(
+            f"a backfill recomputes OVER aggregations with {', '.join(AGGREGATES)} only, and a "
+            f"ranking only if ROW_NUMBER() ranks the rows of one window; {FLINK_BATCH}",
+            node.span,
+        )
+    keys = call.partition_by
+    fields = {only for key in keys if isinstance(key, InputRef) and (only := _only(node, key)) is not None}
+    if not fields >= _BOUNDS:
+        raise Untranslatable(
+            "ROW_NUMBER() ranks rows of several windows, which a backfill does not recompute: "
+            "PARTITION BY needs both window_start and window_end, unchanged from one window",
+            node.span,
+        )
+    first, last = _range(node, width, above)
+    order = tuple(
+        (_ordered(key), ascending, ascending if nulls_first is None else nulls_first)
+        for key, ascending, nulls_first in call.order_by
+    )
+    inputs = [*keys, *(key for key, _, _ in call.order_by)]
+    wanted = frozenset(i for i in needed if i < width) | references(inputs)
+    assert above is not None
+    return Rank(
+        lateness.in_time(context, node, context.compile(node.input, wanted)),
+        tuple(range(width, len(node.schema))),
+        tuple(grouped(key) for key in keys),
+        order,
+        tuple(sorted(wanted)),
+        first,
+        last,
+        any(position >= width for position in above.read),
+    )
+
+
+def _only(node: Over, key: InputRef) -> WindowField | None:
+    fields = window_fields(node.input, key.index)
+    return next(iter(fields)) if len(fields) == 1 else None
+
+
+def _ordered(key: Expression) -> str:
+    """A sort key; NaN is refused, because Flink's comparison does not order it."""
+    kind = typed(key).type
+    if spark_type(kind) is None:
+        raise Untranslatable(f"ORDER BY a {kind} has no exact translation to Spark; {FLINK_BATCH}", key.span)
+    text = scalar(key)
+    return ordered(text) if kind.name in APPROXIMATE else text
+
+
+def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int]:
+    """The ranks that are kept.
+
+    Flink, too, makes a Top-N only of constant bounds, and of no other use of the number in a condition.
+    """
+    comparisons = []
+    for condition in above.conditions if above is not None else ():
+        if not any(position >= width for position in references([condition])):
+            continue
+        comparison = _comparison(condition, width)
+        if comparison is None:
+            raise Untranslatable(
+                "a Top-N compares its row number with constants only: write rownum <= N, = N or BETWEEN M AND N",
+                condition.span or node.span,
+            )
+        comparisons.append(comparison)
+    first, last = kept_ranks(comparisons)
+    if last is None:
+        raise Untranslatable(
+            "ROW_NUMBER() without a condition on its number is not a Top-N; add WHERE rownum <= N", node.span
+        )
+    return first, last
+
+
+def _comparison(condition: Expression, width: int) -> tuple[str, int] | None:
+    """Sign and constant of a comparison with the number, the number on the left."""
+    if not isinstance(condition, FunctionCall) or condition.function not in {*FLIPPED, "="} or len(condition.args) != 2:
+        return None
+    (left, right), sign = condition.args, condition.function
+    if isinstance(left, Literal):
+        left, right, sign = right, left, FLIPPED.get(sign, sign)
+    if not isinstance(left, InputRef) or left.index < width or not isinstance(right, Literal):
+        return None
+    return (sign, right.value) if isinstance(right.value, int) and not isinstance(right.value, bool) else None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_flinkcompat.backfill.compile import arrival, lateness
-from airflow_flinkcompat.backfill.compile.arrival import AskedOrder
+from airflow_flinkcompat.backfill.compile import lateness
 from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.lateness import AskedOrder
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.steps import Expand, Group, OverAggregate, Select, Step, Where
@@ -27,9 +27,9 @@ def counts_rows(node: GroupWindowAggregate) -> bool:
 def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step:
     """Aggregates of every full window; raises :class:`Untranslatable` if a window's rows are unknown."""
     check_sets(node)
-    arrival.check_no_expiry(context.settings, node)
+    lateness.check_no_expiry(context.settings, node)
     size, slide = _lengths(context, node)
-    missing = arrival.missing_order(context.locations, node.input, AskedOrder(node.keys, by_time=False))
+    missing = lateness.missing_order(context.locations, node.input, AskedOrder(node.keys, by_time=False))
     if missing:
         raise Untranslatable(f"a window counts rows in arrival order: {missing}", node.span)
     keys = tuple(grouped(key) for key in node.keys)
@@ -38,7 +38,7 @@ def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step
     below: Step = context.under({}).following_arrival(True).compile(node.input, read_by(node.keys, node.aggregates))
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     numbered = (width, f"row_number() OVER ({by}ORDER BY arrival)")
-    clash = "rows of one key do not show their arrival order, which decides the window of each; " + arrival.remedy(
+    clash = "rows of one key do not show their arrival order, which decides the window of each; " + lateness.remedy(
         node.input
     )
     below = OverAggregate(below, keys, None, True, (numbered,), clash)

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.registry import reader
-from airflow_flinkcompat.backfill.execution.aligned_windows import SLICE, by_slices, in_pieces, in_windows, nulls_of
 from airflow_flinkcompat.backfill.execution.ordered import (
     ARRIVAL,
     HIDDEN,
@@ -26,8 +25,18 @@ from airflow_flinkcompat.backfill.execution.ordered import (
     with_arrival,
     with_watermark,
 )
-from airflow_flinkcompat.backfill.execution.sampling import DENSE, ROWS, rows_per_slice
-from airflow_flinkcompat.backfill.execution.session_windows import in_open_sessions, in_sessions
+from airflow_flinkcompat.backfill.execution.windows import (
+    DENSE,
+    ROWS,
+    SLICE,
+    by_slices,
+    in_open_sessions,
+    in_pieces,
+    in_sessions,
+    in_windows,
+    nulls_of,
+    rows_per_slice,
+)
 from airflow_flinkcompat.backfill.protocols import OrderedReader, PublishedRows
 from airflow_flinkcompat.backfill.spark import counted
 from airflow_flinkcompat.backfill.steps import (

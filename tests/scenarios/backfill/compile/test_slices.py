@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill, run_backfill
-from airflow_flinkcompat.backfill.execution.sampling import DENSE, density
+from airflow_flinkcompat.backfill.execution.windows import DENSE, density
 from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, from_micros, to_micros
 from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, UnionAll, Work
 from airflow_flinkcompat.model import JobSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.compile.window_origins import window_columns
+from airflow_flinkcompat.backfill.compile.sink_columns import window_columns
 from airflow_flinkcompat.backfill.protocols import WindowColumns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.plan import build_program
