@@ -19,7 +19,17 @@ from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
-from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured, windowed
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Remedy,
+    Rule,
+    RuleScope,
+    Verdict,
+    measured,
+    right,
+    unknown,
+    windowed,
+)
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.diff import CHAIN
@@ -116,13 +126,13 @@ _WORDS = {
 _RESPELLED = "its expressions are compiled differently, and may be two spellings of the same one"
 
 
-_NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows the effect of another spelling on state")
+_NOT_RESTORED = unknown("no restore shows the effect of another spelling on state")
 
 
 DIFFERS = Rule(
     code="plan-differs",
     title="Flink plans a different job",
-    vvr=inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
+    vvr=unknown("plans apply only to open-source Flink"),
     flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     rationale=(
         "Flink's planner plans both scripts. If the operators up to a stateful one differ, the job is "
@@ -137,10 +147,8 @@ DIFFERS = Rule(
 EQUAL = Rule(
     code="plan-equal",
     title="Flink plans the same state",
-    vvr=inferred(Outcome.UNKNOWN, "plans apply only to open-source Flink"),
-    flink=measured(
-        Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
-    ),
+    vvr=unknown("plans apply only to open-source Flink"),
+    flink=right("w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE),
     rationale=(
         "Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or "
         "differ only as in restores with correct results. This overrules findings on the parts that a plan "
@@ -221,7 +229,7 @@ class RestoreVerdict:
             "Flink's planner plans both scripts alike, except for differences that were restored correctly "
             f"elsewhere: {what}"
         )
-        return ((EQUAL, _finding(EQUAL, message, measured(Outcome.COMPATIBLE, *ids))),)
+        return ((EQUAL, _finding(EQUAL, message, right(*ids))),)
 
     def _differs(self, state: StateEffect, respelled: bool) -> Finding:
         what = ", ".join(state.facets)

@@ -306,15 +306,44 @@ def ranked(
     return f"SELECT {select}\nFROM (\nSELECT *, {number}\nFROM (\n{rows}\n))\nWHERE {condition};"
 
 
-def documented(outcome: Outcome, row: str) -> Verdict:
+def documented(outcome: Outcome, row: str, reason: Reason = Reason.DOCUMENTED) -> Verdict:
     """A row of the vendor's documents; an unknown one is unknown because the document states it."""
-    reason = Reason.DOCUMENTED if outcome is Outcome.UNKNOWN else None
-    return Verdict(outcome, Basis.DOCUMENT, row, reason)
+    return Verdict(outcome, Basis.DOCUMENT, row, reason if outcome is Outcome.UNKNOWN else None)
 
 
 def measured(outcome: Outcome, *ids: str, note: str = "", consequence: Consequence | None = None) -> Verdict:
     """An outcome seen on a real Flink."""
     return _doubt(outcome, ids) or Verdict(outcome, Basis.MEASURED, note, None, consequence, ids)
+
+
+def right(*ids: str, note: str = "") -> Verdict:
+    """Compatible, as these restores were."""
+    return measured(Outcome.COMPATIBLE, *ids, note=note)
+
+
+def wrong(*ids: str, note: str = "", consequence: Consequence | None = Consequence.SILENTLY_WRONG) -> Verdict:
+    """Incompatible, as these restores were."""
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
+
+
+def refused(*ids: str, note: str = "") -> Verdict:
+    """Refused at restore, for another layout of state."""
+    return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_RESTORE)
+
+
+def refused_at_submit(*ids: str, note: str = "") -> Verdict:
+    """Refused at submit, for another topology."""
+    return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
+
+
+def expected(why: str, consequence: Consequence | None = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
+    """Incompatible by Flink's planner or the form of its state; no committed restore shows it."""
+    return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
+
+
+def unknown(why: str = "", reason: Reason = Reason.NOT_COVERED) -> Verdict:
+    """Unknown, because no page or restore covers it unless another reason is stated."""
+    return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, reason)
 
 
 def inferred(
@@ -334,11 +363,11 @@ def inferred(
 def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
     """The verdict that replaces one with insufficient evidence; None if it suffices."""
     why = ""
-    if unknown := unknown_ids(ids):
-        why = f"{', '.join(unknown)}: nothing was measured under this name"
+    if absent := unknown_ids(ids):
+        why = f"{', '.join(absent)}: nothing was measured under this name"
     elif ids and outcome in SAFE and not lines_restored_right(ids):
         why = f"{', '.join(ids)}: not all restored right on one version"
-    return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.NOT_COVERED) if why else None
+    return unknown(why) if why else None
 
 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:
@@ -359,8 +388,8 @@ _TOTALS = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector'
 NOT_COVERED = Rule(
     code="difference-not-covered",
     title="A difference no rule covers",
-    vvr=inferred(Outcome.UNKNOWN),
-    flink=inferred(Outcome.UNKNOWN),
+    vvr=unknown(),
+    flink=unknown(),
     rationale=(
         "Every difference between the two versions is claimed by a rule. A difference that no rule claims "
         "may have any effect on stored state, so it is reported for a person to decide: silence never "

@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.changes.table_use import startup_positions
 from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
-from airflow_flinkcompat.compat.rule import Example, Rule, Verdict, inferred, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, Verdict, inferred, unknown, windowed
 from airflow_flinkcompat.compat.rules import declarations, statements
 from airflow_flinkcompat.compat.rules.functions import is_known
 from airflow_flinkcompat.compat.rules.statements import unresolved
@@ -28,8 +28,8 @@ from airflow_flinkcompat.sql import ScriptError
 UNDECLARED_FUNCTION = Rule(
     code="undeclared-function",
     title="A function without a declaration",
-    vvr=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
-    flink=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    vvr=unknown(reason=Reason.OPAQUE),
+    flink=unknown(reason=Reason.OPAQUE),
     rationale=(
         "It is not built into Flink, and neither the script nor the project file declares it. It may "
         "belong to a catalog, or its name may be mistyped. A comparison reports only functions that may "

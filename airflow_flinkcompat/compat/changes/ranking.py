@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.rule import Verdict, documented, inferred
+from airflow_flinkcompat.compat.rule import Verdict, documented, inferred, unknown
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
@@ -46,7 +46,7 @@ class Ranking:
     def on_page(self, outcome: Outcome, row: str) -> Verdict:
         """Verdict of this operator kind's page; window deduplication has none (rule-family.md, 17)."""
         if RankKind.WINDOW_DEDUPLICATION in self.kinds:
-            return inferred(Outcome.UNKNOWN, "no page covers window deduplication")
+            return unknown("no page covers window deduplication")
         if len(self.kinds) > 1:
             return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
         return documented(outcome, f"{PAGES[self.old.kind]}: {row}")

@@ -10,10 +10,9 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import FORMATS, Known, OptionEffect, OptionFact, TableUse, catalogue, format_option
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 
 Options = Mapping[str, str]
 _PARALLELISM = "parallelism.default"
@@ -68,7 +67,7 @@ def not_with_this_connector(fact: OptionFact) -> str:
 def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
     """Unknown, with the known facts about the option."""
     grounds = f" ({fact.document})" if fact.document else ""
-    return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore confirms it"))
+    return OptionVerdict(says, unknown(f"'{change.key}' of {change.connector}{grounds}: no restore confirms it"))
 
 
 def nothing_stored(verdict: Verdict) -> OptionVerdict:
@@ -126,12 +125,10 @@ def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equa
     if own[0] == own[1]:
         return OptionVerdict("it is the job's parallelism anyway", right(*equal))
     if None in jobs:
-        return OptionVerdict(f"{fact.says}, unless it equals the job's", unmeasured(f"{_PARALLELISM} is not set"))
+        return OptionVerdict(f"{fact.says}, unless it equals the job's", unknown(f"{_PARALLELISM} is not set"))
     if not fact.ids:
         return not_measured(change, fact, fact.says)
-    return OptionVerdict(
-        fact.says, measured(Outcome.INCOMPATIBLE, *fact.ids, consequence=Consequence.REFUSED_AT_SUBMIT)
-    )
+    return OptionVerdict(fact.says, refused_at_submit(*fact.ids))
 
 
 _CHOICES: Mapping[str, frozenset[str]] = {

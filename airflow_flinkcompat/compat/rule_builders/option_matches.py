@@ -10,8 +10,7 @@ from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
-from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
-from airflow_flinkcompat.compat.rule import RuleMatch, Verdict, combined, inferred
+from airflow_flinkcompat.compat.rule import RuleMatch, Verdict, combined, inferred, unknown
 from airflow_flinkcompat.compat.rule_builders.option_changes import (
     OptionChange,
     Options,
@@ -50,7 +49,7 @@ def judged(change: OptionChange) -> OptionVerdict:
     found = [_judged_use(change, used) for used in change.uses]
     if not found:
         return OptionVerdict(
-            "only added or removed queries use the table", unmeasured("the table's queries were added or removed")
+            "only added or removed queries use the table", unknown("the table's queries were added or removed")
         )
     verdict = combined(each.verdict for each in found)
     worst = max(found, key=lambda each: each.verdict.outcome.rank)
@@ -68,7 +67,7 @@ def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
         fact = unlisted(change)
     found = _by_effect(change, used, fact)
     if found.verdict.outcome is Outcome.COMPATIBLE and (why := doubt(change, fact)):
-        return OptionVerdict(why, unmeasured(f"'{change.key}' of {change.connector}: {why}"))
+        return OptionVerdict(why, unknown(f"'{change.key}' of {change.connector}: {why}"))
     return found
 
 
@@ -76,7 +75,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
     if used.use is TableUse.LOOKUP and change.key == "lookup.async":
         if connectors.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
             says = "the connector may not have this option: it looks up one row after the other"
-            return OptionVerdict(says, unmeasured(says))
+            return OptionVerdict(says, unknown(says))
         return on_lookup(change, OptionFact(change.key, OptionEffect.STATE), used.pair)
     if names_a_format(change):
         return _JUDGES[used.use](change, OptionFact(change.key, OptionEffect.DECODING), used.pair)
@@ -98,7 +97,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         says = fact.says if fact is not None else says
         return OptionVerdict(
             sinks.only_the_sink(change.connector) if unknown_sink else says,
-            unmeasured(f"no restore with different values of such options of {who}"),
+            unknown(f"no restore with different values of such options of {who}"),
         )
     if fact.effect is OptionEffect.IGNORED:
         says = f"a table that is {used.use.value} ignores it"

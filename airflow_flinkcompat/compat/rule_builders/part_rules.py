@@ -9,9 +9,8 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.flink.ranking import wrong
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, documented, inferred, measured
-from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, documented, refused, unknown, wrong
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherKind, OtherOperator
 
 Ids = tuple[str, ...]
@@ -20,11 +19,11 @@ Judge = Callable[[OperatorPair, Difference], Verdict]
 STATELESS = frozenset({JoinForm.LOOKUP, OtherKind.UNION_ALL})
 """Kinds of operators that keep nothing."""
 IGNORE = "table.optimizer.state-compatibility.ignore-filter"
-IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGNORE} = true")}
+IGNORED = {"vvr": documented(Outcome.COMPATIBLE, f"WHERE page: {IGNORE} = true")}
 """Verdict on a changed condition with that setting."""
 
 NOTICED_ABOVE = {
-    "vvr": inferred(Outcome.UNKNOWN, "a downstream operator keeps results that this one emitted before the change"),
+    "vvr": unknown("a downstream operator keeps results that this one emitted before the change"),
     "flink": wrong(
         "lj-agg-key-lookup",
         "ga-nested-inner-mod",
@@ -135,11 +134,6 @@ def by_processing_time(operator: object) -> bool:
         return False
     detail = dict(operator.attributes)
     return detail["clock"] == "proctime" and not detail["sort keys"]
-
-
-def refused(*ids: str, note: str = "", consequence: Consequence = Consequence.REFUSED_AT_RESTORE) -> Verdict:
-    """Refused: at restore, for another layout of state, or at submit, for another topology."""
-    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
 
 
 def filters_row(page: str, flink: Verdict) -> Row:

@@ -13,13 +13,11 @@ from typing import TypeGuard
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
-from airflow_flinkcompat.compat.rule import Verdict, inferred
-from airflow_flinkcompat.compat.rule_builders.part_rules import refused
+from airflow_flinkcompat.compat.rule import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.lowering import PlannedJob
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stretch_above
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -56,15 +54,13 @@ def moved_by_outer_join(pair: PipelinePair) -> bool:
 def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
     """Verdicts on VVR if the place of a condition or computation, above or below an operator, is unknown."""
     if moved_by_outer_join(pair):
-        return {
-            "vvr": inferred(Outcome.UNKNOWN, "it may require a match, which turns an outer join into a different join")
-        }
+        return {"vvr": unknown("it may require a match, which turns an outer join into a different join")}
     if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
-        return {"vvr": inferred(Outcome.UNKNOWN, "it may be evaluated below the temporal join")}
+        return {"vvr": unknown("it may be evaluated below the temporal join")}
     if _asks_about_partitions(pair):
-        return {"vvr": inferred(Outcome.UNKNOWN, "it uses only PARTITION BY columns and may be evaluated below")}
+        return {"vvr": unknown("it uses only PARTITION BY columns and may be evaluated below")}
     if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
-        return {"vvr": inferred(Outcome.UNKNOWN, "columns next to an OVER call are computed below it")}
+        return {"vvr": unknown("columns next to an OVER call are computed below it")}
     return {}
 
 
@@ -99,7 +95,7 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    """True for a lookup with other output columns, which was restored right; otherwise unmeasured.
+    """True for a lookup with other output columns, which was restored right; otherwise unknown.
 
     Above a windowed aggregation only a synchronous one is known.
     """
@@ -189,18 +185,18 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     moved = sinks.stays(pair) if pair.old.sink or pair.new.sink else ""
     gone, come = lookups.modes_of_unpaired(pair)
     if LookupMode.ASYNCHRONOUS in gone and not pair.added:
-        return refused("al-stateless-idle-removed", consequence=Consequence.REFUSED_AT_SUBMIT)
+        return refused_at_submit("al-stateless-idle-removed")
     if pair.operators:
         return None
     if LookupMode.NOT_KNOWN in gone | come:
-        return unmeasured(lookups.MAY_WAIT)
+        return unknown(lookups.MAY_WAIT)
     if moved:
         return None
     if all(map(_reads_source, (*pair.removed, *pair.added))):
         return right("lj-removed", "al-stateless-idle-added", "sk-stateless-lookup-added")
     if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
         if not _chained(pair.added[0], pair):
-            return unmeasured(STRAIGHT_ON_SOURCE)
+            return unknown(STRAIGHT_ON_SOURCE)
         return right("so-added", note="it starts empty after a query without state")
     return None
 

@@ -10,11 +10,10 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import ENDINGS
 from airflow_flinkcompat.compat.evidence import restores
-from airflow_flinkcompat.compat.rule import combined, inferred
+from airflow_flinkcompat.compat.rule import combined, inferred, right, unknown, wrong
 from airflow_flinkcompat.compat.rule_builders.option_changes import (
     OptionChange,
     OptionVerdict,
@@ -57,7 +56,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     facts = connectors.sink(change.connector)
     if facts.state is SinkState.NOT_KNOWN:
         return OptionVerdict(
-            sinks.only_the_sink(change.connector), unmeasured(f"the state of sink {change.connector} is unknown")
+            sinks.only_the_sink(change.connector), unknown(f"the state of sink {change.connector} is unknown")
         )
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
@@ -92,7 +91,7 @@ def _spread(pair: PipelinePair) -> OptionVerdict:
     # Behind a Calc alone, and measured where the job's own parallelism was known.
     projected = None not in jobs and all(map(surely_projected, (pair.old, pair.new)))
     if reason := sinks.front_stays(pair, at_any_parallelism=projected):
-        return OptionVerdict(reason, unmeasured(reason))
+        return OptionVerdict(reason, unknown(reason))
     return OptionVerdict("the operators before it stay the same", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
 
 
@@ -210,7 +209,7 @@ def _in_modes(
     if set(modes) == {LookupMode.ASYNCHRONOUS}:
         return _of_waiting(change, fact, pair)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
-        return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
+        return OptionVerdict(lookups.MAY_WAIT, unknown(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
         says = "a synchronous lookup stores nothing: new rows are enriched from the new location"
         return harmless(fact, says, LOOKED_UP_ELSEWHERE)
@@ -246,4 +245,4 @@ def _mode(modes: tuple[LookupMode, LookupMode]) -> OptionVerdict:
             return OptionVerdict("rows that wait for an answer are lost", wrong(*BECAME_SYNCHRONOUS))
         case (old, new) if old is new is not LookupMode.NOT_KNOWN:
             return OptionVerdict(f"the lookup stays {new.value}", right(*LOOKED_UP_OTHERWISE))
-    return OptionVerdict(lookups.MAY_WAIT, unmeasured("lookup.async"))
+    return OptionVerdict(lookups.MAY_WAIT, unknown("lookup.async"))

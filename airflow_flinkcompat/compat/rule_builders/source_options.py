@@ -9,8 +9,7 @@ from dataclasses import replace
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import stateless
-from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import Remedy, Verdict
+from airflow_flinkcompat.compat.rule import Remedy, Verdict, expected, right, unknown, wrong
 from airflow_flinkcompat.compat.rule_builders.option_changes import (
     OptionChange,
     Options,
@@ -188,7 +187,7 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
             "the stored positions belong to the system at the old address: they are correct if the new address "
             "leads to the same system, which no script shows, and wrong otherwise"
         ),
-        unmeasured("a different address may be a different system"),
+        unknown("a different address may be a different system"),
     )
 
 
@@ -239,7 +238,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
             return OptionVerdict(f"{says}, as its options say", right(*listed.added))
         return OptionVerdict(
             f"{says}: its old rows race the watermark of the stored partitions, and may arrive too late",
-            unmeasured("rows of an added topic were dropped as late in one run and counted in another"),
+            unknown("rows of an added topic were dropped as late in one run and counted in another"),
         )
     startup = listed.from_beginning[0]
     anyhow = f", regardless of {startup}" if come and startup else ""
@@ -264,14 +263,14 @@ def _pattern(
             "topics with stored positions resume from them, and all others are read from the beginning; the "
             "other topics are unknown"
         )
-        return OptionVerdict(says, unmeasured("a pattern over topics"))
+        return OptionVerdict(says, unknown("a pattern over topics"))
     says = (
         "the pattern matches the current topics; any other topic that it matches is read from the "
         "beginning, including old rows"
     )
     if from_beginning and _orderly(pair):
         return OptionVerdict(says, right(*listed.matched, *listed.added))
-    return OptionVerdict(says, unmeasured("the other topics that the pattern matches are unknown"))
+    return OptionVerdict(says, unknown("the other topics that the pattern matches are unknown"))
 
 
 def _matches(pattern: str, places: Iterable[str]) -> bool:

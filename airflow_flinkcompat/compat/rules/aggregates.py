@@ -18,7 +18,9 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    right,
     selecting,
+    unknown,
     windowed,
 )
 from airflow_flinkcompat.model import Outcome
@@ -47,7 +49,7 @@ def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: Opera
     on_vvr = documented(vvr, page) if known.on_page else inferred(vvr, "per the window pages")
     sides = [side for side in (pair.old, pair.new) if isinstance(side, OverOperator)]
     if len({tuple(call for call, _ in side.planned_calls) for side in sides}) == 1:
-        return {"vvr": on_vvr, "flink": measured(Outcome.COMPATIBLE, "oa-mod-sum-avg")}
+        return {"vvr": on_vvr, "flink": right("oa-mod-sum-avg")}
     if known.restores:
         return {"vvr": on_vvr, "flink": measured(flink.outcome, *known.restores)}
     ids = flink.evidence if flink.outcome in SAFE else ()
@@ -253,7 +255,7 @@ METRIC_RULES = (
         title="No metrics before or after",
         vvr=Outcome.COMPATIBLE,
         rows=(8, 9),
-        flink=measured(Outcome.COMPATIBLE, "w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
+        flink=right("w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
         says=lambda _: "neither version computes a metric; the stored keys are kept",
         rationale="The state holds only the keys of each window.",
         example=selecting("customer", "customer, window_start"),
@@ -280,9 +282,7 @@ VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
     code="unread-metric-changed",
     title="A metric that no query reads",
     vvr=inferred(Outcome.COMPATIBLE, "the planner removes the metric, so nothing is stored for it"),
-    flink=inferred(
-        Outcome.UNKNOWN, "EXPLAIN: the metric is removed, but the projection that computes its input may stay"
-    ),
+    flink=unknown("EXPLAIN: the metric is removed, but the projection that computes its input may stay"),
     rationale=(
         "Flink's planner removes an unread metric, but only after it has planned the projection below it. This can "
         "add an operator to the job or remove one."

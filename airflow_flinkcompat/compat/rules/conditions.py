@@ -9,7 +9,7 @@ from decimal import Decimal
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import expressions, never_null
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, documented, inferred, measured, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, documented, measured, right, unknown, windowed
 from airflow_flinkcompat.compat.rule_builders.part_rules import IGNORE, IGNORED
 from airflow_flinkcompat.compat.rule_builders.projections import on_vvr
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
@@ -328,8 +328,8 @@ def _has_conditions(output: Output) -> bool:
 @Rule(
     code="constant-condition",
     title="A condition that the planner may evaluate",
-    vvr=inferred(Outcome.UNKNOWN),
-    flink=inferred(Outcome.UNKNOWN),
+    vvr=unknown(),
+    flink=unknown(),
     rationale=(
         "The planner folds constants. A condition that is always false removes its source and state from the job. "
         "A condition that is always true removes the filter."
@@ -364,7 +364,7 @@ def constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
     code="filter-above-state",
     title="A condition above the state changed",
     vvr=documented(Outcome.COMPATIBLE, "WHERE page: no stateful operator follows"),
-    flink=measured(Outcome.COMPATIBLE, "w-having-add"),
+    flink=right("w-having-add"),
     rationale="HAVING and conditions over metrics decide which results are emitted; nothing is stored for them.",
     example=Example(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
@@ -386,9 +386,9 @@ def filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 # EXPLAIN on 2.3: the planner puts it below the window from either place; whether others do, no page says.
-MOVED = dict.fromkeys(("vvr", "flink"), inferred(Outcome.UNKNOWN, "a condition above a session does not end a session"))
+MOVED = dict.fromkeys(("vvr", "flink"), unknown("a condition above a session does not end a session"))
 # What is stored of the keys that are left is right (restored on 2.3); rows sent for the others stay in the sink.
-OF_KEYS = {"flink": inferred(Outcome.UNKNOWN, "it excludes whole keys, and their rows stay in the sink")}
+OF_KEYS = {"flink": unknown("it excludes whole keys, and their rows stay in the sink")}
 PARTS = ("filters", "filters above the session window")
 
 

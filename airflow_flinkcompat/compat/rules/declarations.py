@@ -22,45 +22,30 @@ from airflow_flinkcompat.compat.rule import (
     combined,
     documented,
     inferred,
-    measured,
+    right,
+    unknown,
     windowed,
 )
 from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.connectors import TableUse
-from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import OtherStatement, Program
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output, sources
 from airflow_flinkcompat.sql import nodes
 
-RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under a different name")
-UNLIKE = Verdict(
-    Outcome.UNKNOWN,
-    Basis.INFERRED,
-    "the two tables are declared differently, which was not measured",
-    Reason.NOT_COVERED,
-)
+RENAMED = right("x-source-rename", note="the same declaration under a different name")
+UNLIKE = unknown("the two tables are declared differently, which was not measured")
 
-BY_NAME = Verdict(
-    Outcome.UNKNOWN,
-    Basis.INFERRED,
-    (
-        "the stored positions belong to the old table; how a restored source uses them for another table was not "
-        "measured"
-    ),
-    Reason.NOT_COVERED,
+BY_NAME = unknown(
+    "the stored positions belong to the old table; how a restored source uses them for another table was not measured"
 )
 
 
-SHARED = Verdict(
-    Outcome.UNKNOWN,
-    Basis.INFERRED,
-    (
-        "one job scans a table once for all queries that read it, so an added or removed scan changes other "
-        "operator ids (measured: read-twice-join-join-apart, read-twice-set-set-apart)"
-    ),
-    Reason.NOT_COVERED,
+SHARED = unknown(
+    "one job scans a table once for all queries that read it, so an added or removed scan changes other "
+    "operator ids (measured: read-twice-join-join-apart, read-twice-set-set-apart)"
 )
 
 
@@ -249,8 +234,8 @@ UNDECLARED_KEYS = "GROUP BY customer, window_start, window_end;"
 @Rule(
     code="undeclared-table",
     title="A table without a declaration",
-    vvr=Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "a note: the schema is assumed to be the same in both versions"),
-    flink=inferred(Outcome.UNKNOWN, "pass the DDL as --catalog", Reason.UNDECLARED),
+    vvr=inferred(Outcome.COMPATIBLE, "a note: the schema is assumed to be the same in both versions"),
+    flink=unknown("pass the DDL as --catalog", Reason.UNDECLARED),
     rationale=(
         "The state layout depends on the column types. VVR's rules compare names and expressions; open-source "
         "Flink compares layouts."
@@ -271,14 +256,14 @@ def undeclared_table(change: Change) -> Iterable[RuleMatch]:
             yield RuleMatch(UNDECLARED_MESSAGE.format(name))
 
 
-FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, unused functions were not")}
+FUNCTION = {"flink": unknown("unused tables and views were measured, unused functions were not")}
 
 
 @Rule(
     code="unused-declaration",
     title="An unused declaration",
     vvr=inferred(Outcome.COMPATIBLE, "no query uses it"),
-    flink=measured(Outcome.COMPATIBLE, "declarations-unused-table"),
+    flink=right("declarations-unused-table"),
     rationale="The planner considers only the tables, views and functions that a query uses.",
     example=Example(
         windowed("customer, SUM(amount)"),
@@ -304,7 +289,7 @@ def unused_declaration(change: Change) -> Iterable[RuleMatch]:
     code="view-rewritten",
     title="A view was added, deleted, renamed or rewritten",
     vvr=documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
-    flink=measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
+    flink=right("x-view-rename", "x-inline-view", "x-projection-upstream"),
     rationale="The planner expands a view into the queries that read it. Only the resulting computation matters.",
     example=Example(
         windowed("customer, SUM(amount)"),

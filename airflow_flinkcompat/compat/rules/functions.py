@@ -18,10 +18,12 @@ from airflow_flinkcompat.compat.rule import (
     Verdict,
     documented,
     inferred,
-    measured,
+    refused_at_submit,
+    right,
+    unknown,
     windowed,
 )
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import Program, functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, called
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators
@@ -46,7 +48,7 @@ PYTHON_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'metrics.weighted' LANG
     code="python-aggregate",
     title="A Python aggregate function (UDAF)",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
-    flink=inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
+    flink=unknown("Python aggregates were not measured"),
     rationale=(
         "The accumulator of a Python function is opaque bytes. Only the function can tell whether they are "
         "still readable."
@@ -77,7 +79,7 @@ JAVA_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'com.example.Weighted';\n
     code="user-aggregate",
     title="A Java or Scala aggregate function",
     vvr=inferred(Outcome.COMPATIBLE, "a regular aggregate (readings)"),
-    flink=inferred(Outcome.UNKNOWN, "user-defined aggregates were not measured", Reason.OPAQUE),
+    flink=unknown("user-defined aggregates were not measured", Reason.OPAQUE),
     rationale=(
         "VVR treats a declared Java or Scala function like any other aggregate. On open-source Flink, its state "
         "was not measured."
@@ -132,8 +134,8 @@ CALLED_AS_BEFORE = inferred(
 @Rule(
     code="undeclared-aggregate",
     title="An aggregate function without a declaration",
-    vvr=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
-    flink=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    vvr=unknown(reason=Reason.OPAQUE),
+    flink=unknown(reason=Reason.OPAQUE),
     rationale="It may be a Python function, whose state the check cannot inspect, or a regular Java function.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
     level=Level.OPAQUE,
@@ -164,8 +166,8 @@ TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
 @Rule(
     code="function-changed",
     title="The declaration of a used function changed",
-    vvr=Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: verify a changed UDF dependency manually", Reason.OPAQUE),
-    flink=inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    vvr=documented(Outcome.UNKNOWN, "Overview: verify a changed UDF dependency manually", Reason.OPAQUE),
+    flink=unknown(reason=Reason.OPAQUE),
     rationale="The check knows a function's name, not its code.",
     example=Example(
         TIDY_FUNCTION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
@@ -197,20 +199,20 @@ def function_changed(change: Change) -> Iterable[RuleMatch]:
 
 
 def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
-    """Verdict on a clause inside an unchanged pipeline, which was restored right; otherwise unmeasured."""
+    """Verdict on a clause inside an unchanged pipeline, which was restored right; otherwise unknown."""
     if pipeline.changed:
         return {}
-    return {"flink": measured(Outcome.COMPATIBLE, *UNCHANGED, note="an unchanged pipeline")}
+    return {"flink": right(*UNCHANGED, note="an unchanged pipeline")}
 
 
-CAME_OR_WENT = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
+CAME_OR_WENT = {"flink": refused_at_submit("w-unnest-add")}
 
 
 @Rule(
     code="table-function",
     title="A table function (UDTF)",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 23"),
-    flink=inferred(Outcome.UNKNOWN, "only unchanged table functions were measured"),
+    flink=unknown("only unchanged table functions were measured"),
     rationale="Only the function itself determines how many rows it emits for each input row, and from which values.",
     example=Example(
         windowed("customer, SUM(amount)"),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_group_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.flink.ranking import right
 from airflow_flinkcompat.compat.engines.flink.table_api import GROUPED_ALIKE, grouped_alike
 from airflow_flinkcompat.compat.rule import (
     Example,
@@ -17,10 +16,14 @@ from airflow_flinkcompat.compat.rule import (
     grouping,
     inferred,
     measured,
+    refused_at_submit,
+    right,
+    unknown,
     windowed,
+    wrong,
 )
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import AggregateOperator
 from airflow_flinkcompat.plan.origins import describe, uses_window_field
@@ -100,7 +103,7 @@ def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
     return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "per the window pages")}
 
 
-NOT_SAID = inferred(Outcome.UNKNOWN, "no page documents the order in which the Table API groups")
+NOT_SAID = unknown("no page documents the order in which the Table API groups")
 
 
 @Rule(
@@ -142,12 +145,7 @@ def group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     code="grouping-sets-changed",
     title="GROUPING SETS, CUBE or ROLLUP added or deleted",
     vvr=documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
-    flink=measured(
-        Outcome.INCOMPATIBLE,
-        "ga-grouping-sets",
-        note="an Expand operator is added",
-        consequence=Consequence.REFUSED_AT_SUBMIT,
-    ),
+    flink=refused_at_submit("ga-grouping-sets", note="an Expand operator is added"),
     rationale="Each grouping set forms its own groups, distinguished by an additional key in the state.",
     example=grouping(
         "customer, SUM(amount)",
@@ -167,11 +165,11 @@ def grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         # Which keys stand together is what grouping sets say; the keys' own rules speak of plain GROUP BYs.
         claims = pair.claim("grouping sets", "windowed", "kind")
         before, after = (format_group_by(side) for side in sides)
-        verdicts = {} if pair.windowed else {"vvr": inferred(Outcome.UNKNOWN, "no page covers them without a window")}
+        verdicts = {} if pair.windowed else {"vvr": unknown("no page covers them without a window")}
         yield RuleMatch(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, before, after, verdicts=verdicts)
 
 
-OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", consequence=Consequence.SILENTLY_WRONG)}
+OTHERS = {"flink": wrong("wc-grouping-sets-drop-one")}
 
 
 SETS = "window_start, window_end, ROLLUP (customer)"
@@ -181,7 +179,7 @@ SETS = "window_start, window_end, ROLLUP (customer)"
     code="grouping-sets-kept",
     title="GROUPING SETS, CUBE or ROLLUP before and after",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 26"),
-    flink=inferred(Outcome.UNKNOWN, "together with another change they were not measured"),
+    flink=unknown("together with another change they were not measured"),
     rationale="VVR's check does not inspect grouping sets, changed or not.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
     operators=(AggregateOperator,),
@@ -206,7 +204,7 @@ KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: fields of mat
     code="window-key-reordered",
     title="Window keys changed places",
     vvr=documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
-    flink=measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
+    flink=right("w-windowkeys-swap"),
     rationale="Window keys are stored separately from the group key; only the order of the other keys matters.",
     example=grouping(
         "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
@@ -231,8 +229,8 @@ def window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
 @Rule(
     code="window-time-key",
     title="window_time was added to or removed from the keys",
-    vvr=inferred(Outcome.UNKNOWN, "no row names window_time as a key"),
-    flink=measured(Outcome.COMPATIBLE, "w-add-window-time", note="the keys of the state stay the same"),
+    vvr=unknown("no row names window_time as a key"),
+    flink=right("w-add-window-time", note="the keys of the state stay the same"),
     rationale=(
         "window_time is derived from window_end, so it splits no group. No page documents whether VVR's check takes "
         "this into account."

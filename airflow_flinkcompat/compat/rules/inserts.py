@@ -15,27 +15,26 @@ from airflow_flinkcompat.compat.rule import (
     TableApiCover,
     Verdict,
     documented,
+    expected,
     inferred,
-    measured,
+    refused_at_submit,
+    right,
+    unknown,
     windowed,
+    wrong,
 )
 from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, segments
 
-TABLES_TOO = Verdict(
-    Outcome.UNKNOWN,
-    Basis.DOCUMENT,
-    "Overview: a sink deleted and a temporary table changed in one edit",
-    Reason.SEVERAL_CHANGES,
+TABLES_TOO = documented(
+    Outcome.UNKNOWN, "Overview: a sink deleted and a temporary table changed in one edit", Reason.SEVERAL_CHANGES
 )
 
 
 STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query with new state")
-SEVERAL_SETS = inferred(Outcome.UNKNOWN, "measured within one statement set that contains every query")
-REPLACED = inferred(
-    Outcome.UNKNOWN, "jobs were added and removed: a new job may be meant to resume from the state of a removed one"
-)
+SEVERAL_SETS = unknown("measured within one statement set that contains every query")
+REPLACED = unknown("jobs were added and removed: a new job may be meant to resume from the state of a removed one")
 OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside a statement set is a separate job", ids=UNCHANGED)
 
 
@@ -69,12 +68,7 @@ ONE = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;
     code="insert-added-or-removed",
     title="A query was added to or deleted from the script",
     vvr=documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
-    flink=measured(
-        Outcome.INCOMPATIBLE,
-        "x-stmtset-add-unrelated-last",
-        "x-stmtset-remove",
-        consequence=Consequence.REFUSED_AT_SUBMIT,
-    ),
+    flink=refused_at_submit("x-stmtset-add-unrelated-last", "x-stmtset-remove"),
     rationale=(
         "An added query changes the topology of the whole job. Outside a statement set, each query is a separate "
         "job: an added one starts without state, and a removed one does not affect the others."
@@ -129,20 +123,11 @@ def insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
         yield match(said, note, STATEFUL if stateful else checked, own, come=output)
 
 
-APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside a statement set is a separate job")}
-STATELESS = {
-    "flink": inferred(Outcome.UNKNOWN, "reordering was measured across a restore only for queries that keep state")
-}
-SWAPPED = {
-    "flink": measured(
-        Outcome.INCOMPATIBLE,
-        "ms-two-sources-reorder",
-        "inserts-reordered-equal-shape",
-        consequence=Consequence.SILENTLY_WRONG,
-    )
-}
-SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered", note="all of them read one operator")}
-UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator were reordered only before print sinks")}
+APART = {"flink": unknown("each INSERT outside a statement set is a separate job")}
+STATELESS = {"flink": unknown("reordering was measured across a restore only for queries that keep state")}
+SWAPPED = {"flink": wrong("ms-two-sources-reorder", "inserts-reordered-equal-shape")}
+SHARED = {"flink": right("inserts-view-readers-reordered", note="all of them read one operator")}
+UNSURE = {"flink": unknown("readers of one operator were reordered only before print sinks")}
 
 
 def _shape(output: Output) -> tuple[object, ...]:
@@ -182,12 +167,7 @@ TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
     code="insert-order-changed",
     title="Queries were reordered in the script",
     vvr=inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
-    flink=measured(
-        Outcome.INCOMPATIBLE,
-        "ms-reorder-stateless",
-        "inserts-reordered-stateless",
-        consequence=Consequence.REFUSED_AT_SUBMIT,
-    ),
+    flink=refused_at_submit("ms-reorder-stateless", "inserts-reordered-stateless"),
     rationale=(
         "Open-source Flink numbers operators in the order of the script. Reordered queries take each other's state "
         "and source positions if their operators look alike, and find no state otherwise."
@@ -205,10 +185,7 @@ def insert_order_changed(change: Change) -> Iterable[RuleMatch]:
         yield RuleMatch("the queries are in a different order", claims, old, new, verdicts=order_on_flink(change))
 
 
-SEVERAL = dict.fromkeys(
-    ("vvr", "flink"),
-    Verdict(Outcome.UNKNOWN, Basis.INFERRED, "only a set around a single INSERT was measured", Reason.NOT_COVERED),
-)
+SEVERAL = dict.fromkeys(("vvr", "flink"), unknown("only a set around a single INSERT was measured"))
 
 
 ONE_SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
@@ -218,7 +195,7 @@ ONE_SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
     code="statement-set-changed",
     title="A STATEMENT SET around the queries",
     vvr=inferred(Outcome.COMPATIBLE, "the queries stay the same"),
-    flink=measured(Outcome.COMPATIBLE, "x-stmtset-wrap"),
+    flink=right("x-stmtset-wrap"),
     rationale="A statement set around one query plans the same job.",
     example=Example(
         ONE_SINK + "INSERT INTO raw SELECT customer FROM orders;",
@@ -248,13 +225,8 @@ TOTAL = windowed("customer, SUM(amount)")
 @Rule(
     code="shared-operator-changed",
     title="A shared operator was split, or several were merged",
-    vvr=inferred(Outcome.UNKNOWN, "no page documents which query takes over shared state"),
-    flink=Verdict(
-        Outcome.INCOMPATIBLE,
-        Basis.INFERRED,
-        "equal aggregations are planned once; Flink refused every measured change of topology",
-        consequence=Consequence.REFUSED_AT_SUBMIT,
-    ),
+    vvr=unknown("no page documents which query takes over shared state"),
+    flink=expected("equal aggregations are planned once; Flink refused every measured change of topology"),
     rationale=(
         "Queries of one statement set that compute the same thing share one operator. If one of them changes, the "
         "job has an additional operator, and it is unknown which operator takes the state."

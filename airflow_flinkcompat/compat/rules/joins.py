@@ -8,18 +8,22 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.rule_builders.part_rules import (
-    Ids,
-    Judge,
-    Row,
-    filters_row,
-    layout_row,
-    parts_rule,
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    Verdict,
+    documented,
+    inferred,
+    measured,
     refused,
+    refused_at_submit,
+    right,
+    unknown,
+    wrong,
 )
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.compat.rule_builders.part_rules import Ids, Judge, Row, filters_row, layout_row, parts_rule
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, called
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
@@ -56,9 +60,9 @@ def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         changed = difference.before ^ difference.after
         if not all(map(compares, changed)):
-            return unmeasured("only comparisons between a column of each input were measured")
+            return unknown("only comparisons between a column of each input were measured")
         if any(one_row_twice(side) for side in sides(pair)):
-            return unmeasured("an input emits one column twice, and the resulting state is unknown")
+            return unknown("an input emits one column twice, and the resulting state is unknown")
         if outer is not None and any(side.join != "INNER" for side in sides(pair)):
             return outer
         return right(*ids)
@@ -90,7 +94,7 @@ def shown_conditions(parts: Iterable[Expression]) -> str:
 def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids], filters: Ids) -> dict[str, Row]:
     """Common parts of all joins: equated columns, other conditions, stored rows, conditions on the input."""
     changed = documented(Outcome.INCOMPATIBLE, page)
-    below = unmeasured("different windows below this join were not measured")
+    below = unknown("different windows below this join were not measured")
     return {
         "keys": Row("the equality columns changed", changed, keys, show=shown_keys),
         "conditions": Row("the join condition on row pairs changed", changed, conditions, show=shown_conditions),
@@ -98,10 +102,6 @@ def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids
         "filters": filters_row(f"{page}; WHERE page", wrong(*filters, consequence=None)),
         "windows": Row("the windows of an input changed", below, below, show=format_value),
     }
-
-
-def at_submit(*ids: str) -> Verdict:
-    return refused(*ids, consequence=Consequence.REFUSED_AT_SUBMIT)
 
 
 REGULAR_PAGE = "Join page: type, condition or input schema"
@@ -152,9 +152,9 @@ def interval_bounds(pair: OperatorPair, difference: Difference) -> Verdict:
     if new_low < low or new_high > high:
         return wrong("ij-wider-slight", note="correct only until rows that a wider bound needs are removed")
     if new_low > new_high or any(one_row_twice(side) for side in sides(pair)):
-        return unmeasured("only bounds that some rows can satisfy were measured")
+        return unknown("only bounds that some rows can satisfy were measured")
     if any(side.join != "INNER" for side in sides(pair)):
-        return unmeasured("narrower bounds of an outer join were not measured: rows with a match are marked")
+        return unknown("narrower bounds of an outer join were not measured: rows with a match are marked")
     return right("ij-narrower", "ij-strict-bound")
 
 
@@ -163,7 +163,7 @@ def interval_join(pair: OperatorPair, difference: Difference) -> Verdict:
         return right("ij-left-to-inner")
     if difference.before == "INNER":
         return wrong("ij-inner-to-left", note="rows that found a match earlier are not marked")
-    return unmeasured(
+    return unknown(
         "ij-left-to-full was correct only for the measured rows: earlier matches are not marked on both inputs"
     )
 
@@ -173,7 +173,7 @@ def format_bounds(value: tuple[int, int] | None) -> str:
 
 
 ON_INTERVAL_PAGE = documented(Outcome.INCOMPATIBLE, INTERVAL_PAGE)
-INTERVAL_OUTER = unmeasured("a condition of an outer interval join was not measured")
+INTERVAL_OUTER = unknown("a condition of an outer interval join was not measured")
 INTERVAL_ROWS = {
     "join": Row("the join type changed", ON_INTERVAL_PAGE, interval_join),
     "bounds": Row("the time bounds changed", ON_INTERVAL_PAGE, interval_bounds, show=format_bounds),
@@ -182,7 +182,7 @@ INTERVAL_ROWS = {
         ON_INTERVAL_PAGE,
         wrong("ij-key-othercol", note="different time columns act like a different key", consequence=None),
     ),
-    "clock": Row("another clock", ON_INTERVAL_PAGE, at_submit("joins-interval-clock")),
+    "clock": Row("another clock", ON_INTERVAL_PAGE, refused_at_submit("joins-interval-clock")),
     **join_rows(
         INTERVAL_PAGE,
         keys=keys_judge(("rj-key-add", "rj-key-del"), ("ij-key-othercol",)),
@@ -220,14 +220,14 @@ ON_TEMPORAL_PAGE = documented(Outcome.INCOMPATIBLE, TEMPORAL_PAGE)
 def temporal_join(pair: OperatorPair, difference: Difference) -> Verdict:
     kinds = {difference.before, difference.after}
     if kinds != {"INNER", "LEFT"} or any(one_row_twice(side) for side in sides(pair)):
-        return unmeasured("only INNER and LEFT were measured")
+        return unknown("only INNER and LEFT were measured")
     return right("tj-inner-to-left", "tj-left-to-inner")
 
 
 TEMPORAL_COMMON = join_rows(
     TEMPORAL_PAGE,
     keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder", "ij-key-othercol")),
-    conditions=conditions_judge(("tj-cond-change-noneq",), unmeasured("a condition under LEFT was not measured")),
+    conditions=conditions_judge(("tj-cond-change-noneq",), unknown("a condition under LEFT was not measured")),
     kept=(
         ("tj-left-add-col", "tj-left-swap-sametype", "tj-cond-add-noneq"),
         ("tj-subq-expr-change", "tj-view-col-change"),
@@ -238,11 +238,9 @@ TEMPORAL_ROWS = {
     **TEMPORAL_COMMON,
     "join": Row("the join type changed", ON_TEMPORAL_PAGE, temporal_join),
     "times": Row(
-        "rows are looked up by a different time",
-        ON_TEMPORAL_PAGE,
-        unmeasured("a different time column was not measured"),
+        "rows are looked up by a different time", ON_TEMPORAL_PAGE, unknown("a different time column was not measured")
     ),
-    "clock": Row("another clock", ON_TEMPORAL_PAGE, unmeasured("a different clock was not measured")),
+    "clock": Row("another clock", ON_TEMPORAL_PAGE, unknown("a different clock was not measured")),
     # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
     "filters": Row("a condition on its input rows changed", ON_TEMPORAL_PAGE, TEMPORAL_COMMON["filters"].flink),
 }
@@ -270,12 +268,12 @@ TEMPORAL_JOIN_CHANGED = parts_rule(
 )
 
 
-NO_PAGE = inferred(Outcome.UNKNOWN, "no page covers window joins")
+NO_PAGE = unknown("no page covers window joins")
 
 
 def window_join(pair: OperatorPair, difference: Difference) -> Verdict:
     if any(one_row_twice(side) for side in sides(pair)):
-        return unmeasured("an input emits one column twice, and the resulting state is unknown")
+        return unknown("an input emits one column twice, and the resulting state is unknown")
     return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
 
 
@@ -326,9 +324,7 @@ SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nO
     code="join-form-changed",
     title="A join became a different kind of join",
     vvr=documented(Outcome.INCOMPATIBLE, "Join pages: type"),
-    flink=measured(
-        Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
-    ),
+    flink=refused_at_submit("rj-inner-to-interval", "tj-to-regular"),
     rationale="Regular, interval, temporal and window joins are different operators with different state.",
     example=Example(
         SELF_JOIN.format(""),

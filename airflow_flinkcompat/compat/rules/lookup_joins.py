@@ -14,16 +14,27 @@ from airflow_flinkcompat.compat.changes.references import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, combined, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    Verdict,
+    combined,
+    documented,
+    inferred,
+    refused,
+    right,
+    unknown,
+    wrong,
+)
 from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
-from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
+from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, row_types
 from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
 from airflow_flinkcompat.compat.rules.outputs import own_functions
 from airflow_flinkcompat.connectors import TableUse
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import Expression, Leaf
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
@@ -38,12 +49,7 @@ from airflow_flinkcompat.plan.operators import (
     sources,
 )
 
-RESOLVED = Verdict(
-    Outcome.UNKNOWN,
-    Basis.DOCUMENT,
-    f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may add state",
-    Reason.DOCUMENTED,
-)
+RESOLVED = documented(Outcome.UNKNOWN, f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may add state")
 ELSEWHERE = ("source", "source hints", "query hints", "table functions")
 """Parts that rules of their own speak of: another table, hints, functions."""
 
@@ -75,7 +81,7 @@ def _by_lookup_mode(pair: OperatorPair, difference: Difference) -> Verdict:
     possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
     found = [_in_modes(pair, difference, modes) for modes in possible]
     if len({each.outcome for each in found}) != 1:
-        return unmeasured(MAY_WAIT)
+        return unknown(MAY_WAIT)
     return combined(found)
 
 
@@ -88,17 +94,17 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
     if set(modes) == {LookupMode.SYNCHRONOUS} and all(map(lookups.from_windows, (pair.old, pair.new))):
         return _above_windows(pair)
     if not all(isinstance(side.segments[0].origin, Source) for side in (pair.old, pair.new)):
-        return unmeasured("only lookups after a source or a windowed aggregation are known")
+        return unknown("only lookups after a source or a windowed aggregation are known")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
-        return unmeasured(MAY_WAIT)
+        return unknown(MAY_WAIT)
     if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
-        return unmeasured("rows that wait for another lookup may contain columns of this one")
+        return unknown("rows that wait for another lookup may contain columns of this one")
     queued = difference.part not in NOT_QUEUED or _computes_keys(pair) or not lookups.computes_alike(pair)
     if both_asynchronous and queued:
-        return unmeasured("rows that wait for the answer of an asynchronous lookup would be read differently")
+        return unknown("rows that wait for the answer of an asynchronous lookup would be read differently")
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
     if moved:
-        return unmeasured(moved)
+        return unknown(moved)
     return right(*(IN_ORDER if both_asynchronous else SYNCHRONOUS))
 
 
@@ -108,9 +114,9 @@ def _above_windows(pair: OperatorPair) -> Verdict:
     Ids below depend on nothing above except the one operator that reads them in the same task.
     """
     if moved := sinks.stays(pair.pipeline):
-        return unmeasured(moved)
+        return unknown(moved)
     if own := own_functions(part for side in (pair.old, pair.new) for part in _asked(side)):
-        return unmeasured(f"a lookup by {', '.join(own)} was not measured")
+        return unknown(f"a lookup by {', '.join(own)} was not measured")
     return ABOVE_WINDOWS
 
 
@@ -152,7 +158,7 @@ LOOKUP_JOIN = (
     code="lookup-join-changed",
     title="A lookup join changed",
     vvr=documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
-    flink=measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
+    flink=right(*SYNCHRONOUS),
     rationale=(
         "A synchronous lookup queries an external system and stores nothing. Downstream operators may: an "
         "aggregation continues from values that the old lookup returned. An asynchronous lookup stores its input "
@@ -193,13 +199,8 @@ TWO_LOOKUPS = (
 @Rule(
     code="lookup-mode-changed",
     title="An asynchronous lookup became synchronous",
-    vvr=inferred(Outcome.UNKNOWN, "no page covers it"),
-    flink=measured(
-        Outcome.INCOMPATIBLE,
-        "al-stateless-pending-hint-sync",
-        "al-group-pending-hint-sync",
-        consequence=Consequence.SILENTLY_WRONG,
-    ),
+    vvr=unknown("no page covers it"),
+    flink=wrong("al-stateless-pending-hint-sync", "al-group-pending-hint-sync"),
     rationale=(
         "The state of the asynchronous operator contains the rows without an answer at the time of the savepoint. "
         "A synchronous lookup ignores them: they are lost without an error. If none was waiting, nothing is lost."
@@ -217,39 +218,34 @@ def lookup_mode_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 
 PLACES = ("query hints", "source hints", "sink hints")
-UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured")
-TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint", note="STATE_TTL added to a regular join")
+UNMEASURED = unknown("this hint was not measured")
+TTL = right("rj-ttl-hint", note="STATE_TTL added to a regular join")
 GROUPED = ("ps-group-hint-ttl-add", "ps-group-hint-ttl-change")
-GROUPED_TTL = measured(Outcome.COMPATIBLE, *GROUPED, note="STATE_TTL added to a group aggregation, or changed")
+GROUPED_TTL = right(*GROUPED, note="STATE_TTL added to a group aggregation, or changed")
 GROUPED_TTL_GONE = inferred(
     Outcome.COMPATIBLE,
     "removing the state TTL of a group aggregation, as with its setting",
     ids=(*GROUPED, "ga-ttl-unset"),
 )
-RETRIED = measured(
-    Outcome.COMPATIBLE,
+RETRIED = right(
     "lj-agg-retry-hint",
     "sk-group-lookup-hint-retry",
     "sk-group-lookup-hint-async",
     note="a synchronous lookup stores nothing",
 )
-ASKED_AGAIN = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", "al-group-pending-hint-retry")
+ASKED_AGAIN = right("lj-agg-retry-hint", "al-group-pending-hint-retry")
 """Verdict on changed retries of a lookup of either kind."""
-WAITED = measured(
-    Outcome.COMPATIBLE,
+WAITED = right(
     "al-stateless-pending-hint-retry",
     "al-stateless-pending-hint-capacity",
     "al-group-pending-hint-retry",
     "al-group-pending-hint-capacity",
     note="rows that wait for an answer are looked up again",
 )
-BECAME_ASYNCHRONOUS = measured(
-    Outcome.COMPATIBLE,
-    "al-stateless-pending-hint-async",
-    "al-group-pending-hint-async",
-    note="a synchronous lookup had stored nothing",
+BECAME_ASYNCHRONOUS = right(
+    "al-stateless-pending-hint-async", "al-group-pending-hint-async", note="a synchronous lookup had stored nothing"
 )
-SHUFFLED = measured(Outcome.COMPATIBLE, "sk-stateless-lookup-hint-shuffle", note="no other operator keeps state")
+SHUFFLED = right("sk-stateless-lookup-hint-shuffle", note="no other operator keeps state")
 RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
 WAITING_OPTIONS = {"async", "capacity", "timeout"}
 OPTION = re.compile(r"([\w-]+)='")
@@ -322,7 +318,7 @@ def hint_on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdi
     gone, come = _changed(place.difference)
     names = {name for name, _ in (*gone, *come)}
     if reason := _misfit(come):
-        return inferred(Outcome.UNKNOWN, reason)
+        return unknown(reason)
     if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
     if names == {"STATE_TTL"} and kinds == {AggregateKind.GROUP} and not kept_once_more:
@@ -444,8 +440,8 @@ def _of_clause(place: _Place) -> RuleMatch:
 @Rule(
     code="hint-changed",
     title="A hint changed",
-    vvr=inferred(Outcome.UNKNOWN, "no page covers hints and dynamic table options"),
-    flink=inferred(Outcome.UNKNOWN, "few hints were measured"),
+    vvr=unknown("no page covers hints and dynamic table options"),
+    flink=unknown("few hints were measured"),
     rationale="A hint can set the state TTL, change the data that a source reads, or change the planned operators.",
     example=Example(
         "SELECT customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",

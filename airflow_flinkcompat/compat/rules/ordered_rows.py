@@ -5,19 +5,29 @@ from __future__ import annotations
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window_definition
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+    refused,
+    refused_at_submit,
+    right,
+    unknown,
+    wrong,
+)
 from airflow_flinkcompat.compat.rule_builders.part_rules import (
     Row,
     by_processing_time,
     filters_row,
     layout_row,
     parts_rule,
-    refused,
     row_types,
 )
 from airflow_flinkcompat.compat.rule_builders.projections import computed
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Frame
 from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator, Source
 from airflow_flinkcompat.plan.origins import SourceColumn, duration
@@ -56,18 +66,18 @@ def over_partition(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def over_order(pair: OperatorPair, difference: Difference) -> Verdict:
     if over_sides(pair)[0].clock is not over_sides(pair)[1].clock:
-        return refused("over-frames-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
-    return unmeasured("a different ORDER BY on the same clock was not measured")
+        return refused_at_submit("over-frames-clock")
+    return unknown("a different ORDER BY on the same clock was not measured")
 
 
 def frame(pair: OperatorPair, difference: Difference) -> Verdict:
     old, new = difference.before, difference.after
     if any(side.other or side.window or side.following != 0 for side in (old, new)):
-        return unmeasured("on a stream, Flink supports only frames that end at the current row")
+        return unknown("on a stream, Flink supports only frames that end at the current row")
     if old.unit == new.unit == "ROWS" and None not in (old.preceding, new.preceding):
         return wrong("oa-rows-2-to-4", "oa-rows-4-to-2", "over-rows-fewer", "over-proctime-rows-fewer")
     if not all(side.clock is TimeAttribute.ROWTIME for side in over_sides(pair)):
-        return unmeasured("other frames were measured only in event time")
+        return unknown("other frames were measured only in event time")
     if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
         narrower = new.preceding < old.preceding
         return (
@@ -75,7 +85,7 @@ def frame(pair: OperatorPair, difference: Difference) -> Verdict:
         )
     if old.preceding is None and new.preceding is None:
         known = all(map(computed, over_sides(pair)))
-        return right("oa-frame-range-to-rows") if known else unmeasured("measured for a SUM only")
+        return right("oa-frame-range-to-rows") if known else unknown("measured for a SUM only")
     if None not in (old.preceding, new.preceding):
         return wrong("over-rows-to-range")
     return refused("oa-unbounded-to-rows")
@@ -100,7 +110,7 @@ def over_row(pair: OperatorPair, difference: Difference) -> Verdict:
 def all_columns(pair: OperatorPair, difference: Difference) -> Verdict:
     if keeps_no_rows(pair):
         return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
-    return unmeasured("the columns that the planner keeps are unknown")
+    return unknown("the columns that the planner keeps are unknown")
 
 
 def format_frame(value: Frame) -> str:
@@ -132,8 +142,8 @@ OVER_ROWS = {
     "filters": filters_row("WHERE page", wrong("oa-where-add", consequence=None)),
     "windows": Row(
         "the rows were assigned to different windows",
-        unmeasured("no page covers it"),
-        unmeasured("not measured"),
+        unknown("no page covers it"),
+        unknown("not measured"),
         show=format_value,
     ),
 }
@@ -175,7 +185,7 @@ def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
     """Verdict on a changed WITHIN: a longer one cannot bring back matches that were abandoned."""
     old, new = (str(side).split() for side in (difference.before, difference.after))
     if not old or not new or old[1:] != new[1:]:
-        return unmeasured("adding or removing WITHIN was not measured")
+        return unknown("adding or removing WITHIN was not measured")
     if int(new[0]) < int(old[0]):
         return right("patterns-within-shorter")
     return wrong("mr-within-longer")
@@ -240,14 +250,14 @@ def sort_keys(pair: OperatorPair, difference: Difference) -> Verdict:
     """Rows wait for the watermark in order of arrival; in which order they leave is decided when it comes."""
     old, new = sort_clocks(pair)
     if not all(_sorted_by_columns(side) for side in (pair.old, pair.new)):
-        return unmeasured("only plain columns were measured as sort keys; an expression becomes a computed column")
+        return unknown("only plain columns were measured as sort keys; an expression becomes a computed column")
     if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
         return right("so-key-add", "so-key-swap", "so-key-dir")
     if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
         return right("so-proc-to-row", note="nothing was stored before")
     if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
-        return refused("over-frames-sort-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
-    return unmeasured("different sort keys in processing time were not measured")
+        return refused_at_submit("over-frames-sort-clock")
+    return unknown("different sort keys in processing time were not measured")
 
 
 def _sorted_by_columns(side: object) -> bool:
@@ -278,7 +288,7 @@ def sort_row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def sort_filters(pair: OperatorPair, difference: Difference) -> Verdict:
     if by_processing_time(pair.old) and by_processing_time(pair.new):
-        return unmeasured("a condition below a sort in processing time was not measured")
+        return unknown("a condition below a sort in processing time was not measured")
     return wrong("so-where-change", "so-where-add", consequence=None)
 
 
@@ -289,7 +299,7 @@ SORT_ROWS = {
     "sort keys": Row("the sort keys changed", SORT_KEYS, sort_keys),
     "row": Row(SORTED_ROWS.says, sort_row_on_vvr, sort_row),
     "filters": Row(SORT_WHERE.says, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
-    "windows": Row("different windows below", inferred(Outcome.UNKNOWN), unmeasured("not measured")),
+    "windows": Row("different windows below", unknown(), unknown("not measured")),
 }
 SORT_CHANGED = parts_rule(
     code="sort-changed",
@@ -298,7 +308,7 @@ SORT_CHANGED = parts_rule(
     of=OtherOperator,
     rows=SORT_ROWS,
     vvr=SORT_KEYS,
-    flink=measured(Outcome.COMPATIBLE, "so-key-add", "so-key-swap", "so-key-dir"),
+    flink=right("so-key-add", "so-key-swap", "so-key-dir"),
     rationale=(
         "Rows are stored whole until the watermark passes them. Open-source Flink sorts them only at emission, by "
         "the current query. VVR's page calls any change of the sort keys incompatible."
@@ -331,7 +341,7 @@ def limit(pair: OperatorPair, difference: Difference) -> Verdict:
     if pair.new.kind == SORTED:
         return wrong("li-sort-n-down")
     if None in (difference.before, difference.after) or not counts_only(pair):
-        return unmeasured("measured over an append-only table, with the same OFFSET")
+        return unknown("measured over an append-only table, with the same OFFSET")
     if difference.after > difference.before:
         return wrong("li-n-3-to-7", note="rows that arrived after the old LIMIT was reached are missing")
     return right("li-n-7-to-3")
@@ -348,7 +358,7 @@ def limit_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if old != new:
         return refused("over-frames-limit-column-added")
     if not counts_only(pair) or not _in_table_order(pair):
-        return unmeasured("only columns of one append-only table, in its order, were measured")
+        return unknown("only columns of one append-only table, in its order, were measured")
     return right("li-col-swap")
 
 
@@ -369,7 +379,7 @@ def _in_table_order(pair: OperatorPair) -> bool:
 LIMIT_ROWS = {
     "limit": Row("LIMIT changed", limit_on_vvr, limit, show=str),
     "offset": Row(
-        "OFFSET changed", limit_on_vvr, unmeasured("li-offset-add was correct before the LIMIT was reached"), show=str
+        "OFFSET changed", limit_on_vvr, unknown("li-offset-add was correct before the LIMIT was reached"), show=str
     ),
     "sort keys": Row("the sort keys changed", limit_on_vvr, limit_keys),
     "time key": Row("the sort keys changed", limit_on_vvr, limit_keys),

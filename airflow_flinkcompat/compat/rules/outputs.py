@@ -9,7 +9,6 @@ from airflow_flinkcompat.compat.changes.pairs import NESTING, OperatorPair, Pipe
 from airflow_flinkcompat.compat.changes.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -19,9 +18,13 @@ from airflow_flinkcompat.compat.rule import (
     documented,
     inferred,
     measured,
+    refused_at_submit,
+    right,
     selecting,
+    unknown,
+    wrong,
 )
-from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, gathered_above, keeps_state, refused
+from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, gathered_above, keeps_state
 from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going, on_vvr, seen_above
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan import functions
@@ -41,8 +44,7 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves, window_field
 from airflow_flinkcompat.plan.program import Program
 
-WITHOUT_STATE = measured(
-    Outcome.COMPATIBLE,
+WITHOUT_STATE = right(
     "stateless-column-added",
     "stateless-column-computed",
     "stateless-filter-added",
@@ -50,8 +52,7 @@ WITHOUT_STATE = measured(
     "stateless-filter-removed",
     note="nothing is stored",
 )
-IN_FILES = measured(
-    Outcome.COMPATIBLE,
+IN_FILES = right(
     "file-sinks-column-computed",
     "file-sinks-column-computed-removed",
     "file-sinks-columns-swapped",
@@ -116,7 +117,7 @@ def _event_time_columns(output: Output, program: Program) -> int:
 
 
 def _unknown(reason: str) -> Mapping[str, Verdict]:
-    return {"flink": inferred(Outcome.UNKNOWN, reason)}
+    return {"flink": unknown(reason)}
 
 
 def _unmeasured(pair: PipelinePair) -> str:
@@ -196,7 +197,7 @@ def _seen(pair: PipelinePair) -> Verdict | None:
     code="output-changed",
     title="Output columns changed above the state",
     vvr=documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
-    flink=measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
+    flink=right("w-add-window-start", "w-having-add", note="a Calc above the state"),
     rationale="Expressions over keys and metrics are computed at emission; nothing is stored for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     parts=("columns",),
@@ -227,7 +228,7 @@ INNER = "SELECT customer, amount, ROW_NUMBER() OVER (PARTITION BY customer ORDER
     code="nested-otherwise",
     title="A query is nested differently",
     vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
-    flink=inferred(Outcome.UNKNOWN, "Flink refused QUALIFY instead of a subquery, and a subquery below UNNEST"),
+    flink=unknown("Flink refused QUALIFY instead of a subquery, and a subquery below UNNEST"),
     rationale=(
         "Flink's planner merges a subquery, view or WITH query that only selects and filters into the outer query, "
         "as plans and restores confirm. It plans three forms as written, so state may find no operator: QUALIFY, a "
@@ -261,15 +262,13 @@ def added(pair: OperatorPair) -> Verdict:
     """Verdict on a further input after the others, which keeps their positions; it must share no source."""
     gone, come = (dict(side.attributes)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[attr-defined]
     if gone or keeps_state_anywhere(pair):
-        return refused(
-            "ua-remove-last", "ua-stateless-remove", "ua-single-to-union", consequence=Consequence.REFUSED_AT_SUBMIT
-        )
+        return refused_at_submit("ua-remove-last", "ua-stateless-remove", "ua-single-to-union")
     inputs = (*pair.new.segments, *(segment for segment, _ in come))
     tables = [segment.origin.table for segment in inputs if isinstance(segment.origin, Source)]
     alone = len(set(tables)) == len(inputs) and not any(segment.functions or segment.windows for segment in inputs)
     moved = sinks.stays(pair.pipeline) if pair.pipeline.new.sink else ""
     if moved or not alone:
-        return unmeasured(moved or "measured with inputs that each read a separate table")
+        return unknown(moved or "measured with inputs that each read a separate table")
     return right("ua-stateless-add")
 
 
@@ -281,7 +280,7 @@ OTHER = "SELECT region, amount FROM orders WHERE amount > 5"
     code="union-changed",
     title="A UNION ALL changed",
     vvr=documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
-    flink=measured(Outcome.INCOMPATIBLE, "ua-reorder", "ua-remove-last", consequence=Consequence.SILENTLY_WRONG),
+    flink=wrong("ua-reorder", "ua-remove-last"),
     rationale=(
         "A union keeps no state, but open-source Flink finds sources by their position. If inputs are reordered, "
         "their positions do not match and all data is read again."
@@ -323,7 +322,7 @@ def union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
                 (difference.key,),
                 verdicts={
                     "vvr": vvr or inferred(Outcome.COMPATIBLE, "no downstream operator keeps state"),
-                    "flink": below or unmeasured("a different input of a union was not measured"),
+                    "flink": below or unknown("a different input of a union was not measured"),
                 },
             )
 
@@ -331,10 +330,10 @@ def union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
 NOT_UNDERSTOOD = frozenset({OtherKind.QUERY, JoinForm.JOIN})
 """Operators for constructs that were not analysed: whether they have state is unknown."""
 REFUSED = Consequence.REFUSED_AT_SUBMIT
-GONE = measured(Outcome.INCOMPATIBLE, "li-removed", "lj-agg-removed", consequence=REFUSED)
-INSERTED = measured(Outcome.INCOMPATIBLE, "rj-third-add", "tj-cast-right", "ua-single-to-union", consequence=REFUSED)
+GONE = refused_at_submit("li-removed", "lj-agg-removed")
+INSERTED = refused_at_submit("rj-third-add", "tj-cast-right", "ua-single-to-union")
 REPLACED = measured(Outcome.INCOMPATIBLE, "se-intersect-to-except")
-LIMITED = measured(Outcome.INCOMPATIBLE, "li-added", consequence=Consequence.SILENTLY_WRONG)
+LIMITED = wrong("li-added")
 EMPTY = inferred(
     Outcome.INCOMPATIBLE,
     (
@@ -342,7 +341,7 @@ EMPTY = inferred(
         "Flink refuses the state of its sources"
     ),
 )
-NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; the effect on the sources was not measured")
+NOTHING_KEPT = unknown("no operator keeps state; the effect on the sources was not measured")
 
 
 def moved_on_flink(pair: PipelinePair) -> Verdict:
@@ -366,7 +365,7 @@ def _kinds(operators: Iterable[Operator]) -> str:
 @Rule(
     code="operators-added-or-removed",
     title="A stateful operator was added or removed",
-    vvr=inferred(Outcome.UNKNOWN, "no row covers an operator added or removed inside a query"),
+    vvr=unknown("no row covers an operator added or removed inside a query"),
     flink=GONE,
     rationale=(
         "Open-source Flink finds operators by their position in the topology. It refuses state whose operator was "

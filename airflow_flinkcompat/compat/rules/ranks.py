@@ -19,6 +19,8 @@ from airflow_flinkcompat.compat.rule import (
     inferred,
     measured,
     ranked,
+    right,
+    unknown,
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
 from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
@@ -35,8 +37,8 @@ def _of_window_top_n(segment: StatelessSegment) -> bool:
 @Rule(
     code="rank-condition",
     title="A condition in addition to the one on the rank",
-    vvr=inferred(Outcome.UNKNOWN, "the page shows only WHERE rk < N"),
-    flink=inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
+    vvr=unknown("the page shows only WHERE rk < N"),
+    flink=unknown("a changed condition above a ranking was not measured"),
     rationale="The Window Top-N page covers only a condition on the rank.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     operators=(RankOperator,),
@@ -66,8 +68,8 @@ WHERE place = 1;"""
 @Rule(
     code="rank-constant-key",
     title="A constant among the keys of a ranking was added or removed",
-    vvr=inferred(Outcome.UNKNOWN, "the pages count every added partition key; Flink's planner removes a constant"),
-    flink=inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, but a projection below it may be removed"),
+    vvr=unknown("the pages count every added partition key; Flink's planner removes a constant"),
+    flink=unknown("EXPLAIN: the ranking stays, but a projection below it may be removed"),
     rationale=(
         "Ranked rows are stored by their distinguishing keys. A constant distinguishes nothing, so Flink's planner "
         "removes it. This may also remove a projection after the source, which changes the job."
@@ -87,7 +89,7 @@ def rank_constant_key(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 def _number_on_vvr(kinds: set[str]) -> Verdict:
     if RankKind.WINDOW_DEDUPLICATION in kinds:
-        return inferred(Outcome.UNKNOWN, "no page covers window deduplication")
+        return unknown("no page covers window deduplication")
     if RankKind.DEDUPLICATION in kinds:
         return inferred(Outcome.COMPATIBLE, "the number of the single row is always 1")
     page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
@@ -98,7 +100,7 @@ def _number_on_vvr(kinds: set[str]) -> Verdict:
     code="rank-number-output",
     title="The rank number was added to or removed from the output",
     vvr=documented(Outcome.COMPATIBLE, "Window Top-N: rank added to or removed from the result"),
-    flink=measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
+    flink=right("t-add-rk", "t-del-rk", "r-add-rk"),
     rationale=(
         "A row's number is computed at emission. Only a Top-N without a window on open-source Flink stores an "
         "additional row for it, which gives wrong results when the number is removed again."
@@ -131,7 +133,7 @@ def rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     code="rank-order-changed",
     title="The ORDER BY of a ranking changed",
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
-    flink=inferred(Outcome.UNKNOWN, "t-order-dir was correct at parallelism 1, tn-dir and wd-dir were wrong"),
+    flink=unknown("t-order-dir was correct at parallelism 1, tn-dir and wd-dir were wrong"),
     rationale="Rows are stored by their sort values, and rows with too low a rank were removed.",
     example=Example(ranked(), ranked(order="total")),
     operators=(RankOperator,),
@@ -185,7 +187,7 @@ def rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     code="rank-partition-reordered",
     title="Partition keys of a ranking were reordered",
     vvr=documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
-    flink=measured(Outcome.COMPATIBLE, "t-part-reorder"),
+    flink=right("t-part-reorder"),
     rationale="The planner orders partition keys itself, so both orders result in the same state.",
     example=Example(
         ranked(
@@ -229,7 +231,7 @@ def _ranks(rank: RankOperator) -> str:
     code="rank-range-changed",
     title="The N of a Top-N changed",
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
-    flink=inferred(Outcome.UNKNOWN, "t-n and t-n-up were correct at parallelism 1, tn-n-up and tn-n-down were wrong"),
+    flink=unknown("t-n and t-n-up were correct at parallelism 1, tn-n-up and tn-n-down were wrong"),
     rationale="Rows below the old N were never stored, so a larger N lacks them.",
     example=Example(ranked(), ranked(condition="place <= 5")),
     operators=(RankOperator,),
@@ -264,7 +266,7 @@ def _row_on_vvr(ranking: Ranking) -> Verdict:
         if stores_no_row(ranking.old) and stores_no_row(ranking.new):
             return ranking.on_page(Outcome.COMPATIBLE, "selected fields, first row by processing time")
         if ranking.same_row_types is not False:
-            return inferred(Outcome.UNKNOWN, "Deduplication page: whether a field of the same type changes the schema")
+            return unknown("Deduplication page: whether a field of the same type changes the schema")
     return ranking.on_page(Outcome.INCOMPATIBLE, "the input of the ranking")
 
 
@@ -302,7 +304,7 @@ def ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     code="ranked-window-key-reordered",
     title="Window fields moved in the GROUP BY under a Top-N",
     vvr=documented(Outcome.INCOMPATIBLE, "Window Top-N: window fields reordered in the GROUP BY"),
-    flink=inferred(Outcome.UNKNOWN, "restored correctly only at parallelism 1"),
+    flink=unknown("restored correctly only at parallelism 1"),
     rationale=(
         "The aggregation itself is unaffected, but it emits its keys in the order of the GROUP BY, and the ranking "
         "stores them in that order."

@@ -12,9 +12,20 @@ from airflow_flinkcompat.compat.changes.naming import within
 from airflow_flinkcompat.compat.changes.settings import fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
 from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged
-from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, Verdict, inferred, measured, windowed
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Level,
+    Rule,
+    RuleMatch,
+    Verdict,
+    documented,
+    inferred,
+    right,
+    unknown,
+    windowed,
+)
 from airflow_flinkcompat.compat.rules.functions import aggregates_in
-from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.operators import AggregateOperator
 
@@ -48,9 +59,7 @@ EQUAL = inferred(Outcome.COMPATIBLE, "both versions are equal; no restore was ru
     code="unchanged",
     title="Nothing changed",
     vvr=inferred(Outcome.COMPATIBLE, "both versions are equal after canonicalisation"),
-    flink=measured(
-        Outcome.COMPATIBLE, "w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"
-    ),
+    flink=right("w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"),
     rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals do not affect state.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
     level=Level.UNCHANGED,
@@ -64,8 +73,8 @@ def unchanged(change: Change) -> Iterable[RuleMatch]:
         yield RuleMatch(f"nothing that affects state changed{note}", verdicts=same_here)
 
 
-TUNING_ON_VVR = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no vendor page covers this setting", Reason.NOT_COVERED)
-ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no restore across this change was measured", Reason.NOT_COVERED)
+TUNING_ON_VVR = unknown("no vendor page covers this setting")
+ON_FLINK = unknown("no restore across this change was measured")
 SETTINGS_ON_VVR: Mapping[str, Verdict] = {
     "pipeline.name": inferred(Outcome.COMPATIBLE, "a name does not affect state"),
     "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored earlier keep their old time to live"),
@@ -124,8 +133,8 @@ def setting_changed(change: Change) -> Iterable[RuleMatch]:
 @Rule(
     code="engine-version-changed",
     title="Engine or engine version differs",
-    vvr=Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: versions must match", Reason.VERSION),
-    flink=inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION),
+    vvr=documented(Outcome.UNKNOWN, "Overview: versions must match", Reason.VERSION),
+    flink=unknown("restores between these lines", Reason.VERSION),
     rationale=(
         "A different version may plan different operators for the same SQL, or read their state differently. If "
         "Flink's planners of both versions are installed, they decide. They check that the new version plans the "
@@ -157,13 +166,8 @@ KIND = "ResourceStatement"
 @Rule(
     code="dependency-changed",
     title="A library was added, removed or replaced",
-    vvr=Verdict(
-        Outcome.UNKNOWN,
-        Basis.DOCUMENT,
-        "Overview: verify a changed connector or UDF dependency manually",
-        Reason.OPAQUE,
-    ),
-    flink=inferred(Outcome.UNKNOWN, "the code of a library is not inspected", Reason.OPAQUE),
+    vvr=documented(Outcome.UNKNOWN, "Overview: verify a changed connector or UDF dependency manually", Reason.OPAQUE),
+    flink=unknown("the code of a library is not inspected", Reason.OPAQUE),
     rationale="A custom connector or function may keep its own state, and another version may store it differently.",
     example=Example(
         "ADD JAR '/lib/tidy-1.jar';\n" + windowed("customer, SUM(amount)"),
@@ -217,9 +221,7 @@ TOTALS_SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector
 @Rule(
     code="several-changes",
     title="Several changes at once",
-    vvr=Verdict(
-        Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
-    ),
+    vvr=documented(Outcome.UNKNOWN, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES),
     # Open-source Flink judges each difference by itself; several add nothing.
     flink=inferred(Outcome.COMPATIBLE, "each change is judged separately"),
     rationale=(
@@ -245,8 +247,8 @@ RAW_PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
 @Rule(
     code="pairing-ambiguous",
     title="Ambiguous pairing of queries",
-    vvr=inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
-    flink=inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
+    vvr=unknown(reason=Reason.AMBIGUOUS),
+    flink=unknown(reason=Reason.AMBIGUOUS),
     rationale="An arbitrary pairing would be a guess.",
     example=Example(
         RAW_SET + RAW_PART.format("customer") + RAW_PART.format("item") + "END;",
@@ -279,8 +281,8 @@ t_env.execute_sql("INSERT INTO seen SELECT * FROM words")
 @Rule(
     code="opaque-part-changed",
     title="An opaque part may have changed",
-    vvr=inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
-    flink=inferred(Outcome.UNKNOWN, "the state of DataStreams is not inspected", Reason.NOT_READ),
+    vvr=unknown("the state of DataStreams is not inspected", Reason.NOT_READ),
+    flink=unknown("the state of DataStreams is not inspected", Reason.NOT_READ),
     rationale=(
         "A DataStream of a PyFlink program, or rows from pandas, form one opaque source or sink with unknown "
         "state. They are the same if only the layout and comments of the program changed. After any other change "

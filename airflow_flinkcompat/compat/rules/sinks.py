@@ -20,22 +20,22 @@ from airflow_flinkcompat.compat.rule import (
     Verdict,
     combined,
     documented,
+    expected,
     inferred,
-    measured,
+    right,
+    unknown,
     windowed,
 )
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches, options_judged
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
 from airflow_flinkcompat.compat.rules.sources import SHOWN, format_difference
 from airflow_flinkcompat.connectors import TableUse
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
-CHECKED = Verdict(
-    Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page (read in part): {IGNORE} = false", Reason.DOCUMENTED
-)
+CHECKED = documented(Outcome.UNKNOWN, f"Sink table page (read in part): {IGNORE} = false")
 ALIKE = "the two sinks are declared differently, which was not measured"
 RENAMED = {
     "kafka": ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic"),
@@ -50,27 +50,26 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     """None, where both sinks keep no state and no operator in front of them comes or goes."""
     for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
         if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
-            return inferred(Outcome.UNKNOWN, "several queries write to one of the sinks and are planned as a union")
+            return unknown("several queries write to one of the sinks and are planned as a union")
     if found := connector_verdict(pair) if any(sinks.connectors(pair)) else another_table(pair, change):
         return found
     tables = [table for table in sinks.tables(pair) if table is not None]
     connector = sinks.connectors(pair)[0]
     if len(tables) < 2:
-        return inferred(Outcome.UNKNOWN, sinks.UNDECLARED)
+        return unknown(sinks.UNDECLARED)
     facts = connectors.sink(connector)
     if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
-        return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, f"{facts.document}: its new operators find no state",
-                       consequence=Consequence.REFUSED_AT_SUBMIT)  # fmt: skip
+        return expected(f"{facts.document}: its new operators find no state")  # fmt: skip
     before, after = map(table_parts, tables)
     options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
     if connector not in RENAMED or any(before[part] != after[part] for part in before if part != "options"):
         if reason := sinks.stays(pair):
-            return inferred(Outcome.UNKNOWN, reason)
+            return unknown(reason)
         if not all(before[part] == after[part] for part in ("metadata", "computed")):
-            return inferred(Outcome.UNKNOWN, ALIKE)
+            return unknown(ALIKE)
     if connector not in RENAMED:
         return None if options is None else options.verdict
-    renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="no stored state contains a table name")
+    renamed = right(*RENAMED[connector], note="no stored state contains a table name")
     return renamed if options is None else combined((renamed, options.verdict))
 
 
@@ -98,7 +97,7 @@ SUM_QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
     vvr=documented(
         Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
     ),
-    flink=measured(Outcome.COMPATIBLE, "sinks-renamed"),
+    flink=right("sinks-renamed"),
     rationale="VVR's check ignores sinks by default. Open-source Flink also restores a sink's own state.",
     example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
     parts=("sink",),
@@ -124,30 +123,19 @@ def sink_changed(change: Change) -> Iterable[RuleMatch]:
             )
 
 
-UNKNOWN = inferred(Outcome.UNKNOWN)
+UNKNOWN = unknown()
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
-METADATA = inferred(
-    Outcome.UNKNOWN, "a Calc may cast or move written metadata, which changes the id of the sink's writer"
+METADATA = unknown("a Calc may cast or move written metadata, which changes the id of the sink's writer")
+CAST_IN_A_SET = unknown(
+    "a Calc that casts values may be added or removed, which renumbers the operators of the other queries in "
+    "the statement set"
 )
-CAST_IN_A_SET = inferred(
-    Outcome.UNKNOWN,
-    (
-        "a Calc that casts values may be added or removed, which renumbers the operators of the other queries in "
-        "the statement set"
-    ),
+CAST_INTO_ROWS = unknown(
+    "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, which changes the stored rows"
 )
-CAST_INTO_ROWS = inferred(
-    Outcome.UNKNOWN,
-    (
-        "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, which changes the "
-        "stored rows"
-    ),
-)
-OTHER_ROWS_KEPT = Verdict(
-    Outcome.INCOMPATIBLE,
-    Basis.INFERRED,
-    "the operator that stores results by the sink's primary key stores rows of the sink's types",
+OTHER_ROWS_KEPT = inferred(
+    Outcome.INCOMPATIBLE, "the operator that stores results by the sink's primary key stores rows of the sink's types"
 )
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
 """Other columns of a print sink, with those of the query or by themselves."""
@@ -157,9 +145,8 @@ REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",
 KEY_OF_CHANGES = (
     "a source may emit updates, and the sink's key decides whether Flink also stores its rows or the results"
 )
-STALE = inferred(
-    Outcome.UNKNOWN,
-    ("if the result keys change, rows under the old keys are never updated or deleted: write to a different location"),
+STALE = unknown(
+    "if the result keys change, rows under the old keys are never updated or deleted: write to a different location"
 )
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query")),
@@ -194,17 +181,17 @@ def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     if swapped := connector_verdict(pair):
         # Another sink of which the front stays takes other columns as well.
         safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
-        return combined((swapped, measured(Outcome.COMPATIBLE, *PROJECTED))) if safe else swapped
+        return combined((swapped, right(*PROJECTED))) if safe else swapped
     reason = sinks.stays(pair)
     if difference.part == "primary key" and sinks.connectors(pair)[0] in sinks.TAKES_UPSERTS:
         return _rekeyed(pair)
     if difference.part == "primary key" and not sources_append(pair):
-        return inferred(Outcome.UNKNOWN, KEY_OF_CHANGES)
+        return unknown(KEY_OF_CHANGES)
     if not reason:
         return _cast_into_state(pair) or _on_stateless(difference)
     if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*sinks.STATELESS_SINKS}:
         return projection_on_flink(pair).get("flink", UNKNOWN)
-    return inferred(Outcome.UNKNOWN, reason)
+    return unknown(reason)
 
 
 def _cast_into_state(pair: PipelinePair) -> Verdict | None:
@@ -234,17 +221,17 @@ def _rekeyed(pair: PipelinePair) -> Verdict:
     if old is None or new is None or not sinks.written_elsewhere(old, new):
         return STALE
     if reason := sinks.front_stays(pair):
-        return inferred(Outcome.UNKNOWN, reason)
+        return unknown(reason)
     ids = REKEYED.get(connector)
-    return measured(Outcome.COMPATIBLE, *ids) if ids else UNKNOWN
+    return right(*ids) if ids else UNKNOWN
 
 
 def _on_stateless(difference: Difference) -> Verdict:
     match difference.part:
         case "columns" | "types" | "order":
-            return measured(Outcome.COMPATIBLE, *PROJECTED)
+            return right(*PROJECTED)
         case "primary key":
-            return measured(Outcome.COMPATIBLE, *KEYED)
+            return right(*KEYED)
     return UNKNOWN
 
 
@@ -283,7 +270,7 @@ TOTALS_SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT I
     code="sink-table-changed",
     title="A sink table's declaration changed",
     vvr=inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
-    flink=measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
+    flink=right("x-sink-option", *PROJECTED),
     rationale="The columns of a sink follow the query. Its options do not matter unless the sink keeps state.",
     example=Example(
         TOTALS_SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
@@ -331,7 +318,7 @@ TOTALS_COLUMNS = "CREATE TABLE totals (sum1 BIGINT, sum2 BIGINT) WITH ('connecto
     code="insert-columns-changed",
     title="The INSERT's column list changed",
     vvr=inferred(Outcome.COMPATIBLE, "sink columns follow the output of the query"),
-    flink=measured(Outcome.COMPATIBLE, "sinks-column-list", "sinks-column-list-shorter-sink"),
+    flink=right("sinks-column-list", "sinks-column-list-shorter-sink"),
     rationale=(
         "Flink writes the values in the order of the sink's columns, regardless of the order of the list. The "
         "state does not record the filled columns."
@@ -347,7 +334,7 @@ def insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "insert columns" in pair.parts and not pair.others:
         old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
         reason = sinks.stays(pair)
-        doubt = inferred(Outcome.UNKNOWN, reason)
+        doubt = unknown(reason)
         kept = {"flink": stateless.settled(pair, doubt, *stateless.COLUMN_LIST)}
         verdicts = kept if reason else projection_on_flink(pair)
         claims = pair.claim("insert columns")

@@ -25,13 +25,16 @@ from airflow_flinkcompat.compat.rule import (
     combined,
     documented,
     inferred,
-    measured,
+    refused,
+    refused_at_submit,
+    right,
+    unknown,
     windowed,
 )
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
 from airflow_flinkcompat.compat.rules import lookup_joins
 from airflow_flinkcompat.connectors import Known, SourceState, TableUse
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
 from airflow_flinkcompat.plan.operators import (
@@ -144,42 +147,27 @@ def retyped_on_vvr(found: frozenset[Use]) -> Verdict:
     """Verdict on another type for such uses; the pages show changed computations, never a changed type."""
     if Use.STORED in found:
         return ON_VVR
-    return inferred(Outcome.UNKNOWN, "the row on changed fields shows another computation; no page covers types")
+    return unknown("the row on changed fields shows another computation; no page covers types")
 
 
 def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
     """Verdict as measured; by the law, key and row types must be equal, lengths and nullability included."""
     if Use.STORED in found:
-        return measured(
-            Outcome.INCOMPATIBLE,
-            "ga-key-notnull",
-            "types-key-length",
-            "rj-key-notnull",
-            "dd-rd-notnull",
-            consequence=REFUSED,
-        )
+        return refused("ga-key-notnull", "types-key-length", "rj-key-notnull", "dd-rd-notnull")
     if Use.IN_FLIGHT in found:
-        return measured(Outcome.INCOMPATIBLE, "al-stateless-idle-type", consequence=REFUSED)
+        return refused("al-stateless-idle-type")
     same = replace(old, nullable=True) == replace(new, nullable=True)
     if found == {Use.WINDOW_COUNT}:
-        return measured(Outcome.COMPATIBLE, "types-count-argument")
+        return right("types-count-argument")
     if same and found and found <= SUMS | MAXIMA:
-        return measured(Outcome.COMPATIBLE, *(NOT_NULL_RUNNING if found & RUNNING else NOT_NULL))
+        return right(*(NOT_NULL_RUNNING if found & RUNNING else NOT_NULL))
     if found and found <= MAXIMA and old.name == new.name == "VARCHAR" and old.nullable == new.nullable:
-        return measured(Outcome.COMPATIBLE, "ga-max-varchar-len" if found & RUNNING else "types-max-argument-length")
+        return right("ga-max-varchar-len" if found & RUNNING else "types-max-argument-length")
     if found and found <= SUMS and old.name == new.name == "DECIMAL" and old.parameters[1:] == new.parameters[1:]:
-        return measured(
-            Outcome.COMPATIBLE, "ga-sum-decimal-prec" if found & RUNNING else "types-sum-argument-precision"
-        )
+        return right("ga-sum-decimal-prec" if found & RUNNING else "types-sum-argument-precision")
     if found & (SUMS | MAXIMA) and not same:
-        return measured(
-            Outcome.INCOMPATIBLE,
-            "x-source-b-int",
-            "types-sum-argument-wider",
-            "ga-max-decimal-prec",
-            consequence=REFUSED,
-        )
-    return inferred(Outcome.UNKNOWN, "a different type in this use was not measured")
+        return refused("x-source-b-int", "types-sum-argument-wider", "ga-max-decimal-prec")
+    return unknown("a different type in this use was not measured")
 
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
@@ -203,23 +191,19 @@ CONDITIONAL = frozenset(
 CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 """Formats whose rows update and delete: one of them sets the changelog mode as well."""
 
-UNKNOWN = inferred(Outcome.UNKNOWN)
+UNKNOWN = unknown()
 UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): an unused field is added")
-RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed", note="an unused column under a different name")
+RENAMED = right("ga-col-renamed", note="an unused column under a different name")
 BESIDE_STATE = inferred(
     Outcome.COMPATIBLE,
     ("Source table page (its summary): the whole query is judged by the input of its stateful operators; it has none"),
 )
-KEYED = Verdict(
+KEYED = documented(
     Outcome.UNKNOWN,
-    Basis.DOCUMENT,
-    (
-        "Source table page (its summary): a primary key is conditionally compatible, because downstream operators "
-        "derive their key from it"
-    ),
-    Reason.DOCUMENTED,
+    "Source table page (its summary): a primary key is conditionally compatible, because downstream operators "
+    "derive their key from it",
 )
-JOINED = measured(Outcome.INCOMPATIBLE, "cd-join-pk-col", consequence=Consequence.REFUSED_AT_RESTORE)
+JOINED = refused("cd-join-pk-col")
 PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "columns": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "columns added": {"vvr": UNUSED, "flink": UNKNOWN},
@@ -227,20 +211,20 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "types": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "types added": {"vvr": UNUSED, "flink": UNKNOWN},
     "types renamed": {"vvr": UNKNOWN, "flink": RENAMED},
-    "types unused": {"vvr": UNKNOWN, "flink": measured(Outcome.COMPATIBLE, "types-unused-column")},
+    "types unused": {"vvr": UNKNOWN, "flink": right("types-unused-column")},
     # What a computed column means shows in every query that reads it.
     "computed": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged in the queries that use it"),
-        "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
+        "flink": right("x-source-add-column-end"),
     },
     "order": {
         "vvr": inferred(Outcome.COMPATIBLE, "columns are found by name"),
-        "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
+        "flink": right("x-source-add-column-end"),
     },
     "watermark": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "watermark delay": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
-        "flink": measured(Outcome.COMPATIBLE, "declarations-watermark-delay"),
+        "flink": right("declarations-watermark-delay"),
     },
     "connector": {
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): connector type"),
@@ -430,12 +414,8 @@ DELAY_IN_SOURCE = inferred(
         "kafka-source-stateless-watermark-delay",
     ),
 )
-BELOW_A_RANK = inferred(
-    Outcome.UNKNOWN,
-    (
-        "below a ranking, Flink plans a separate Calc for computed columns, read or not, which may change every id "
-        "above it"
-    ),
+BELOW_A_RANK = unknown(
+    "below a ranking, Flink plans a separate Calc for computed columns, read or not, which may change every id above it"
 )
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
@@ -447,12 +427,7 @@ def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str])
     return PARTS["options conditional" if conditional else "options"]["vvr"]
 
 
-NORMALIZED = measured(
-    Outcome.INCOMPATIBLE,
-    "ks-group-to-upsert-kafka",
-    note="a separate operator normalises keyed rows",
-    consequence=Consequence.REFUSED_AT_SUBMIT,
-)
+NORMALIZED = refused_at_submit("ks-group-to-upsert-kafka", note="a separate operator normalises keyed rows")
 
 
 READ_BY_ITSELF = frozenset(
@@ -460,14 +435,11 @@ READ_BY_ITSELF = frozenset(
 )
 """Positions that a source writes in a form of its own: one that writes others does not read them."""
 ANEW = "the job fails or starts from the position in its options, so rows may be missing or read twice"
-OLD_CONSUMER = Verdict(
+OLD_CONSUMER = inferred(
     Outcome.INCOMPATIBLE,
-    Basis.INFERRED,
-    ("FlinkKafkaConsumer stored its offsets as the state of its function; KafkaSource stores the splits of its reader"),
+    "FlinkKafkaConsumer stored its offsets as the state of its function; KafkaSource stores the splits of its reader",
 )
-ANOTHER_SOURCE = Verdict(
-    Outcome.INCOMPATIBLE, Basis.INFERRED, "each source can read only the positions it stored itself"
-)
+ANOTHER_SOURCE = inferred(Outcome.INCOMPATIBLE, "each source can read only the positions it stored itself")
 
 
 def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
@@ -479,7 +451,7 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
         return "a separate operator normalises keyed rows, which changes every id after it", NORMALIZED
     if not read:
         says = "rows are looked up through a different connector"
-        return says, inferred(Outcome.UNKNOWN, f"{says}: no restore confirms it")
+        return says, unknown(f"{says}: no restore confirms it")
     declared = change.programs[0].table(table)
     style = None if declared is None else declared.option("connector.type")
     if difference.before is None and style == "kafka" and difference.after is not None:
@@ -492,7 +464,7 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
         return says, ANOTHER_SOURCE
     old = difference.before or (f"the old connector.type {style}" if style else "a table of a catalog")
     says = f"the savepoint contains the state of {old} ({stored.value}), not positions for a different connector"
-    return says, inferred(Outcome.UNKNOWN, "a change between these source connectors was not measured")
+    return says, unknown("a change between these source connectors was not measured")
 
 
 def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:

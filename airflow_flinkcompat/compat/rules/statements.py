@@ -15,7 +15,6 @@ from airflow_flinkcompat.compat.changes.references import expressions, function_
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.engines.flink import settings
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
-from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured
 from airflow_flinkcompat.compat.engines.flink.table_api import merged
 from airflow_flinkcompat.compat.engines.flink.validation import Fault, Query, brought, faults
 from airflow_flinkcompat.compat.engines.flink.validation import of_declarations as declaration_faults
@@ -29,7 +28,10 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     TableApiCover,
     Verdict,
+    expected,
     inferred,
+    right,
+    unknown,
     windowed,
 )
 from airflow_flinkcompat.compat.side import Side
@@ -126,8 +128,8 @@ t_env.execute_sql("""
 @Rule(
     code="table-api-changed",
     title="The query uses different operations of the Table API",
-    vvr=inferred(Outcome.UNKNOWN, "no page covers it", Reason.NOT_COVERED),
-    flink=inferred(Outcome.UNKNOWN, "not among the measured changes", Reason.NOT_COVERED),
+    vvr=unknown("no page covers it"),
+    flink=unknown("not among the measured changes"),
     rationale=(
         "Flink plans a Table API query differently from equivalent SQL. SQL removes unread columns; the Table API "
         "does not. Below a window, a computed column therefore adds an operator unless a select removes it, and "
@@ -167,7 +169,7 @@ def table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
     elif not pair.moved:
         old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
         said = "the unread input columns of a Table API operation changed"
-        order = RESTED if same_order(pair) else unmeasured("on Flink, this order determined the order of the keys")
+        order = RESTED if same_order(pair) else unknown("on Flink, this order determined the order of the keys")
         yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
     elif all(pair.steps):
         said = "the query uses different operations of the Table API"
@@ -176,13 +178,11 @@ def table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
 
 
-DEPLOYED = inferred(
-    Outcome.UNKNOWN, "a refused program does not run, so a different program is deployed", Reason.NOT_READ
-)
+DEPLOYED = unknown("a refused program does not run, so a different program is deployed", Reason.NOT_READ)
 
-ON_VVR = inferred(Outcome.UNKNOWN, "no page covers it; VVR is based on Flink", Reason.NOT_READ)
+ON_VVR = unknown("no page covers it; VVR is based on Flink", Reason.NOT_READ)
 """Verdict on statements that Flink refuses."""
-SCRIPT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "it is unknown whether Flink accepts the proposed script")
+SCRIPT_MAY_BE_REFUSED = unknown("it is unknown whether Flink accepts the proposed script")
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is based on Flink and cannot find other columns or tables")
 
@@ -276,8 +276,8 @@ orders = t_env.from_path("orders").window(minute)
 @Rule(
     code="notation-not-run",
     title="The engine does not support this notation",
-    vvr=inferred(Outcome.UNKNOWN, "VVR is based on Flink", Reason.VERSION),
-    flink=inferred(Outcome.UNKNOWN, "Flink 2.3.0 refused the old string expressions", Reason.VERSION),
+    vvr=unknown("VVR is based on Flink", Reason.VERSION),
+    flink=unknown("Flink 2.3.0 refused the old string expressions", Reason.VERSION),
     rationale=(
         "The check understands the program, but this version of the engine cannot run it. Flink 1.16 removed "
         "string expressions, and FLIP-11 was never fully implemented. The program that runs must therefore be "
@@ -302,7 +302,7 @@ def notation_not_run(change: Change) -> Iterable[RuleMatch]:
 
 
 _REFUSED = expected("confirmed with Flink's planner, 2.3.0")
-STATEMENT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "it is unknown whether Flink accepts the proposed statement")
+STATEMENT_MAY_BE_REFUSED = unknown("it is unknown whether Flink accepts the proposed statement")
 
 _REFUSED_TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
 
@@ -373,8 +373,8 @@ def _alike_on_both(problem: Problem) -> bool:
 @Rule(
     code="statement-not-read",
     title="A statement could not be read",
-    vvr=inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
-    flink=inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+    vvr=unknown(reason=Reason.NOT_READ),
+    flink=unknown(reason=Reason.NOT_READ),
     rationale=(
         "An unread statement may contain anything. If the check knows the whole grammar of this kind of "
         "statement, Flink's parser refuses the proposed statement too, and no job starts."
@@ -433,8 +433,8 @@ def unresolved(sink: Sink) -> Iterator[Opaque]:
 @Rule(
     code="operator-not-covered",
     title="A change around an operator without rules",
-    vvr=inferred(Outcome.UNKNOWN),
-    flink=inferred(Outcome.UNKNOWN),
+    vvr=unknown(),
+    flink=unknown(),
     rationale=(
         "INTERSECT, EXCEPT, subqueries in conditions and unrecognised joins keep their own state, often whole "
         "rows. Any difference in such an operator or its chain may break it."

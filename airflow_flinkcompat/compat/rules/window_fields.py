@@ -9,22 +9,23 @@ from airflow_flinkcompat.compat.changes.aggregates import listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number
-from airflow_flinkcompat.compat.engines.flink.ranking import expected
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
     RuleMatch,
     TableApiCover,
-    Verdict,
     documented,
+    expected,
     inferred,
     measured,
+    right,
     selecting,
+    unknown,
     windowed,
 )
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
-from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator
 
 CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-agg-on-window-start")}
@@ -34,7 +35,7 @@ CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-agg-on-window-start")}
     code="window-field-aggregated",
     title="An aggregate over a window field",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 25"),
-    flink=inferred(Outcome.UNKNOWN, "only unchanged aggregates over window fields were measured"),
+    flink=unknown("only unchanged aggregates over window fields were measured"),
     rationale="The window field becomes a regular input column of the aggregation.",
     example=replace(
         selecting("customer, SUM(amount)", "customer, SUM(amount), MAX(window_start)"),
@@ -90,7 +91,7 @@ COMPUTED_KEYS = "customer, window_start + INTERVAL '1' SECOND, window_end"
     code="window-field-computation-kept",
     title="An expression over window fields before and after",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 21"),
-    flink=inferred(Outcome.UNKNOWN, "only unchanged expressions were measured"),
+    flink=unknown("only unchanged expressions were measured"),
     rationale="VVR's check does not inspect expressions over window fields, changed or not.",
     example=Example(
         windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
@@ -121,12 +122,7 @@ GROUP_WINDOW = "GROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
     code="window-field-mismatch",
     title="A window field of a different window",
     vvr=inferred(Outcome.COMPATIBLE, "a note: the documentation's own examples contain such fields"),
-    flink=Verdict(
-        Outcome.INCOMPATIBLE,
-        Basis.INFERRED,
-        "the validator requires a matching call in the GROUP BY",
-        consequence=Consequence.REFUSED_AT_SUBMIT,
-    ),
+    flink=expected("the validator requires a matching call in the GROUP BY"),
     rationale=(
         "TUMBLE_START and similar functions refer to the window of the GROUP BY, so they cannot return a field of "
         "a different window."
@@ -158,7 +154,7 @@ def only_window_fields(pair: PipelinePair) -> bool:
     code="window-field-output",
     title="A window field was added to or deleted from the output",
     vvr=documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
-    flink=measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
+    flink=right("w-add-window-start", "w-del-window-start", "g-add-wend"),
     rationale="Every window has its window fields; selecting them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     parts=("columns",),

@@ -8,7 +8,6 @@ from airflow_flinkcompat.compat.changes.format import format_conditions, format_
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.settings import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, expected, wrong
 from airflow_flinkcompat.compat.engines.flink.table_api import computed_below
 from airflow_flinkcompat.compat.rule import (
     MINUTE,
@@ -19,13 +18,19 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     Verdict,
     documented,
+    expected,
     inferred,
     measured,
     reading,
+    refused,
+    refused_at_submit,
+    right,
+    unknown,
     windowed,
+    wrong,
 )
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Measure, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, AssignedWindow, RankOperator, operators
 from airflow_flinkcompat.plan.program import Program
@@ -48,7 +53,7 @@ def by_rows(old: AssignedWindow | None, new: AssignedWindow | None) -> dict[str,
         return {}
     if all(counted) and old is not None and new is not None and old.time_attribute is new.time_attribute:
         return {"flink": wrong(*OVER_ROWS)}
-    return {"flink": wrong("row-counts-rows-to-time", consequence=REFUSED)}
+    return {"flink": refused("row-counts-rows-to-time")}
 
 
 @Rule(
@@ -84,16 +89,14 @@ def window_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     )
 
 
-COMPUTED = measured(Outcome.INCOMPATIBLE, "notation-computed-tumble-to-tvf", consequence=Consequence.REFUSED_AT_RESTORE)
+COMPUTED = refused("notation-computed-tumble-to-tvf")
 
 
 @Rule(
     code="window-notation-changed",
     title="The same window in the other notation",
-    vvr=inferred(Outcome.UNKNOWN, "no page documents whether the two operators share state"),
-    flink=measured(
-        Outcome.INCOMPATIBLE, "w-tumble-to-legacytumble-samesize", "g-to-tvf", consequence=Consequence.REFUSED_AT_SUBMIT
-    ),
+    vvr=unknown("no page documents whether the two operators share state"),
+    flink=refused_at_submit("w-tumble-to-legacytumble-samesize", "g-to-tvf"),
     rationale="A windowing table-valued function and a legacy group window are planned as different operators.",
     example=Example(
         windowed("customer, SUM(amount)"),
@@ -148,7 +151,7 @@ def window_offset_refused(pair: OperatorPair) -> Iterable[RuleMatch]:
     code="window-offset-respelled",
     title="A different offset with the same assignment",
     vvr=inferred(Outcome.COMPATIBLE, "offsets compare as assignments; the Windowing TVF page lists equal ones"),
-    flink=measured(Outcome.COMPATIBLE, "offsets-tumble-negative", "offsets-hop-negative", "offsets-hop-whole-slide"),
+    flink=right("offsets-tumble-negative", "offsets-hop-negative", "offsets-hop-whole-slide"),
     rationale="An offset shifts the assignment: for a size of 10 minutes, -6 and 4 minutes result in the same windows.",
     example=reading(
         "customer, SUM(amount)",
@@ -171,21 +174,14 @@ def window_offset_respelled(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 
 CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "filters-window-filter-changed")}
-ADDED = {
-    "flink": measured(
-        Outcome.INCOMPATIBLE,
-        "w-filter-window-add",
-        "filters-window-filter-removed",
-        consequence=Consequence.REFUSED_AT_SUBMIT,
-    )
-}
+ADDED = {"flink": refused_at_submit("w-filter-window-add", "filters-window-filter-removed")}
 
 
 @Rule(
     code="window-filter",
     title="A filter on window fields",
     vvr=documented(Outcome.UNKNOWN, "Window TVF row 22"),
-    flink=inferred(Outcome.UNKNOWN, "only unchanged window filters were measured"),
+    flink=unknown("only unchanged window filters were measured"),
     rationale=(
         "A condition on window fields is planned as a separate operator below the aggregation, regardless of its "
         "position in the query."
@@ -223,8 +219,8 @@ FROM_GROUP_WINDOW = "FROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL
 @Rule(
     code="window-filter-above-state",
     title="A condition on window fields above the state changed",
-    vvr=inferred(Outcome.UNKNOWN, "no row covers filters on the fields of a legacy group window"),
-    flink=inferred(Outcome.UNKNOWN, "not measured"),
+    vvr=unknown("no row covers filters on the fields of a legacy group window"),
+    flink=unknown("not measured"),
     rationale=(
         "The fields of a legacy group window exist only above it. No page documents the effect of a condition on them."
     ),
@@ -249,8 +245,8 @@ def window_filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
 @Rule(
     code="windowed-rows-changed",
     title="The window of rows without an aggregation changed",
-    vvr=inferred(Outcome.UNKNOWN, "the pages cover only windows with an aggregation"),
-    flink=inferred(Outcome.UNKNOWN, "not measured"),
+    vvr=unknown("the pages cover only windows with an aggregation"),
+    flink=unknown("not measured"),
     rationale="A windowing function without an aggregation keeps no state on an aligned window, but SESSION does.",
     example=Example(f"SELECT * FROM {MINUTE};", f"SELECT * FROM {MINUTE.replace(chr(39) + '1', chr(39) + '2')};"),
     parts=("windows",),
@@ -271,12 +267,7 @@ MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], LATENESS})
 """Settings of measured restores in which a fire came or went."""
 NOTHING_FIRES = "no operator of this query keeps state that could fire"
 # Without late rows it restored right (g-latefire-add).
-LATE_ADDED = measured(
-    Outcome.INCOMPATIBLE,
-    "group-windows-late-added",
-    note="a late row reopens a closed window, whose state was removed",
-    consequence=Consequence.SILENTLY_WRONG,
-)
+LATE_ADDED = wrong("group-windows-late-added", note="a late row reopens a closed window, whose state was removed")
 
 
 def _grouped(pair: PipelinePair) -> bool:
@@ -291,7 +282,7 @@ def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
     values = {value for side in (old, new) for key, value in side.items() if key in DELAYS}
     grouped = _grouped(pair)
     if grouped and values:
-        no_boolean = inferred(Outcome.UNKNOWN, "the value is neither true nor false")
+        no_boolean = unknown("the value is neither true nor false")
         return early_or_late_fire.vvr if "true" in values else no_boolean
     if old == new:
         return None
@@ -300,7 +291,7 @@ def fires_on_vvr(pair: PipelinePair) -> Verdict | None:
     why = (
         "no row covers these settings without early or late fire" if grouped else "the rows cover legacy group windows"
     )
-    return inferred(Outcome.UNKNOWN, why)
+    return unknown(why)
 
 
 def fires_on_flink(pair: PipelinePair) -> Verdict | None:
@@ -316,12 +307,8 @@ def fires_on_flink(pair: PipelinePair) -> Verdict | None:
     if old == new:
         if not _grouped(pair) or not repeating(pair.new_pipeline):
             return None
-        kept = measured(Outcome.COMPATIBLE, "group-windows-early-unchanged", "group-windows-late-unchanged")
-        return (
-            inferred(Outcome.UNKNOWN, "early or late fire was restored only with an unchanged query")
-            if pair.changed
-            else kept
-        )
+        kept = right("group-windows-early-unchanged", "group-windows-late-unchanged")
+        return unknown("early or late fire was restored only with an unchanged query") if pair.changed else kept
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, NOTHING_FIRES, ids=UNCHANGED)
     fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
@@ -331,10 +318,7 @@ def fires_on_flink(pair: PipelinePair) -> Verdict | None:
     kinds = {WindowKind.TUMBLE, *([WindowKind.HOP] if set(old or new) == MEASURED[0] else ())}
     if alone and _measured_window(pair, kinds) and _takes_updates(pair):
         return LATE_ADDED if LATE in new else early_or_late_fire.flink
-    return inferred(
-        Outcome.UNKNOWN,
-        "measured: one kind of fire on an event-time TUMBLE or HOP before a print sink, as the only change",
-    )
+    return unknown("measured: one kind of fire on an event-time TUMBLE or HOP before a print sink, as the only change")
 
 
 def _one_job(pair: PipelinePair) -> bool:
@@ -381,8 +365,7 @@ SET = f"SET '{EARLY}' = 'true';\nSET '{DELAYS[EARLY]}' = '500 ms';\n"
     code="early-or-late-fire",
     title="A group window that fires early or late",
     vvr=documented(Outcome.INCOMPATIBLE, "Group Window Aggregate rows 16 and 21: before, after or changed"),
-    flink=measured(
-        Outcome.COMPATIBLE,
+    flink=right(
         "g-earlyfire-add",
         "g-earlyfire-remove",
         "group-windows-early-unchanged",

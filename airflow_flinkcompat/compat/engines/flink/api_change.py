@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import QueryApi, QueryForm
-from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, WRONG, right, unmeasured, wrong
+from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, WRONG
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.engines.flink.table_api import (
     NOT_PRUNED,
@@ -24,8 +24,7 @@ from airflow_flinkcompat.compat.engines.flink.table_api import (
     nothing_else,
     sides,
 )
-from airflow_flinkcompat.compat.rule import Verdict
-from airflow_flinkcompat.model import Consequence
+from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, OverOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn, WindowColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
@@ -76,11 +75,11 @@ def api_change_verdict(pair: PipelinePair) -> Verdict | None:
         )
     before, after = sides(pair)
     if before is None or after is None:
-        return unmeasured(UNLIKE)
+        return unknown(UNLIKE)
     if not by_default(pair):
-        return unmeasured("only a query that is a separate job, planned with Flink's defaults, was measured")
+        return unknown("only a query that is a separate job, planned with Flink's defaults, was measured")
     if not nothing_else(pair):
-        return unmeasured(AND_MORE)
+        return unknown(AND_MORE)
     return _moved(before, after, pair)
 
 
@@ -97,28 +96,28 @@ def _on_window(
     old: SingleOperatorQuery, new: SingleOperatorQuery, operator: AggregateOperator, pair: PipelinePair
 ) -> Verdict:
     if not by_event_time(operator):
-        return unmeasured("only event-time windows were measured in both notations")
+        return unknown("only event-time windows were measured in both notations")
     if not called(operator.aggregates, ON_WINDOWS, distinct=True) or operator.grouping_sets is not None:
-        return unmeasured(UNLIKE)
+        return unknown(UNLIKE)
     if old.computes != new.computes:
         return chains_differ(old, new)
     if not (old.leaves_out and new.leaves_out):
         # PushProjectIntoTableSourceScanRule leaves a projection of all columns, and SQL puts the window's time first.
-        return unmeasured("only a table with unread columns was measured")
+        return unknown("only a table with unread columns was measured")
     if _shows_window(pair.old) and not all(map(surely_projected, (pair.old, pair.new))):
         # EXPLAIN: the Table API hands up the fields that are selected, SQL always the same ones.
-        return unmeasured("the window's fields come last in the output, so SQL alone puts a projection there (EXPLAIN)")
+        return unknown("the window's fields come last in the output, so SQL alone puts a projection there (EXPLAIN)")
     through_api = [side for side in (old, new) if side.form.api is QueryApi.TABLE_API]
     if len(through_api) > 1:
-        return unmeasured("a select before a window was measured only over computed columns")
+        return unknown("a select before a window was measured only over computed columns")
     if all(side.selected for side in through_api):
-        return right(*BEHIND_SELECT) if old.prunes and new.prunes else unmeasured(NOT_PRUNED)
+        return right(*BEHIND_SELECT) if old.prunes and new.prunes else unknown(NOT_PRUNED)
     if any(side.selected is None for side in through_api):
-        return unmeasured("only a select of exactly the needed columns was measured")
+        return unknown("only a select of exactly the needed columns was measured")
     if old.computes or old.table.computed or new.table.computed:
-        return unmeasured("both versions read computed columns, which was not measured")
+        return unknown("both versions read computed columns, which was not measured")
     if not (old.prunes and new.prunes):
-        return unmeasured(NOT_PRUNED)
+        return unknown(NOT_PRUNED)
     return right(*NOTHING_COMPUTED)
 
 
@@ -127,22 +126,22 @@ def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator
     counted = functions == {"COUNT"} and not arguments(operator.aggregates)
     measured = called(operator.aggregates, WITHOUT_ONE_CHAIN | {"COUNT"}) and len(functions) == 1
     if not measured or ("COUNT" in functions and not counted) or operator.segment.filters:
-        return unmeasured("only SUM, MAX, AVG and COUNT(*) over all rows, one of them at a time, were measured")
+        return unknown("only SUM, MAX, AVG and COUNT(*) over all rows, one of them at a time, were measured")
     if not (old.prunes and new.prunes):
-        return unmeasured(NOT_PRUNED)
+        return unknown(NOT_PRUNED)
     if any(side.table.computed or len(side.needed) == len(side.table.columns) for side in (old, new)):
-        return unmeasured("only a table with unread columns and without computed ones was measured")
+        return unknown("only a table with unread columns and without computed ones was measured")
     marks = {side.table.watermark is not None for side in (old, new)}
     selects = [side.selected for side in (old, new) if side.form.api is QueryApi.TABLE_API]
     if len(marks) > 1 or len(selects) != 1:
-        return unmeasured(AND_MORE)
+        return unknown(AND_MORE)
     return _marked(old, functions, selects[0]) if marks == {True} else _unmarked(functions, selects[0])
 
 
 def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
     """Verdict over a source without a watermark, which itself leaves out unread columns."""
     if selected is not False or not functions <= WITHOUT_WINDOW:
-        return unmeasured("without a watermark, only SUM and MAX without a preceding select were measured")
+        return unknown("without a watermark, only SUM and MAX without a preceding select were measured")
     return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")
 
 
@@ -151,24 +150,24 @@ def _marked(side: SingleOperatorQuery, functions: set[str], selected: bool | Non
     if selected is False and functions <= WITHOUT_ONE_CHAIN:
         note = "SQL drops the other columns above the watermark"
         ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")
-        return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
+        return refused_at_submit(*ids, note=note)
     if selected is True and functions == {"SUM"}:
         # The select is that operator.
         return right("group-by-select-to-sql")
     if selected is False and all(column.type.nullable for column in side.table.columns):
         # lit(1) is computed in an operator of its own; a column that is never NULL would be counted without one.
         return right("group-by-count-to-sql")
-    return unmeasured("with a watermark, only select and SUM, and COUNT(*) without a select, were measured")
+    return unknown("with a watermark, only select and SUM, and COUNT(*) without a select, were measured")
 
 
 def _over(old: SingleOperatorQuery, new: SingleOperatorQuery, operator: OverOperator) -> Verdict:
     if not called(operator.aggregates, OVER_ROWS) or len(operator.aggregates) > 1:
-        return unmeasured("only one MAX or COUNT was measured")
+        return unknown("only one MAX or COUNT was measured")
     bounded = operator.frame.preceding is not None and not operator.frame.other
     if operator.clock is not TimeAttribute.ROWTIME or not bounded or operator.segment.filters:
-        return unmeasured("only bounded frames by event time, without a condition, were measured")
+        return unknown("only bounded frames by event time, without a condition, were measured")
     if old.table.computed or new.table.computed or "select" in (*old.form.operations, *new.form.operations):
-        return unmeasured("only rows straight from a table without computed columns were measured")
+        return unknown("only rows straight from a table without computed columns were measured")
     return right("over-max-rows-to-sql", "over-max-range-to-sql", "over-count-rows-to-sql", "over-count-range-to-sql")
 
 

@@ -22,7 +22,7 @@ from airflow_flinkcompat.compat.engines.protocol import (
     unknown_value_adjuster,
 )
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, inferred
+from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, unknown
 from airflow_flinkcompat.exec_graph.model import FAILING_EFFECTS, Restore, RestoreEffect
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
@@ -38,10 +38,7 @@ _UID_GENERATION = "table.exec.uid.generation"
 
 
 SPELLED_OTHERWISE = replace(
-    inferred(
-        Outcome.UNKNOWN,
-        "both versions may be two spellings of the same query, which Flink may or may not plan alike",
-    ),
+    unknown("both versions may be two spellings of the same query, which Flink may or may not plan alike"),
     remedy=Remedy.EXPLAIN_PLAN,
 )
 

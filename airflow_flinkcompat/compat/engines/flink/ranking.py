@@ -13,9 +13,9 @@ from typing import TypeGuard
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import Ranking, over_aggregation, same_types, stores_no_row
-from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Remedy, Verdict, refused, right, unknown, wrong
 from airflow_flinkcompat.connectors import FORMATS, Known
-from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.model import Consequence
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import (
@@ -31,9 +31,8 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
 NOT_AT_ONE = replace(
-    inferred(
-        Outcome.UNKNOWN,
-        "rows may wait in the ranking except at parallelism 1, and parallelism.default is not set to 1 on both sides",
+    unknown(
+        "rows may wait in the ranking except at parallelism 1, and parallelism.default is not set to 1 on both sides"
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
@@ -45,24 +44,6 @@ APPENDING_CONNECTORS = frozenset(
 )
 """Connectors whose rows are only ever added, unless their format changes that."""
 APPENDING_FORMATS = frozenset(name for name, facts in FORMATS.items() if facts.appends is Known.YES)
-
-
-def unmeasured(why: str) -> Verdict:
-    """Unknown, because no measurement speaks of it."""
-    return inferred(Outcome.UNKNOWN, why)
-
-
-def expected(why: str, consequence: Consequence | None = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
-    """Incompatible by Flink's planner or the form of its state; no committed restore shows it."""
-    return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
-
-
-def wrong(*ids: str, note: str = "", consequence: Consequence | None = WRONG) -> Verdict:
-    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
-
-
-def right(*ids: str, note: str = "") -> Verdict:
-    return measured(Outcome.COMPATIBLE, *ids, note=note)
 
 
 def partition_reordered(ranking: Ranking) -> Verdict:
@@ -83,21 +64,19 @@ def number(ranking: Ranking) -> Verdict:
     """Verdict on a rank number that is read above now, or no longer."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind or (old.first, new.first) != (1, 1):
-        return unmeasured("adding or removing the rank number was measured only from rank 1")
+        return unknown("adding or removing the rank number was measured only from rank 1")
     if over_aggregation(old) and over_aggregation(new):
         return right("t-add-rk", "t-del-rk")
     if old.kind == RankKind.WINDOW_TOP_N:
         added = right("r-add-rk")
         return (
-            added
-            if new.number_read
-            else unmeasured("directly on windowed rows, only adding the rank number was measured")
+            added if new.number_read else unknown("directly on windowed rows, only adding the rank number was measured")
         )
     if _both(ranking, _pruned):
         return right("tn-rank-add") if new.number_read else wrong("tn-rank-del", note="one row fewer is stored")
     if new.number_read and _both(ranking, _counting):
         return right("tn-agg-rank-add")
-    return unmeasured("adding or removing the rank number over this input was not measured")
+    return unknown("adding or removing the rank number over this input was not measured")
 
 
 def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
@@ -117,20 +96,20 @@ def kept_ranks(ranking: Ranking) -> Verdict:
         return wrong("dd-rd-n-1-to-2", "wd-n-1-to-2", note="one operator ignores the other's state")
     from_first = (old.first, new.first) == (1, 1)
     if over_aggregation(old) and over_aggregation(new):
-        not_first = None if from_first else unmeasured("only ranks that start at 1 were measured")
+        not_first = None if from_first else unknown("only ranks that start at 1 were measured")
         return rows_may_wait(ranking) or not_first or right("t-n", "t-n-up")
     if old.kind == RankKind.WINDOW_TOP_N:
         why = "directly on windowed rows, only a higher N was measured"
-        return wrong("r-n-1to4-asc") if new.last > old.last else unmeasured(why)
+        return wrong("r-n-1to4-asc") if new.last > old.last else unknown(why)
     if _both(ranking, _pruned) and old.last != new.last:
         return wrong("tn-n-up", "tn-n-down", "tn-n-1-to-3")
     if old.number_read or new.number_read:
-        return unmeasured("different ranks were measured only without the rank number in the output")
+        return unknown("different ranks were measured only without the rank number in the output")
     if _both(ranking, _all_stored) and from_first and new.last > old.last:
         return right("tn-agg-n-up", note="every row is stored")
     if _both(ranking, _pruned) and old.first == 1 < new.first < new.last:
         return right("tn-range-2-3", note="the stored rows are the same")
-    return unmeasured("different ranks over this input were not measured")
+    return unknown("different ranks over this input were not measured")
 
 
 def order(ranking: Ranking) -> Verdict:
@@ -139,11 +118,11 @@ def order(ranking: Ranking) -> Verdict:
     same = same_types(old.order_types, new.order_types)
     if over_aggregation(old) and over_aggregation(new) and same is not False:
         if [key for key, _, _ in old.order] != [key for key, _, _ in new.order]:
-            return unmeasured("a different ORDER BY column of the same type was not measured")
+            return unknown("a different ORDER BY column of the same type was not measured")
         return rows_may_wait(ranking) or right("t-order-dir")
     ids = ("t-order-col", "tn-dir", "tn-order-sametype", "tn-order-add", "dd-pa-to-pd", "dd-ra-to-rd", "wd-dir")
     if same is False or _both(ranking, _all_stored) or stores_no_row(old) != stores_no_row(new):
-        return wrong(*ids, consequence=REFUSED)
+        return refused(*ids)
     return wrong(*ids, consequence=_by_layout(same))
 
 
@@ -153,7 +132,7 @@ def row(ranking: Ranking) -> Verdict:
     if stores_no_row(old) and stores_no_row(new):
         plain = _both(ranking, _plain)
         seen = right("dd-pa-col-swap", note="the state records only that a key was seen")
-        return seen if plain else unmeasured("only plain columns of the table were measured")
+        return seen if plain else unknown("only plain columns of the table were measured")
     ids = ("t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "dd-pd-add-col", "dd-pd-col-swap", "wd-col-add")
     return wrong(*ids, consequence=_by_layout(ranking.same_row_types))
 
@@ -161,7 +140,7 @@ def row(ranking: Ranking) -> Verdict:
 def window_keys(ranking: Ranking) -> Verdict:
     """Verdict if window fields are at other places in the stored row."""
     if ranking.same_row_types is False:
-        return wrong("t-groupby-nonwindow-reorder", note="columns of different types are swapped", consequence=REFUSED)
+        return refused("t-groupby-nonwindow-reorder", note="columns of different types are swapped")
     return rows_may_wait(ranking) or right("top-n-window-keys-swapped")
 
 
@@ -173,9 +152,9 @@ def rows_may_wait(ranking: Ranking) -> Verdict | None:
     for rank, _ in ranking.sides:
         window = rank.window
         if not over_aggregation(rank) or window is None:
-            return unmeasured("only a window Top-N over an aggregation stores nothing between watermarks")
+            return unknown("only a window Top-N over an aggregation stores nothing between watermarks")
         if window.window.kind is not WindowKind.TUMBLE or window.time_attribute is not TimeAttribute.ROWTIME:
-            return unmeasured("only event-time TUMBLE windows were measured")
+            return unknown("only event-time TUMBLE windows were measured")
     return None if at_parallelism_one(ranking.pair.pipeline) else NOT_AT_ONE
 
 

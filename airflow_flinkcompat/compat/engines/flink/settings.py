@@ -15,14 +15,13 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.references import OPTIONS
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.engines.flink.ranking import right, wrong
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, declared, materializers
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Verdict, inferred, refused, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.connectors import SourceState
 from airflow_flinkcompat.connectors.flink_options import setting
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -328,14 +327,6 @@ def _switched(key: str, value: str) -> Condition:
     return switched
 
 
-def refused(*ids: str, note: str = "") -> Verdict:
-    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
-
-
-def refused_later(*ids: str, note: str = "") -> Verdict:
-    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_RESTORE)
-
-
 Rows = tuple[tuple[Condition, Verdict], ...]
 IDLE_OPTION: Rows = (
     (
@@ -375,7 +366,7 @@ TABLE: Mapping[str, Rows] = {
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
     "pipeline.auto-watermark-interval": (
         (_never_zero, right("settings-watermark-interval")),
-        (anything, inferred(Outcome.UNKNOWN, "0 turns watermarks off, so no event-time window would end")),
+        (anything, unknown("0 turns watermarks off, so no event-time window would end")),
     ),
     "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
     "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
@@ -396,10 +387,10 @@ TABLE: Mapping[str, Rows] = {
         ),
     ),
     TTL: (
-        (_ttl_on_materialized, refused_later("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
+        (_ttl_on_materialized, refused("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
         (_ttl_out_of_reach, right("x-ttl-set")),
         (_ttl_lengthened, right("settings-ttl-group-longer")),
-        (_ttl_on_older, refused_later("u-ttl-add", note="another value serializer on older lines")),
+        (_ttl_on_older, refused("u-ttl-add", note="another value serializer on older lines")),
         (
             _ttl_of_aggregations,
             right("ga-ttl-set", "ga-ttl-unset", "settings-ttl-group-added", "settings-ttl-group-removed"),
@@ -413,9 +404,9 @@ TABLE: Mapping[str, Rows] = {
         (_no_zone, right("settings-time-zone")),
         (_windows_move, wrong("settings-time-zone-windows", "settings-time-zone-windows-half")),
     ),
-    "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
-    "pipeline.operator-chaining.enabled": ((anything, refused("settings-chaining-off")),),
-    MINI_BATCH: ((_stateful, refused("u-minibatch", "ga-minibatch-on")),),
+    "pipeline.max-parallelism": ((_given, refused_at_submit("x-maxparallelism-change")),),
+    "pipeline.operator-chaining.enabled": ((anything, refused_at_submit("settings-chaining-off")),),
+    MINI_BATCH: ((_stateful, refused_at_submit("u-minibatch", "ga-minibatch-on")),),
     "table.exec.mini-batch.size": (
         *IDLE_OPTION,
         (_all_of(BATCHED_ON, _aggregated_only), right(*BATCH_SIZES)),
@@ -429,34 +420,27 @@ TABLE: Mapping[str, Rows] = {
     ),
     "table.optimizer.agg-phase-strategy": (
         (_all_of(_within("AUTO", "ONE_PHASE"), _one_phase_already), right("settings-one-phase-group")),
-        (_all_of(_value("ONE_PHASE"), _aggregated), refused("x-onephase", "ga-twophase-to-onephase")),
+        (_all_of(_value("ONE_PHASE"), _aggregated), refused_at_submit("x-onephase", "ga-twophase-to-onephase")),
     ),
-    "table.optimizer.distinct-agg.split.enabled": ((_distinct, refused("w-distinct-split-setting")),),
-    "table.optimizer.multi-join.enabled": ((_three_joined, refused("rj-multijoin-on")),),
+    "table.optimizer.distinct-agg.split.enabled": ((_distinct, refused_at_submit("w-distinct-split-setting")),),
+    "table.optimizer.multi-join.enabled": ((_three_joined, refused_at_submit("rj-multijoin-on")),),
     "table.exec.uid.generation": (
-        (_value("ALWAYS"), refused("ks-stateless-uid-always", note="ids come from a counter")),
+        (_value("ALWAYS"), refused_at_submit("ks-stateless-uid-always", note="ids come from a counter")),
     ),
     "table.exec.async-state.enabled": ((_only_plain_aggregations, right("ga-async-state-on")),),
-    "table.exec.source.cdc-events-duplicate": ((Changed.source_with_key, refused("cd-normalize-on")),),
-    "table.exec.sink.upsert-materialize": ((_all_of(_value("NONE"), _materialized), refused("sm-none")),),
+    "table.exec.source.cdc-events-duplicate": ((Changed.source_with_key, refused_at_submit("cd-normalize-on")),),
+    "table.exec.sink.upsert-materialize": ((_all_of(_value("NONE"), _materialized), refused_at_submit("sm-none")),),
     "table.exec.sink.upsert-materialize-strategy.type": (
         (
             _materialized,
-            measured(
-                Outcome.INCOMPATIBLE,
-                "sm-strategy-value",
-                "sm-strategy-map",
-                "sm-strategy-adaptive",
-                note="the stored rows are ignored",
-                consequence=Consequence.SILENTLY_WRONG,
-            ),
+            wrong("sm-strategy-value", "sm-strategy-map", "sm-strategy-adaptive", note="the stored rows are ignored"),
         ),
     ),
     REQUIRED: (
         (_materialized_alike, right("sm-clause-dropped", note="it decides only whether Flink requires ON CONFLICT")),
         (
             anything,
-            inferred(Outcome.UNKNOWN, "it may decide whether a materializer stores rows before the sink"),
+            unknown("it may decide whether a materializer stores rows before the sink"),
         ),
     ),
 }

@@ -9,12 +9,20 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, at_parallelism_one, right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, at_parallelism_one
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
-from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    Remedy,
+    Verdict,
+    expected,
+    inferred,
+    refused_at_submit,
+    right,
+    unknown,
+)
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
-from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.catalog import options
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source, appends, segments
@@ -55,7 +63,7 @@ KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
 
 
 _UNCHAINED = replace(
-    unmeasured(
+    unknown(
         "the writer of files is chained like Kafka's only at parallelism 1, and parallelism.default is not "
         "set to 1 on both sides"
     ),
@@ -83,22 +91,19 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     # A writer that stores no row under its options is still named in a savepoint, and then finds no operator.
     old, new = connectors.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
-        return unmeasured(f"{sinks.only_the_sink(names[0])}: its state may find no operator in a different sink")
+        return unknown(f"{sinks.only_the_sink(names[0])}: its state may find no operator in a different sink")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
-        return measured(
-            Outcome.INCOMPATIBLE,
-            *TAKEN_AWAY[names[0]],
-            note=f"the state of sink {names[0]} no longer finds an operator",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
+        return refused_at_submit(
+            *TAKEN_AWAY[names[0]], note=f"the state of sink {names[0]} no longer finds an operator"
         )
     if {old.takes_row_before, new.takes_row_before} not in _ALIKE and not sources_append(pair):
-        return unmeasured(ROW_BEFORE)
+        return unknown(ROW_BEFORE)
     if reason := _planned(pair, old, new):
-        return unmeasured(reason)
+        return unknown(reason)
     if old.state is not SinkState.NONE:
         return _between_stateful(pair, names)
     if new.state is SinkState.NOT_KNOWN:
-        return unmeasured(f"{sinks.only_the_sink(names[1])}: its effect on the operators before it is unknown")
+        return unknown(f"{sinks.only_the_sink(names[1])}: its effect on the operators before it is unknown")
     ids: tuple[str, ...] = BETWEEN if new.state is SinkState.NONE else INTO_STATE
     ids = INTO_UPSERTS if new.upserts is Known.YES and not _sinks_append(pair) else ids
     if all(facts.ids for facts in (old, new)):
@@ -119,8 +124,8 @@ def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) 
     if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:
         return right(*KAFKA_TO_FILES) if at_parallelism_one(pair) else _UNCHAINED
     if names == ("filesystem", "kafka"):
-        return unmeasured("rows in unfinished files are lost; without such files a restore was correct")
-    return unmeasured(f"restoring the state of sink {names[0]} into sink {names[1]} was not measured")
+        return unknown("rows in unfinished files are lost; without such files a restore was correct")
+    return unknown(f"restoring the state of sink {names[0]} into sink {names[1]} was not measured")
 
 
 def _sinks_append(pair: PipelinePair) -> bool:
@@ -162,14 +167,10 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
 _ICEBERG = "iceberg"
 
 
-RECOMMITTED = Verdict(
-    Outcome.INCOMPATIBLE,
-    Basis.INFERRED,
-    (
-        "IcebergFilesCommitter, IcebergCommitter (1.10): files in the savepoint are committed again, into "
-        "the new table, whose history does not know their job"
-    ),
-    consequence=Consequence.SILENTLY_WRONG,
+RECOMMITTED = expected(
+    "IcebergFilesCommitter, IcebergCommitter (1.10): files in the savepoint are committed again, into "
+    "the new table, whose history does not know their job",
+    Consequence.SILENTLY_WRONG,
 )
 
 

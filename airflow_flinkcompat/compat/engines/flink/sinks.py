@@ -19,9 +19,8 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     conflict_faults,
     materializer,
 )
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.connectors import Known, OptionEffect, SinkState, TableUse
-from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -321,22 +320,22 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
     old, new = materializers(pair)
     if Materializer.NOT_KNOWN in (old, new):
         reason = "the script does not show whether a materializer stores rows before the sink"
-        return "a materializer may store rows before its sink", inferred(Outcome.UNKNOWN, reason)
+        return "a materializer may store rows before its sink", unknown(reason)
     if old is new:
         words = "no materializer, before and after" if old is Materializer.NONE else f"the {old}, before and after"
         ids = (_SAME if pair.lines[0] == pair.lines[1] else _SAME_ON_NEW_LINE).get(old)
-        same = measured(Outcome.COMPATIBLE, *ids) if ids else inferred(Outcome.UNKNOWN, "no restore was run with it")
+        same = right(*ids) if ids else unknown("no restore was run with it")
         return f"Flink plans {words}", same
     if (old, new) == (Materializer.UPSERT, Materializer.WATERMARK):
         ids = ("sm-conflict-error-uniq", "sinks-conflict-deduplicate-to-nothing")
-        return _IGNORED, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.SILENTLY_WRONG)
+        return _IGNORED, wrong(*ids)
     if new is Materializer.NONE:
         words, ids = f"Flink no longer plans the {old}", ("upsert-sink-windows-tumble-conflict-deduplicate",)
     elif old is Materializer.NONE:
         words, ids = f"Flink plans the {new} in addition", ("upsert-sink-latest-tumble-conflict-nothing",)
     else:
         words, ids = f"Flink plans the {new} instead of the {old}", ("sinks-conflict-nothing-to-deduplicate",)
-    return words, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.REFUSED_AT_SUBMIT)
+    return words, refused_at_submit(*ids)
 
 
 def surely_projected(output: Output) -> bool:

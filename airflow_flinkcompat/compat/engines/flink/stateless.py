@@ -11,14 +11,22 @@ from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
-from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Verdict,
+    expected,
+    inferred,
+    refused_at_submit,
+    right,
+    unknown,
+)
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.exec_graph.diff import diff
 from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.model import NOTHING, Restore, RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.nodes.sink import written_by_its_key
-from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, JoinOperator, Output, operators, sources
 from airflow_flinkcompat.plan.program import Program
@@ -83,7 +91,7 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
         return None
     mapped = mapped_states(pair)
     if isinstance(mapped, Unknown):
-        return inferred(Outcome.UNKNOWN, mapped.reason)
+        return unknown(mapped.reason)
     return _restored(pair, mapped.stored, ids)
 
 
@@ -95,11 +103,11 @@ def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
         return None
     if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
         says = "a Calc above the source was added or removed, so the aggregation gets a different id"
-        return measured(Outcome.INCOMPATIBLE, *_CALC_MOVED, note=says, consequence=Consequence.REFUSED_AT_SUBMIT)
+        return refused_at_submit(*_CALC_MOVED, note=says)
     if mapped.differences or part not in _OF_AGGREGATIONS:
         return None
     says = "every operator keeps its id, and the aggregation reads the same"
-    return measured(Outcome.COMPATIBLE, *_OF_AGGREGATIONS[part], note=says)
+    return right(*_OF_AGGREGATIONS[part], note=says)
 
 
 def keeps_nothing(pair: PipelinePair) -> Verdict | None:
@@ -119,33 +127,23 @@ def mapped_states(pair: PipelinePair) -> Restore | Unknown:
 
 def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verdict:
     if any(each.old and each.old.kind is StateKind.OPERATOR for each in mapped.differences):
-        return inferred(
-            Outcome.UNKNOWN, "a lookup may store rows that wait for an answer, which a different lookup would not read"
-        )
+        return unknown("a lookup may store rows that wait for an answer, which a different lookup would not read")
     if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
-        return Verdict(
-            Outcome.INCOMPATIBLE,
-            Basis.INFERRED,
-            "the operators before the sink changed, so the state of its writer finds no operator",
-            consequence=Consequence.REFUSED_AT_SUBMIT,
-        )
+        return expected("the operators before the sink changed, so the state of its writer finds no operator")
     if mapped.differences:
-        return inferred(
-            Outcome.UNKNOWN,
-            (
-                "a Calc may be added or removed before the sink, which keeps state: its writer would then get a "
-                "different id"
-            ),
+        return unknown(
+            "a Calc may be added or removed before the sink, which keeps state: its writer would then get a "
+            "different id"
         )
     read, written = _tables(pair.new, pair.new_program), _sinks(pair)
     note = "the query itself keeps no state"
     connected = {(each.option("connector"), each.option("format")) for each in read + written}
     if ids == OUTPUT and connected == {_MEASURED_FILES}:
-        return measured(Outcome.COMPATIBLE, *_OUTPUT_IN_FILES, note=note)
+        return right(*_OUTPUT_IN_FILES, note=note)
     of_sinks = (each for table in written for each in registry.sink(table.option("connector")).ids)
     evidence = tuple(dict.fromkeys((*ids, *of_sinks)))
     if [table.option("connector") for table in read[:1]] == [_MEASURED_SOURCE]:
-        return measured(Outcome.COMPATIBLE, *evidence, note=note)
+        return right(*evidence, note=note)
     return inferred(Outcome.COMPATIBLE, f"{note}, and the positions fit", ids=evidence)
 
 

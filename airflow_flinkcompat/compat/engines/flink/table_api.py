@@ -8,9 +8,7 @@ from itertools import groupby
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import ENDS, QueryApi, QueryForm
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import Verdict
-from airflow_flinkcompat.model import Consequence
+from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Measure, Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Output, OverOperator, Source, operators
@@ -212,7 +210,7 @@ def columns_below(pair: PipelinePair) -> Verdict:
     if old is not None and new is not None and same and _selects_otherwise(old, new):
         # One operator leaves out the computed column on both sides, and what is stored are values, not their places.
         return right("wording-select-wider", "wording-select-reordered")
-    return unmeasured("different columns that stay below an operation of the Table API were not measured")
+    return unknown("different columns that stay below an operation of the Table API were not measured")
 
 
 def keys_change_places(pair: PipelinePair) -> bool:
@@ -269,8 +267,8 @@ def _selects_otherwise(old: SingleOperatorQuery, new: SingleOperatorQuery) -> bo
 def chains_differ(old: SingleOperatorQuery, new: SingleOperatorQuery) -> Verdict:
     """True if a computed column stays below a window on one side only."""
     if not (old.prunes and new.prunes):
-        return unmeasured(NOT_PRUNED)
-    return wrong(*COMPUTED_BELOW, consequence=Consequence.REFUSED_AT_SUBMIT)
+        return unknown(NOT_PRUNED)
+    return refused_at_submit(*COMPUTED_BELOW)
 
 
 def merged(pair: PipelinePair) -> Verdict:
@@ -279,13 +277,13 @@ def merged(pair: PipelinePair) -> Verdict:
     FILTER_MERGE joins conditions that follow each other, and a projection with a condition is one Calc.
     """
     if not (nothing_else(pair) and by_default(pair)):
-        return unmeasured(ELSEWHERE)
+        return unknown(ELSEWHERE)
     if _inserts_query(pair):
         return right("wording-sql-query-inserted")
     old, new = (_runs(steps) for steps in pair.steps)
     if old == new and all(map(_filtered, sides(pair))):
         return right("wording-filters-joined", "wording-filter-moved")
-    return unmeasured(ELSEWHERE)
+    return unknown(ELSEWHERE)
 
 
 def _inserts_query(pair: PipelinePair) -> bool:

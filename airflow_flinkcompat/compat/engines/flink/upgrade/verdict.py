@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, settled_otherwise
 from airflow_flinkcompat.compat.engines.flink.upgrade.stored import JUDGED_APART, connectors_of, is_known, stored
 from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured, right, unknown
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
 
 ENDINGS = {
@@ -62,7 +62,7 @@ def judged(change: Change) -> tuple[Judged, ...]:
         return (_unknown(f"{lines}: not measured between these lines: {'; '.join(missing)}", change),)
     ids = tuple(_fewest(asked & covered, run[key]))
     message = f"{lines}: each operator, function, stored type and connector was restored correctly between these lines"
-    together = measured(Outcome.COMPATIBLE, *ids) if len(ids) == 1 else inferred(
+    together = right(*ids) if len(ids) == 1 else inferred(
         Outcome.COMPATIBLE, "each part of the job was restored correctly", ids=ids or tuple(_any_right())
     )  # fmt: skip
     return (Judged(message, together),)
@@ -87,7 +87,7 @@ def judged_by_planners(change: Change) -> Judged:
 
 def _unknown(message: str, change: Change) -> Judged:
     way = "; upgrade the unchanged script first, and change it afterwards" if len(change.differences) > 1 else ""
-    return Judged(f"{message}{way}", inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION))
+    return Judged(f"{message}{way}", unknown("restores between these lines", Reason.VERSION))
 
 
 def _restored_right(run: Iterable[Upgrade]) -> frozenset[str]:
