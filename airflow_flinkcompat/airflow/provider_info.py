@@ -119,13 +119,11 @@ def get_provider_info() -> dict[str, Any]:
             "operators.backfill",
         ),
         "sensors": _modules("sensors.change"),
-        "triggers": _modules(
-            "triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal", "triggers.script"
-        ),
+        "triggers": _modules("triggers.change", "triggers.deploy"),
         "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
         "config": _CONFIG,
-        "cli": [f"{_CLASSES}.cli.definition.get_flinkcompat_cli_commands"],
-        "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink", f"{_CLASSES}.links.pages.FlinkChangeLink"],
+        "cli": [f"{_CLASSES}.cli.get_flinkcompat_cli_commands"],
+        "extra-links": [f"{_CLASSES}.links.FlinkJobLink", f"{_CLASSES}.links.FlinkChangeLink"],
         "connection-types": [
             {
                 "connection-type": "flink",

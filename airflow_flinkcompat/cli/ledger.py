@@ -32,7 +32,7 @@ from airflow_flinkcompat.cli.project import (
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
+from airflow_flinkcompat.deploy.ledger.listing import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import InputError, OutOfReachError, language_of
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
@@ -42,7 +42,7 @@ from airflow_flinkcompat.sql import read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError
-    from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, EntryRow
+    from airflow_flinkcompat.deploy.ledger.status import DeploymentRow, EntryRow
     from airflow_flinkcompat.deploy.targets import OpenTarget
 
 _WIDTH = 80
@@ -82,8 +82,7 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
     without an index. A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
     """
     with _readable_errors():
-        from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
-        from airflow_flinkcompat.deploy.ledger.shown import listed
+        from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, listed
 
         root = _root(root, config)
         rows = deployment_rows(root, by_index=not no_index)
@@ -111,7 +110,7 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
     that cannot be read is named, and the exit code is 2.
     """
     with _readable_errors():
-        from airflow_flinkcompat.deploy.ledger.fleet import rebuild_index
+        from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
 
         root = _root(root, config)
         rows = rebuild_index(root)
@@ -132,8 +131,8 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
 def show_command(deployment: str, root: str | None, config: str | None, style: str, number: int | None) -> None:
     """Show the deployed version of DEPLOYMENT, and a redeploy that has not ended."""
     with _readable_errors():
-        from airflow_flinkcompat.deploy.ledger.shown import masked_entry
-        from airflow_flinkcompat.deploy.ledger.steps import Progress
+        from airflow_flinkcompat.deploy.ledger.listing import masked_entry
+        from airflow_flinkcompat.deploy.ledger.status import Progress
 
         ledger, entries = _opened(_root(root, config, deployment), deployment)
         progress = Progress.of(entries)
@@ -157,7 +156,7 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
 def history_command(deployment: str, root: str | None, config: str | None, style: str) -> None:
     """List all entries of the ledger of DEPLOYMENT, oldest first, one line each."""
     with _readable_errors():
-        from airflow_flinkcompat.deploy.ledger.shown import masked_entry
+        from airflow_flinkcompat.deploy.ledger.listing import masked_entry
 
         _, entries = _opened(_root(root, config, deployment), deployment)
     if style == "json":
@@ -255,7 +254,7 @@ def adopt_command(
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy import JobRef, Ledger
-        from airflow_flinkcompat.deploy.ledger.shown import masked_entry
+        from airflow_flinkcompat.deploy.ledger.listing import masked_entry
         from airflow_flinkcompat.deploy.ledger.store import this_process
         from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 

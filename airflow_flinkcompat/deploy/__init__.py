@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
     from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
     from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
-    from airflow_flinkcompat.deploy.handover import read_hand_over
     from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
     from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
     from airflow_flinkcompat.deploy.plans import explain_plans
+    from airflow_flinkcompat.deploy.redeploy.preconditions import read_hand_over
     from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
     from airflow_flinkcompat.deploy.redeploy.sequence import deploy
     from airflow_flinkcompat.deploy.redeploy.verify import VerificationFailed, verify_start
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 _HOMES = {
     ".errors": ("DeployError", "DeployRefused", "PlansUnavailable", "SubmissionUnknown", "TargetError"),
     ".flink.gateway": ("GatewayError", "SqlGateway"),
-    ".handover": ("read_hand_over",),
     ".flink.jobmanager": ("JobManager", "JobManagerError"),
     ".ledger.entries": ("LedgerEntry",),
     ".ledger.history": ("Ledger", "LedgerConflict"),
     ".plans": ("explain_plans",),
+    ".redeploy.preconditions": ("read_hand_over",),
     ".redeploy.sequence": ("deploy",),
     ".flink.rest": ("ApiError", "Endpoint"),
     ".redeploy.run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),

@@ -20,12 +20,16 @@ from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.history import LedgerConflict
 from airflow_flinkcompat.deploy.plans import explain_plans, planning_options
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
-from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
-from airflow_flinkcompat.deploy.restore_test.journal import Journal
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, RestoreTestTarget, missing_slots, slots_of
-from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, RestoreRefused, Runner, Timeouts
+from airflow_flinkcompat.deploy.restore_test.place import (
+    Cluster,
+    RestoreTestTarget,
+    Watcher,
+    clean_up,
+    missing_slots,
+    slots_of,
+)
+from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, Journal, RestoreRefused, Runner, Timeouts
 from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
-from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import (
     JobDescriptions,
     JobRef,

@@ -25,7 +25,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     page_text,
     page_url,
 )
-from airflow_flinkcompat.deploy.ledger.proposed import masked_job
+from airflow_flinkcompat.deploy.ledger.history import masked_job
 from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
 from airflow_flinkcompat.fleet.baselines import Baseline
 from airflow_flinkcompat.fleet.values import DeploymentReview, Severity, Status, result_label

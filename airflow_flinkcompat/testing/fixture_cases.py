@@ -20,13 +20,11 @@ Every other line belongs to the section it stands in; SQL comments there stay SQ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.testing import sections
-from airflow_flinkcompat.testing.sections import FixtureError, FixtureSection
 
 FUNCTION_KINDS = ("scalar", "aggregate", "table")
 FUNCTION_LANGUAGES = ("java", "scala", "python")
@@ -96,9 +94,9 @@ def parse_cases(text: str, file: str) -> list[Case]:
     Raises:
         FixtureError: A line is malformed.
     """
-    head, given, cases = sections.read(text, file)
-    found = sections.headers(head, {"row", "rule"}, file)
-    number, title = sections.required(found, "row", head, file)
+    head, given, cases = read(text, file)
+    found = headers(head, {"row", "rule"}, file)
+    number, title = required(found, "row", head, file)
     row = _ROW.match(title)
     if row is None:
         raise FixtureError.at(file, number, f"row is {title!r}; write its number, a full stop and what it is about")
@@ -111,8 +109,8 @@ def parse_cases(text: str, file: str) -> list[Case]:
 def _case(
     head: FixtureSection, old: FixtureSection, new: FixtureSection, *, file: str, row: int, rule: str, given: str
 ) -> Case:
-    found = sections.headers(head, _CASE_HEADERS, file, _LISTS)
-    outcome = _outcome(*sections.required(found, "outcome", head, file), file)
+    found = headers(head, _CASE_HEADERS, file, _LISTS)
+    outcome = _outcome(*required(found, "outcome", head, file), file)
     fires, not_fires = (
         tuple(code for line, value in found.get(key, []) for code in _codes(line, value, file))
         for key in ("fires", "not")
@@ -137,8 +135,8 @@ def _case(
             for line, value in found.get("functions", [])
             for item in value.split(",")
         ),
-        settings_old=sections.settings(found, "settings-old", file),
-        settings_new=sections.settings(found, "settings-new", file),
+        settings_old=settings(found, "settings-old", file),
+        settings_new=settings(found, "settings-new", file),
     )
 
 
@@ -163,3 +161,134 @@ def _function(line: int, item: str, file: str) -> tuple[str, str, str]:
     if not (equals and declared[0] and declared[1] in FUNCTION_KINDS and declared[2] in FUNCTION_LANGUAGES):
         raise FixtureError.at(file, line, f"{item!r} is no function; write name=kind or name=kind:language")
     return declared
+
+
+_SECTION = re.compile(r"---\s+(?P<name>\w+)\s*(?::\s*(?P<title>.*))?$")
+_HEADER = re.compile(r"--\s+(?P<key>[\w-]+)\s*:\s*(?P<value>.*)$")
+
+Headers = dict[str, list[tuple[int, str]]]
+"""``-- key: value`` lines by key, each value with its line, 1-based."""
+
+
+class FixtureError(ValueError):
+    """A fixture file that cannot be read; the message begins with ``file:line``."""
+
+    @staticmethod
+    def at(file: str, line: int, message: str) -> FixtureError:
+        return FixtureError(f"{file}:{line}: {message}")
+
+
+@dataclass
+class FixtureSection:
+    """The numbered lines after one ``---`` line.
+
+    Attributes:
+        line: The first line of the section, 1-based.
+    """
+
+    name: str
+    title: str
+    line: int
+    lines: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(f"{text}\n" for _, text in self.lines)
+
+
+def read(
+    text: str, file: str
+) -> tuple[FixtureSection, str, list[tuple[FixtureSection, FixtureSection, FixtureSection]]]:
+    """The head of the file, the text of ``--- given``, and case, old and new of each case.
+
+    ``file`` names it in errors. Raises FixtureError on anything malformed.
+    """
+    head, *rest = split(text, file)
+    given = ""
+    if rest and rest[0].name == "given":
+        given = rest.pop(0).text
+    cases: list[tuple[FixtureSection, FixtureSection, FixtureSection]] = []
+    while rest:
+        triple, rest = rest[:3], rest[3:]
+        for section, name in zip(triple, ("case", "old", "new"), strict=False):
+            if section.name != name:
+                raise FixtureError.at(file, section.line, f"expected '--- {name}' here, found '--- {section.name}'")
+        if len(triple) != 3:
+            raise FixtureError.at(
+                file, triple[-1].line, f"the case ends after '--- {triple[-1].name}'; it needs old and new"
+            )
+        case, old, new = triple
+        if not case.title:
+            raise FixtureError.at(file, case.line, "a case needs a title: '--- case: document example'")
+        for side in (old, new):
+            if not side.text.strip():
+                raise FixtureError.at(file, side.line, f"'--- {side.name}' holds no SQL")
+        if any(other.title == case.title for other, _, _ in cases):
+            raise FixtureError.at(file, case.line, f"a second case is titled {case.title!r}")
+        cases.append((case, old, new))
+    if not cases:
+        raise FixtureError.at(file, head.line, "holds no case")
+    return head, given, cases
+
+
+def split(text: str, file: str, names: Collection[str] = ("given", "case", "old", "new")) -> list[FixtureSection]:
+    """The head of the file, then one section per ``---`` line; only a case has a title."""
+    sections = [FixtureSection("head", "", 1)]
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.startswith("---"):
+            sections[-1].lines.append((number, line))
+            continue
+        mark = _SECTION.fullmatch(line)
+        if mark is None or mark["name"] not in names:
+            raise FixtureError.at(file, number, f"{line!r} is no section; use {_listed(names)}")
+        if mark["title"] and mark["name"] != "case":
+            raise FixtureError.at(file, number, f"'--- {mark['name']}' takes no title")
+        sections.append(FixtureSection(mark["name"], (mark["title"] or "").strip(), number))
+    return sections
+
+
+def _listed(names: Collection[str]) -> str:
+    marks = [f"--- {name}{': title' if name == 'case' else ''}" for name in names]
+    return f"{', '.join(marks[:-1])} or {marks[-1]}"
+
+
+def headers(section: FixtureSection, known: Collection[str], file: str, lists: Collection[str] = ()) -> Headers:
+    """The headers of a section; only those in ``lists`` may stand there more than once."""
+    found: Headers = {}
+    for number, key, value in _header_lines(section, file):
+        if key not in known:
+            raise FixtureError.at(file, number, f"header {key!r} is none of {', '.join(sorted(known))}")
+        if not value:
+            raise FixtureError.at(file, number, f"header {key!r} is empty")
+        if key in found and key not in lists:
+            raise FixtureError.at(file, number, f"header {key!r} stands here a second time")
+        found.setdefault(key, []).append((number, value))
+    return found
+
+
+def _header_lines(section: FixtureSection, file: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in section.lines:
+        if not line.strip():
+            continue
+        match = _HEADER.fullmatch(line.rstrip())
+        if match is None:
+            raise FixtureError.at(file, number, f"expected a header such as '-- outcome: partial', found {line!r}")
+        yield number, match["key"], match["value"].strip()
+
+
+def required(found: Headers, key: str, section: FixtureSection, file: str) -> tuple[int, str]:
+    """The header's only value with its line."""
+    if key not in found:
+        raise FixtureError.at(file, section.line, f"'-- {key}: …' is missing")
+    return found[key][0]
+
+
+def settings(found: Headers, key: str, file: str) -> dict[str, str]:
+    """The values ``key=value`` of a header that may stand there several times."""
+    pairs = {}
+    for line, item in found.get(key, []):
+        name, equals, value = item.partition("=")
+        if not (equals and name.strip()):
+            raise FixtureError.at(file, line, f"{item!r} is no setting; write key=value")
+        pairs[name.strip()] = value.strip()
+    return pairs

@@ -21,8 +21,8 @@ from pathlib import Path
 from airflow_flinkcompat.airflow.plugin import views
 from airflow_flinkcompat.airflow.plugin.fleet import Attention, ListFilter, deployment_list
 from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
-from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded
+from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, rebuild_index
 from dev.benchmarks.ledger_index import DEPLOYMENTS, history
 from dev.benchmarks.rights import OnlyDags
 from dev.tools import publish

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_flinkcompat.airflow.plugin.access import Rights
+from airflow_flinkcompat.airflow.plugin.ledgers import Rights
 
 
 class _AuthManager:

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import evidence
 from airflow_flinkcompat.compat.engines.flink.upgrade.stored import stored
-from airflow_flinkcompat.testing.sections import FixtureError
+from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import measured, results
 from dev.measure.flink_versions import RELEASES
 from dev.measure.measured import CONNECTORS, Restore

@@ -10,7 +10,7 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, migration
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.testing import sections
+from airflow_flinkcompat.testing import fixture_cases
 from dev.measure.pairs import Side
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "migrations"
@@ -39,11 +39,13 @@ class Case:
 
 
 def load_cases() -> Iterator[Case]:
-    _, given, cases = sections.read(FILE.read_text("utf-8"), FILE.name)
+    _, given, cases = fixture_cases.read(FILE.read_text("utf-8"), FILE.name)
     for head, old, new in cases:
-        found = sections.headers(head, {"kept", "alone", "refused", "accept", "old-settings", "settings"}, FILE.name)
+        found = fixture_cases.headers(
+            head, {"kept", "alone", "refused", "accept", "old-settings", "settings"}, FILE.name
+        )
         settings, before = (
-            tuple(sections.settings(found, key, FILE.name).items()) for key in ("settings", "old-settings")
+            tuple(fixture_cases.settings(found, key, FILE.name).items()) for key in ("settings", "old-settings")
         )
         kept, alone, refused = ("".join(text for _, text in found.get(key, ())) for key in ("kept", "alone", "refused"))
         yield Case(

@@ -21,7 +21,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
-from airflow_flinkcompat.testing.sections import FixtureError
+from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results
 from dev.measure.connector_pairs import load_connector_pairs
 from dev.measure.kept_state import load_cases

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
-from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError
-from airflow_flinkcompat.deploy.flink.error_hints import refusal
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError, refusal
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll

@@ -1,4 +1,4 @@
-"""The pairs to run: SQL files, one an area, in sections as ``airflow_flinkcompat/testing/sections.py`` reads them.
+"""The pairs to run: SQL files, one an area, in sections as ``airflow_flinkcompat/testing/fixture_cases.py`` reads them.
 
 A file begins with ``-- area: several INSERTs``, perhaps ``--- given`` (what both sides begin with), then cases::
 
@@ -26,8 +26,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.testing import sections
-from airflow_flinkcompat.testing.sections import FixtureError, FixtureSection
+from airflow_flinkcompat.testing import fixture_cases
+from airflow_flinkcompat.testing.fixture_cases import FixtureError, FixtureSection
 from dev.measure import measured
 
 FOLDER = Path(__file__).parent / "pairs"
@@ -134,26 +134,26 @@ def measured_again(restore: measured.Restore, area: str) -> Pair:
 
 def parse_pairs(text: str, file: str) -> list[Pair]:
     """The pairs of one file; ids are ``<file>-<case>``. Raises FixtureError on anything malformed."""
-    head, given, cases = sections.read(text, file)
-    _, area = sections.required(sections.headers(head, {"area"}, file), "area", head, file)
+    head, given, cases = fixture_cases.read(text, file)
+    _, area = fixture_cases.required(fixture_cases.headers(head, {"area"}, file), "area", head, file)
     return [_pair(*case, given=given, area=area, file=file) for case in cases]
 
 
 def _pair(head: FixtureSection, old: FixtureSection, new: FixtureSection, *, given: str, area: str, file: str) -> Pair:
     if not _TITLE.fullmatch(head.title):
         raise FixtureError.at(file, head.line, f"a case is titled like step-halved, not {head.title!r}")
-    found = sections.headers(head, _CASE_HEADERS, file, {"settings-old", "settings-new"})
+    found = fixture_cases.headers(head, _CASE_HEADERS, file, {"settings-old", "settings-new"})
     line, rows = found.get("rows-before", [(head.line, "0")])[0]
     if not rows.isdecimal():
         raise FixtureError.at(file, line, f"rows-before is {rows!r}, not a number")
     sides = [
-        _side(given, section.text, tuple(sorted(sections.settings(found, key, file).items())), printed)
+        _side(given, section.text, tuple(sorted(fixture_cases.settings(found, key, file).items())), printed)
         for section, key, printed in ((old, "settings-old", int(rows)), (new, "settings-new", 0))
     ]
     return Pair(
         id=f"{Path(file).stem}-{head.title}",
         area=area,
-        about=sections.required(found, "about", head, file)[1],
+        about=fixture_cases.required(found, "about", head, file)[1],
         old=sides[0],
         new=sides[1],
         caveat=found.get("on-this-data", [(0, "")])[0][1],

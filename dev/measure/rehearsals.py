@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import JobManager, SqlGateway, SqlGatewayTarget
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, RehearsalOptions, Timeouts, rehearse
 from airflow_flinkcompat.deploy.targets import TargetLocation

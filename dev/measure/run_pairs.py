@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.testing.sections import FixtureError
+from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import evidence, lakes, results
 from dev.measure.connector_pairs import LAKES, load_connector_pairs
 from dev.measure.flink_versions import CACHE, RELEASES, VERSIONS

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.testing import sections
+from airflow_flinkcompat.testing import fixture_cases
 from dev.measure.flink_versions import CACHE, VERSIONS, home
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
@@ -46,10 +46,10 @@ def load_cases(file: Path = FOLDER / "scripts.sql") -> Iterator[Case]:
     Raises:
         FixtureError: Something in the file is malformed.
     """
-    _, given, *rest = sections.split(file.read_text("utf-8"), file.name, ("given", "case", "sql"))
+    _, given, *rest = fixture_cases.split(file.read_text("utf-8"), file.name, ("given", "case", "sql"))
     for head, script in zip(rest[::2], rest[1::2], strict=True):
-        found = sections.headers(head, {"settings", "flink"}, file.name, {"settings", "flink"})
-        settings = tuple(sections.settings(found, "settings", file.name).items())
+        found = fixture_cases.headers(head, {"settings", "flink"}, file.name, {"settings", "flink"})
+        settings = tuple(fixture_cases.settings(found, "settings", file.name).items())
         lines = frozenset({_NEWEST, *(value for _, value in found.get("flink", []))})
         yield Case(head.title, Side(given.text + script.text, settings), lines)
 

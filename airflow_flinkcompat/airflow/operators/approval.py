@@ -12,7 +12,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
-from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.links import FlinkChangeLink
 from airflow_flinkcompat.airflow.operators import summary as summaries
 from airflow_flinkcompat.airflow.operators.asking import (
     REASON,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments, Template
-    from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+    from airflow_flinkcompat.airflow.tasks.assets import RunLineage
     from airflow_flinkcompat.backfill import BackfillRequest
     from airflow_flinkcompat.backfill.planning import BackfillPlan
     from airflow_flinkcompat.backfill.protocols import Needs
@@ -214,7 +214,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
     def _lineage_of(self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]) -> RunLineage:
         """Tables read and written: places of the task, else those that the script declares."""
-        from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+        from airflow_flinkcompat.airflow.tasks.assets import RunLineage
         from airflow_flinkcompat.compat import Side
         from airflow_flinkcompat.plan.datasets import dataset_at, read
 
@@ -237,7 +237,7 @@ class FlinkBackfillOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None for a dry run.
         """
-        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+        from airflow_flinkcompat.airflow.tasks.assets import operator_lineage
 
         return operator_lineage(self._lineage)
 
@@ -250,7 +250,7 @@ class FlinkBackfillOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None if it was refused before anything was submitted.
         """
-        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+        from airflow_flinkcompat.airflow.tasks.assets import operator_lineage
 
         return operator_lineage(self._lineage, event="failed")
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
-from airflow_flinkcompat.airflow.links.flink import FlinkJobLink
-from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.links import FlinkChangeLink, FlinkJobLink
 from airflow_flinkcompat.airflow.operators import summary as summaries
 from airflow_flinkcompat.airflow.operators.summary import Summary
 from airflow_flinkcompat.airflow.tasks import telemetry
@@ -200,7 +199,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
         """Branch, or wait in the triggerer until that second of the epoch for a target that does not answer."""
-        from airflow_flinkcompat.airflow.triggers.gateway import SqlGatewayTrigger
+        from airflow_flinkcompat.airflow.triggers.deploy import SqlGatewayTrigger
         from airflow_flinkcompat.deploy import DeployError
 
         with readable_errors():
@@ -266,7 +265,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
         """Origin of the proposed version, and the reason if no commit is known."""
-        from airflow_flinkcompat.airflow.tasks.bundles import git_origin
+        from airflow_flinkcompat.airflow.tasks.files import git_origin
         from airflow_flinkcompat.deploy.ledger.entries import Origin
 
         found = git_origin(self.files, getattr(context["ti"], "bundle_instance", None))
@@ -556,7 +555,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         """
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import RunEntry
-        from airflow_flinkcompat.deploy.ledger.steps import Progress
+        from airflow_flinkcompat.deploy.ledger.status import Progress
 
         reached = Progress.of(ledger.entries()).reached
         if isinstance(reached, RunEntry) and reached.is_open:

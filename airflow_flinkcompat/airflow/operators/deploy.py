@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_flinkcompat.airflow.links.flink import FlinkJobLink
-from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.links import FlinkChangeLink, FlinkJobLink
 from airflow_flinkcompat.airflow.operators import summary as summaries
 from airflow_flinkcompat.airflow.tasks import assets, telemetry
 from airflow_flinkcompat.airflow.tasks.base import (
@@ -26,7 +25,7 @@ from airflow_flinkcompat.airflow.tasks.base import (
     run_name,
     side_of,
 )
-from airflow_flinkcompat.airflow.tasks.texts import masked
+from airflow_flinkcompat.airflow.tasks.files import masked
 from airflow_flinkcompat.model import StartMode, StartModeName
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.airflow.operators.summary import Summary
     from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments, Template
-    from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+    from airflow_flinkcompat.airflow.tasks.assets import RunLineage
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import Ledger, Target
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
@@ -224,7 +223,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _deploy_or_defer(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
         """Deploy, or resume a deploy that waited. Defers the task if the cluster takes long."""
-        from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+        from airflow_flinkcompat.airflow.tasks.assets import RunLineage
         from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
         from airflow_flinkcompat.deploy import Waiting
 
@@ -271,7 +270,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None for a plan, which touches nothing.
         """
-        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+        from airflow_flinkcompat.airflow.tasks.assets import operator_lineage
 
         return operator_lineage(self._lineage)
 
@@ -284,7 +283,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None if the checked script was not read yet.
         """
-        from airflow_flinkcompat.airflow.tasks.openlineage import operator_lineage
+        from airflow_flinkcompat.airflow.tasks.assets import operator_lineage
 
         return operator_lineage(self._lineage, event="failed", step=masked(self._step))
 
@@ -305,7 +304,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
         """Asset events on the deployment and on the tables that its script writes."""
-        from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage
+        from airflow_flinkcompat.airflow.tasks.assets import RunLineage
         from airflow_flinkcompat.plan.datasets import written
 
         start = entry.start
@@ -336,7 +335,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         The former job may be stopped by then, and must be replaced by the checked version, or come back.
         """
         from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
-        from airflow_flinkcompat.deploy.ledger.steps import Progress
+        from airflow_flinkcompat.deploy.ledger.status import Progress
 
         try:
             return summaries.checked_side(self, summary)
@@ -481,7 +480,7 @@ def _write(place: str, text: str) -> None:
 def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:
     """Raise ValueError for bad offsets, which the import of the DAG shows."""
     from airflow_flinkcompat.deploy.errors import DeployRefused
-    from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
+    from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 
     try:
         offsets = SourceOffsets.of(given)

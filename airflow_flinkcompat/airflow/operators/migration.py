@@ -151,7 +151,7 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        from airflow_flinkcompat.deploy.ledger.steps import Progress, begun_mode
+        from airflow_flinkcompat.deploy.ledger.status import Progress, begun_mode
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.deploy.warm_restart import WarmRestart
         from airflow_flinkcompat.history import WarmStart

@@ -17,7 +17,7 @@ from airflow_flinkcompat.airflow.tasks.base import (
     run_name,
     side_of,
 )
-from airflow_flinkcompat.airflow.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
+from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger, is_told_of_kills
 from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from airflow.sdk import DAG, Asset, AssetWatcher
 
 from airflow_flinkcompat.airflow.operators.deployments import Deployment
 from airflow_flinkcompat.airflow.tasks.assets import deployment_uri
-from airflow_flinkcompat.airflow.tasks.bundles import place_of
+from airflow_flinkcompat.airflow.tasks.files import place_of
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path
 
 _FILES = (".sql", *PROGRAM_SUFFIXES)
@@ -60,7 +60,7 @@ def script_asset(
             arguments[name] = [*value]
         elif value:
             arguments[name] = dict(value) if isinstance(value, Mapping) else value
-    from airflow_flinkcompat.airflow.triggers.script import FlinkScriptTrigger
+    from airflow_flinkcompat.airflow.triggers.change import FlinkScriptTrigger
 
     sought = [[*place_of(Path(folder).absolute())] for folder in given]
     uri = asset_uri(deployment)

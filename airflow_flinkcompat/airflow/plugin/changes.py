@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.airflow.plugin import models, views
-from airflow_flinkcompat.airflow.plugin.access import Rights, Writer
-from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger
+from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger, Rights, Writer
 from airflow_flinkcompat.deploy.ledger.entries import (
     ApprovedEntry,
     CheckedEntry,
@@ -21,8 +20,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
     VersionEntry,
 )
-from airflow_flinkcompat.deploy.ledger.rows import APPROVE, DeploymentRow
-from airflow_flinkcompat.deploy.ledger.shown import masked_values
+from airflow_flinkcompat.deploy.ledger.listing import masked_values
+from airflow_flinkcompat.deploy.ledger.status import APPROVE, DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.secrets import mask_secrets
 

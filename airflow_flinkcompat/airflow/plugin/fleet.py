@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from airflow_flinkcompat.airflow.plugin import changes, models, views
-from airflow_flinkcompat.airflow.plugin.access import Rights, dags_of, deployments_of
-from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger
+from airflow_flinkcompat.airflow.plugin.ledgers import FoundLedgers, NamedLedger, Rights, dags_of, deployments_of
 from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
-from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.listing import deployment_rows
+from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.secrets import mask_secrets
 

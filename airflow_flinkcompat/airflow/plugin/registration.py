@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowPlugin
 
-from airflow_flinkcompat.airflow.links.pages import PAGE_ROUTE, path_of_airflow
+from airflow_flinkcompat.airflow.links import PAGE_ROUTE, path_of_airflow
 
 PREFIX = "/flinkcompat"
 """Path at which Airflow mounts the application."""

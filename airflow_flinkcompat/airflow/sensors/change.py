@@ -12,8 +12,8 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSensorT
 from airflow.sdk import BaseSensorOperator
 
 from airflow_flinkcompat.airflow.tasks.base import ScriptOperator, readable_errors
+from airflow_flinkcompat.airflow.tasks.files import FileMissing, masked_words
 from airflow_flinkcompat.airflow.tasks.offers import Offer, offer_of
-from airflow_flinkcompat.airflow.tasks.texts import FileMissing, masked_words
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
 
-from airflow_flinkcompat.airflow.links.pages import change_page
-from airflow_flinkcompat.airflow.tasks.texts import SQL, decoded, find_template, masked, read_template
+from airflow_flinkcompat.airflow.links import change_page
+from airflow_flinkcompat.airflow.tasks.files import SQL, decoded, find_template, masked, read_template
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, join_ddl, language_of
 from airflow_flinkcompat.project.job_options import KEYS
 

@@ -12,10 +12,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy import LedgerEntry
-if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_flinkcompat.deploy import LedgerEntry
 
 _PREFIX = "flinkcompat"
 

@@ -1,4 +1,9 @@
-"""Waiting for files to change, by content, or to appear. It only hashes; the sensor interprets."""
+"""Waiting in the triggerer for changed files, or for a new version of a deployment's script.
+
+The trigger of the sensor only hashes; the sensor interprets. The watch on a script does in the triggerer what the
+sensor does in a task of a run, so that no run waits. A triggerer has no context of a task: a script whose text needs
+one (a template) is compared with the last one by its files' content only.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,19 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
+from jinja2 import FileSystemLoader
+from jinja2.sandbox import SandboxedEnvironment
+
+from airflow_flinkcompat.airflow.tasks.base import ScriptOperator, readable_errors
+from airflow_flinkcompat.airflow.tasks.files import BUNDLES, Place, masked_words
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.model import JobSpec
 
 # Two looks at the same content, this far apart: the writer is done.
 _SETTLE_SECONDS = 1.0
@@ -93,3 +107,171 @@ class FileChangeTrigger(BaseTrigger):
                 return True
             seen = again
         return False
+
+
+_SETTLE_SECONDS = 1.0
+_MOST_DOUBLINGS = 6
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One look.
+
+    ``content`` hashes the parts of the version, ``stamp`` the files by their places on this machine. ``version`` is
+    None if a template decides it.
+    """
+
+    content: str
+    stamp: str
+    version: JobSpec | None
+    commit: str | None
+
+
+class FlinkScriptTrigger(BaseEventTrigger):
+    """Fire each time the script of a deployment is a version that the ledger does not know yet.
+
+    ``arguments`` are those of :class:`~airflow_flinkcompat.airflow.tasks.base.ScriptOperator`, except for absolute
+    paths. These are ``places``: a bundle ("" for none) and a path, as ``place_of`` of
+    :mod:`~airflow_flinkcompat.airflow.tasks.files` returns them. So are the ``folders`` that resolve relative paths.
+    Files are hashed every ``poll_interval`` seconds; the ledger is read when one changes, and every ``recheck``
+    seconds. What somebody has to mend is a warning in the triggerer's log, once, and ends no watch.
+
+    The event's payload: ``deployment``, ``reason``, ``content`` (hash of the files) and ``commit`` of the bundle.
+    """
+
+    def __init__(
+        self,
+        arguments: dict[str, Any],
+        places: Mapping[str, Sequence[str]],
+        folders: Sequence[Sequence[str]],
+        poll_interval: float = 10.0,
+        recheck: float = 600.0,
+    ) -> None:
+        super().__init__()
+        self.arguments = arguments
+        self.places = {name: list(place) for name, place in places.items()}
+        self.folders = [list(folder) for folder in folders]
+        self.poll_interval = poll_interval
+        self.recheck = recheck
+        # The files that were read last.
+        self._read: list[str] = []
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        names = ("arguments", "places", "folders", "poll_interval", "recheck")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        stamp, looked_at, fired = None, float("-inf"), ""
+        said, problems = "", 0
+        while True:
+            pause = self.poll_interval
+            try:
+                now = await asyncio.to_thread(self._stamp)
+                if now is None or now != stamp or time.monotonic() - looked_at >= self.recheck:
+                    seen = await asyncio.to_thread(self._look)
+                    await asyncio.sleep(min(_SETTLE_SECONDS, self.poll_interval))
+                    if await asyncio.to_thread(self._stamp) != seen.stamp:
+                        continue  # somebody is writing
+                    reason = "" if seen.content == fired else await asyncio.to_thread(self._reason, seen)
+                    stamp, looked_at = seen.stamp, time.monotonic()
+                    if reason:
+                        fired = seen.content
+                        yield TriggerEvent(self._payload(seen, reason))
+                said, problems = "", 0
+            except Exception as error:  # a watcher that fails is gone: what somebody has to mend is waited out
+                words = await asyncio.to_thread(masked_words, error)
+                if words != said:
+                    said = words
+                    self.log.warning("The script of %s cannot be watched: %s", self._deployment, words)
+                pause = min(self.recheck, self.poll_interval * 2 ** min(problems, _MOST_DOUBLINGS))
+                stamp, problems = None, problems + 1
+            await asyncio.sleep(pause)
+
+    @property
+    def _deployment(self) -> str:
+        return str(self.arguments["deployment"])
+
+    def _payload(self, seen: _Seen, reason: str) -> dict[str, Any]:
+        return {"deployment": self._deployment, "reason": reason, "content": seen.content, "commit": seen.commit}
+
+    def _reason(self, seen: _Seen) -> str:
+        """Reason for a run; empty without one."""
+        from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+        from airflow_flinkcompat.airflow.tasks.offers import offer_of, was_checked
+
+        if seen.version is None:
+            return "its files changed, or the watch restarted; a template makes their text"
+        with readable_errors():
+            hook = FlinkHook(self.arguments.get("flink_conn_id", "flink_default"), target=self.arguments.get("target"))
+            entries = hook.ledger(self._deployment, self.arguments.get("ledger")).entries()
+        offer = offer_of(seen.version, entries)
+        return offer.reason if offer.offered and not was_checked(seen.version, entries) else ""
+
+    def _stamp(self) -> str | None:
+        """Hash of the files read last, in the newest version of their bundles; None: read them all again."""
+        for place in self._every_place:
+            BUNDLES.path(place)
+        return fingerprint_of(self._read) if self._read else None
+
+    def _look(self) -> _Seen:
+        folders = [BUNDLES.path(_place(folder)) for folder in self.folders]
+        given = {name: BUNDLES.path(_place(place)) for name, place in self.places.items()}
+        self._read = []
+        task = _texts({**self.arguments, **{name: str(path) for name, path in given.items()}}, folders)
+        side = task.proposed_side("flink", None)  # which reads what lies beside a program, too
+        self._read = sorted(task.files)
+        # By the paths in the bundle: another triggerer has it in another folder.
+        roots = [*map(str, folders), *(str(path.parent) for path in given.values()), ""]
+        files = {_relative(path, roots): content for path, content in task.files.items()}
+        rest = repr(sorted((name, value) for name, value in self.arguments.items() if name != "ledger"))
+        return _Seen(
+            content=fingerprint({**files, "": rest.encode()}),
+            stamp=fingerprint(task.files),
+            version=None if task.needs_context else side,
+            commit=next(filter(None, map(BUNDLES.commit, self._every_place)), None),
+        )
+
+    @property
+    def _every_place(self) -> list[Place]:
+        return [*map(_place, self.places.values()), *map(_place, self.folders)]
+
+
+class _NeedsContext(Exception):
+    """A text that is a template."""
+
+
+class _WatchedScript(ScriptOperator):
+    """The texts of a deployment, read as its tasks read them; never in a DAG."""
+
+    needs_context = False
+
+    def _before_rendering(self, jinja_env: Any) -> None:
+        super()._before_rendering(jinja_env)
+        if any(_is_template(getattr(self, name)) for name in self.template_fields):
+            raise _NeedsContext
+
+
+def _is_template(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_is_template, value.values()))
+    return isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#"))
+
+
+def _texts(arguments: Mapping[str, Any], folders: Sequence[Path]) -> _WatchedScript:
+    """Read, and render without a context. Raises AirflowFailException if a file is missing or no text."""
+    task = _WatchedScript(task_id="watched", **arguments)
+    environment = SandboxedEnvironment(loader=FileSystemLoader([str(folder) for folder in folders]), cache_size=0)
+    try:
+        task.render_template_fields({}, environment)
+    except _NeedsContext:
+        task.needs_context = True
+    return task
+
+
+def _place(given: Sequence[str]) -> Place:
+    bundle, inside = given
+    return str(bundle), str(inside)
+
+
+def _relative(path: str, roots: Sequence[str]) -> str:
+    return next(path.removeprefix(root) for root in roots if path.startswith(root))

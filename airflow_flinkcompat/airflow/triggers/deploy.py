@@ -1,4 +1,4 @@
-"""Waiting in the triggerer for a cluster: a job's stop with savepoint, or the proof of its start.
+"""Waiting in the triggerer for a cluster: an answer, a stop, a proof, a step of a rehearsal.
 
 Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
 ``on_kill``, but not when a triggerer stops or restarts. The task's log and the ledger then name the jobs left running.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
     from airflow_flinkcompat.deploy import JobRef, JobStatus, Target, Wait
 
@@ -220,3 +218,112 @@ def _left(wait: Wait, state: str) -> str:
         f"It waited for {_what(wait)}; the job is {state} and is neither ended nor verified. Clear this "
         "task, or deploy again: it finds the same job, verifies it, and rolls back if it does not run"
     )
+
+
+# Airflow gives on_kill 30 s by default; what is left after this is for a process of its own.
+_CLEANING_SECONDS = 15.0
+
+
+def is_told_of_kills() -> bool:
+    """True if Airflow (3.3 and later) notifies a trigger when a person ends, clears or marks its task."""
+    return hasattr(BaseTrigger, "on_kill")
+
+
+class FlinkRehearsalTrigger(FlinkJobTrigger):
+    """Fire once a rehearsal's job is up, settled or failed, or its savepoint is written; judge nothing.
+
+    ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, the jobs of the
+    rehearsal are ended here; not when a triggerer stops or restarts. If Airflow does not report this
+    (``is_told_of_kills``), nothing that must be ended may be left to it.
+    """
+
+    arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state", "target")
+
+    def __init__(
+        self,
+        flink_conn_id: str,
+        wait: dict[str, Any],
+        settle_seconds: float,
+        poll_interval: float,
+        state: Mapping[str, Any],
+        target: str | None = None,
+    ) -> None:
+        super().__init__(flink_conn_id, wait, settle_seconds, poll_interval, target=target)
+        self.state = state
+
+    def _wait(self) -> Wait:
+        # One of an earlier release does not say which it waits for. Asked for as a savepoint, that of a stop is found.
+        return super()._wait() if "verb" in self.wait else replace(super()._wait(), verb="savepoint")
+
+    def what(self, wait: Wait) -> str:
+        if wait.request_id:
+            return f"a savepoint of job {wait.job_id}"
+        return f"job {wait.job_id} to {'keep running' if wait.proven_since else 'start'} next to the live one"
+
+    def _is_up(self, status: JobStatus) -> bool:
+        return status.tasks_running  # its checkpoints are its script's business
+
+    async def killed(self) -> None:
+        """End the started jobs; the live job continues."""
+        self.log.warning("Somebody ended, cleared or marked the task while its rehearsal waited: ending the rehearsal")
+        left = await asyncio.to_thread(self._abandon)
+        for words in left:
+            self.log.warning("not ended yet, a separate process keeps trying: %s", words)
+        if not left:
+            self.log.info("the jobs of the rehearsal are gone; the live job keeps running")
+
+    def _abandon(self) -> list[str]:
+        from airflow_flinkcompat.deploy.restore_test import abandon
+
+        with self.hook.rehearsal_cluster() as cluster:
+            return abandon(cluster, self.state, timeout=_CLEANING_SECONDS)
+
+
+# Seconds between two looks: the first, doubled up to the last.
+_FIRST, _LAST = 5.0, 60.0
+
+
+class SqlGatewayTrigger(BaseTrigger):
+    """Fire once the target answers in any way, or ``until`` (seconds since the epoch) has passed.
+
+    The event is ``{"until": …, "silent": bool}``; ``silent``: it did not answer here either, at least once.
+    """
+
+    def __init__(
+        self, flink_conn_id: str, until: float, first_pause: float = _FIRST, target: str | None = None
+    ) -> None:
+        super().__init__()
+        self.flink_conn_id = flink_conn_id
+        self.until = until
+        self.first_pause = first_pause
+        self.target = target
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        names = ("flink_conn_id", "until", "first_pause", "target")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        pause, said = self.first_pause, ""
+        while (left := self.until - time.time()) > 0:
+            silence = await asyncio.to_thread(self._silence)
+            if silence is None:
+                break
+            if silence != said:
+                self.log.info("%s: trying again every %.0f to %.0f s", silence, self.first_pause, _LAST)
+                said = silence
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _LAST)
+        yield TriggerEvent({"until": self.until, "silent": bool(said)})
+
+    def _silence(self) -> str | None:
+        """Symptom of a target that does not answer; None once it does, or if something else is wrong."""
+        from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+        from airflow_flinkcompat.deploy import DeployError
+
+        try:
+            FlinkHook(self.flink_conn_id, target=self.target).engine()
+        except DeployError as error:
+            return str(error) if error.unanswered else None
+        except Exception as error:  # of the connection, say: a trigger that fails takes the task with it, unheard
+            self.log.info("the wait has a result (%s): continuing in a worker", type(error).__name__)
+        return None

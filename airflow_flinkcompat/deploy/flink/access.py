@@ -14,8 +14,7 @@ from typing import Any
 
 import httpx
 
-from airflow_flinkcompat.deploy.flink.error_hints import EndpointOrigin
-from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
+from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint, EndpointOrigin
 
 GROUPS = (
     ("login", "password"),

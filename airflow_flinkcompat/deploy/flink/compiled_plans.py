@@ -21,8 +21,7 @@ from upath import UPath
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.connectors.jars import artifacts
 from airflow_flinkcompat.deploy.errors import PlansUnavailable, TargetError
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
-from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner, Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan

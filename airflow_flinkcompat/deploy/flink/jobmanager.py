@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, condense
-from airflow_flinkcompat.deploy.flink.error_hints import fault_of
+from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, condense, fault_of
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
 from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus

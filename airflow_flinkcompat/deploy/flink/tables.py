@@ -1,21 +1,23 @@
-"""Tables that a job reads in its SQL Gateway session: declarations, and other options for one of them.
+"""Tables of a job in its SQL Gateway session: declarations, other options, and stand-ins.
 
-Flink's planner reports the tables that a job reads (EXPLAIN), and the session reports their declarations (SHOW CREATE
-TABLE). Views, current catalogs and permanent catalogs therefore remain Flink's own business. Other options are set by a
-temporary table of the same path, which shadows the real one in this session only. Measured on Flink 2.3: ALTER TABLE
-refuses temporary tables and would be permanent in a permanent catalog. No query is changed.
+Flink's planner reports the tables that a job reads and writes (EXPLAIN), and the session reports their declarations
+(SHOW CREATE TABLE). Views, current catalogs and permanent catalogs therefore remain Flink's own business. Other options
+and stand-ins are temporary tables of the same path, which shadow the real one in this session only. Measured on Flink
+2.3: ALTER TABLE refuses temporary tables and would be permanent in a permanent catalog. No query is changed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from airflow_flinkcompat.compat.changes.table_use import options_that_count
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath
-from airflow_flinkcompat.sql import ScriptError, nodes, parse_statement
+from airflow_flinkcompat.sql import Flink, ScriptError, nodes, parse_statement
 
 _SCAN = re.compile(r"LogicalTableScan\(table=\[\[(?P<path>.*?)\]\](?P<rest>.*)$")
 _HINT_OPTIONS = re.compile(r"OPTIONS [^{]*\{(?P<options>[^}]*)\}")
@@ -122,3 +124,210 @@ def _record_times(declared: nodes.CreateTable) -> frozenset[str]:
     columns = [column for column in declared.args["columns"] if isinstance(column, nodes.MetadataColumn)]
     keys = {column.this.name: column.args.get("metadata_key") for column in columns}
     return frozenset(name for name, key in keys.items() if (key.name if key else name) == _RECORD_TIME)
+
+
+_SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")
+_SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables that one job writes and reads, by path (catalog, database, name); source options from hints."""
+
+    sinks: tuple[TablePath, ...]
+    sources: Mapping[TablePath, frozenset[str]]
+
+
+def tables_of(explained: str) -> Tables:
+    """Tables in the abstract syntax tree of an EXPLAIN; raises CannotRehearse if its form is unknown."""
+    tree = explained.partition("== Optimized")[0]
+    # What is not a sink's name would be written to for real.
+    roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]
+    if strange := [line for line in roots if not _SINK.match(line)]:
+        raise CannotRehearse(f"cannot read {strange[0][:60]!r} in Flink's EXPLAIN")
+    try:
+        sinks = [path_of(match[1], ".") for line in roots if (match := _SINK.match(line))]
+        sources = {path: frozenset(hinted) for path, hinted in scans_of(explained).items()}
+    except TableError as error:
+        raise CannotRehearse(str(error)) from None
+    if not sinks:
+        raise CannotRehearse("Flink's EXPLAIN names no sink of this job")
+    return Tables(tuple(dict.fromkeys(sinks)), sources)
+
+
+def _without_subqueries(tree: str) -> Iterator[str]:
+    """The lines of a tree without those of subqueries, which are in braces inside a condition."""
+    depth = 0
+    for line in tree.splitlines():
+        depth -= line.startswith("})")
+        if (depth <= 0 and not line.startswith("})")) or _SINK.match(line):
+            yield line
+        depth += line.endswith("{")
+
+
+class Substitutes:
+    """Stand-ins in one session; ``private`` names resources of the rehearsal, such as a consumer group."""
+
+    def __init__(self, session: Session, private: str) -> None:
+        self._session = session
+        self._private = private
+
+    def check(self, tables: Tables) -> None:
+        """Raise CannotRehearse if a source admits one reader, or a table is both read and written."""
+        if both := [path for path in tables.sinks if path in tables.sources]:
+            raise CannotRehearse(
+                f"{_shown(both)} is both read and written by this job, and a stand-in can only be one of them"
+            )
+        for path, hinted in tables.sources.items():
+            options = options_of(self._declaration(path))
+            connector = options.get("connector", "")
+            if why := refusal(connector):
+                named = connector or "no connector is named"
+                raise CannotRehearse(f"source {path[2]} ({named}) cannot be read next to the live job: {why}")
+            reader = ADMITTED[connector]
+            if shared := sorted({*reader.forbidden} & {*options, *hinted} | {*reader.options} & hinted):
+                raise CannotRehearse(
+                    f"source {path[2]} ({connector}) would share {', '.join(shared)} with the live job"
+                )
+
+    def put(self, tables: Tables, *, empty: bool = False) -> None:
+        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse.
+
+        ``empty``: sources read no existing rows, if their connectors support that.
+        """
+        for path in tables.sinks:
+            declared = self._declaration(path)
+            temporary = bool(declared.args.get("temporary"))
+            with _understood():
+                shadow(self._session, path, sink_ddl(declared, self._materialized(declared)), temporary=temporary)
+        for path in tables.sources:
+            reader = ADMITTED[options_of(self._declaration(path))["connector"]]
+            if own := reader.own_options(self._private, empty=empty):
+                with _understood():
+                    overlay(self._session, path, own, self._private)
+
+    def _materialized(self, sink: nodes.CreateTable) -> bool:
+        """True if an operator that stores rows by primary key precedes the sink, whatever the sink accepts."""
+        if not sink.args.get("constraints"):
+            return False
+        settings = {row[0]: row[1] for row in self._session.execute("SET").rows}
+        return settings.get("table.exec.sink.upsert-materialize") == "FORCE"
+
+    def _declaration(self, path: TablePath) -> nodes.CreateTable:
+        with _understood():
+            return declaration(self._session, path)
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except TableError as error:
+        raise CannotRehearse(str(error)) from None
+    except GatewayError as error:
+        raise CannotRehearse(f"no stand-in could be made: {error}") from None
+
+
+def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
+    """A table of the same path, columns, partitions and primary key that swallows its rows.
+
+    Writable metadata becomes a plain column. A sink that accepts retractions (print) gets no primary key. With one, the
+    stand-in would accept upserts and the planner would add an operator with state in front of it. If the planner adds
+    it for the real sink too (``materialized``), the key stays.
+    """
+    tree = declared.copy()
+    columns = []
+    for column in tree.args["columns"]:
+        if isinstance(column, nodes.PhysicalColumn):
+            columns.append(column)
+        elif isinstance(column, nodes.MetadataColumn) and not column.args.get("virtual"):
+            columns.append(nodes.PhysicalColumn(this=column.this, kind=column.args["kind"]))
+    keys = tree.args.get("constraints")
+    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS and not materialized:
+        keys = None
+    ddl = nodes.CreateTable(
+        this=tree.this,
+        columns=columns,
+        constraints=keys,
+        partitioned_by=tree.args.get("partitioned_by"),
+        options=[_option("connector", "blackhole")],
+        temporary=True,
+    )
+    return ddl.sql(dialect=Flink)
+
+
+def _option(key: str, value: str) -> nodes.Option:
+    from sqlglot import exp
+
+    return nodes.Option(this=exp.Literal.string(key), expression=exp.Literal.string(value))
+
+
+def _shown(paths: Iterable[TablePath]) -> str:
+    return ", ".join(path[2] for path in paths)
+
+
+PRIVATE = "{private}"
+"""Placeholder in an option for a name of the rehearsal's own."""
+
+
+@dataclass(frozen=True)
+class SecondReader:
+    """A connector that admits a second reader.
+
+    ``options`` replace those of the table; ``forbidden`` options would share with the live job. With the ``empty``
+    options it reads no existing rows and does not end.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    forbidden: tuple[str, ...] = ()
+    empty: Mapping[str, str] = field(default_factory=dict)
+
+    def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
+        given = {**self.options, **self.empty} if empty else self.options
+        return {key: value.replace(PRIVATE, private) for key, value in given.items()}
+
+
+_ALONE = SecondReader()
+# No path fits the pattern.
+_FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
+# Partitions are assigned, not subscribed to, so a group is only where positions are committed to.
+_UPSERT_KAFKA = SecondReader(
+    {
+        "properties.group.id": PRIVATE,
+        "properties.client.id.prefix": PRIVATE,
+        "properties.commit.offsets.on.checkpoint": "false",
+        "properties.enable.auto.commit": "false",
+    }
+)
+_KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
+
+ADMITTED: Mapping[str, SecondReader] = {
+    "filesystem": _FILES,
+    "datagen": _ALONE,
+    "faker": _ALONE,
+    "kafka": _KAFKA,
+    "upsert-kafka": _UPSERT_KAFKA,
+    "jdbc": _ALONE,
+    "iceberg": _ALONE,
+    # Snapshots are kept for a consumer id.
+    "paimon": SecondReader(forbidden=("consumer-id",)),
+}
+
+_ONE_READER = {
+    "mysql-cdc": "two readers of one server id disconnect each other",
+    "postgres-cdc": "a replication slot has one reader",
+    "pulsar": "a subscription keeps the position of its readers",
+    "kinesis": "readers share the throughput of a shard",
+    "rabbitmq": "a message that one reader takes is lost for the others",
+}
+
+
+def refusal(connector: str) -> str:
+    """Reason why a source of this connector is not read a second time; empty if it can be."""
+    if connector in ADMITTED:
+        return ""
+    if why := _ONE_READER.get(connector):
+        return why
+    if connector.endswith("-cdc"):
+        return "a change stream may admit one reader only"
+    return "whether it admits a second reader is unknown"

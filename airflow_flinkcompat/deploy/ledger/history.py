@@ -2,7 +2,8 @@
 
 ``<root>/<deployment>/000001.json``: an entry is created exclusively and whole. Of two writers that want one number
 exactly one wins (see ``store``). ``root`` is a local folder or any address that universal-pathlib knows. Scripts are
-stored with placeholders. The list view of each deployment is stored next to them (``index``).
+stored with placeholders. The list view of each deployment is stored next to them (``index``). A deployed version holds
+no literal secret; a waiting or rejected one may, so it is stored masked.
 
 An entry carries a checksum of itself. A torn last entry, whose end is missing because the writer died, is not taken for
 an entry; the next entry names it in ``passes_over``. Any other damage, and any torn entry that no later one names, is
@@ -28,8 +29,7 @@ from typing import Any, TypeVar
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry, OtherEntry, RunEntry
 from airflow_flinkcompat.deploy.ledger.index import Index
-from airflow_flinkcompat.deploy.ledger.proposed import decode_proposed, encode_proposed
-from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
 from airflow_flinkcompat.model import JobSpec
 
@@ -396,3 +396,43 @@ def _is_torn(content: bytes) -> bool:
     except ValueError:
         return not content.endswith(b"\n}")
     return False
+
+
+_SCHEMA = "flinkcompat-proposed/1"
+
+
+def masked_job(job: JobSpec) -> JobSpec:
+    """A job without its secrets."""
+    from airflow_flinkcompat.secrets import mask_option, mask_program, mask_secrets
+
+    def options(given: Mapping[str, str]) -> dict[str, str]:
+        return {key: mask_option(key, value) for key, value in given.items()}
+
+    def text(given: str, language: str) -> str:
+        return mask_secrets(given) if language == "sql" else mask_program(given, language)
+
+    return replace(
+        job,
+        script=text(job.script, job.language),
+        settings=options(job.settings),
+        functions=tuple(replace(each, definition=mask_secrets(str(each.definition))) for each in job.functions),
+        catalog=mask_secrets(job.catalog),
+        variables=options(job.variables),
+        files={name: text(given, "python" if name.endswith(".py") else "sql") for name, given in job.files.items()},
+    )
+
+
+def encode_proposed(job: JobSpec) -> str:
+    """The stored form of a proposed version: JSON, masked."""
+    # By its own fields: what is proposed may be a subclass that holds more.
+    plain = JobSpec.from_dict(job.to_dict())
+    row = {"schema": _SCHEMA, **masked_job(plain).to_dict()}
+    return json.dumps(row, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def decode_proposed(content: bytes) -> JobSpec:
+    """The stored job. Raises ValueError and KeyError if it has another schema or is incomplete."""
+    row = json.loads(content)
+    if row["schema"] != _SCHEMA:
+        raise ValueError(f"its schema is {row['schema']!r}, this version reads {_SCHEMA!r}")
+    return JobSpec.from_dict(row)

@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_flinkcompat.deploy.ledger.rows import SCHEMA, DeploymentRow
+from airflow_flinkcompat.deploy.ledger.status import SCHEMA, DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
 
 _log = logging.getLogger(__name__)

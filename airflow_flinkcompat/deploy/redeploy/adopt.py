@@ -11,8 +11,8 @@ from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, check_settings, prepare
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.deploy.ledger.history import Ledger
-from airflow_flinkcompat.deploy.ledger.steps import Progress
-from airflow_flinkcompat.deploy.redeploy.read_back import difference, shown
+from airflow_flinkcompat.deploy.ledger.status import Progress
+from airflow_flinkcompat.deploy.redeploy.preconditions import difference, shown
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,
     JobDescriptions,

@@ -14,7 +14,7 @@ from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, MigratedEntry, MigratingEntry, MigrationEntry
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.run import Run, StateMigration, new_id
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot, same_snapshot
 

@@ -26,20 +26,26 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Review,
 )
 from airflow_flinkcompat.deploy.ledger.history import Ledger
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.preconditions import (
+    carried_out_by,
     check_engine,
     check_head,
     check_languages,
     check_mode,
+    check_read_back,
 )
-from airflow_flinkcompat.deploy.redeploy.read_back import carried_out_by, check_read_back
 from airflow_flinkcompat.deploy.redeploy.recovery import job_name
 from airflow_flinkcompat.deploy.redeploy.run import Options, Run, new_id
-from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory, number_of
 from airflow_flinkcompat.deploy.redeploy.starting import effective_settings
 from airflow_flinkcompat.deploy.redeploy.submitting import job_history
-from airflow_flinkcompat.deploy.redeploy.verify import Unproven, VerificationFailed, verify_start
+from airflow_flinkcompat.deploy.redeploy.verify import (
+    StartHistory,
+    Unproven,
+    VerificationFailed,
+    number_of,
+    verify_start,
+)
 from airflow_flinkcompat.deploy.target import (
     ChangePlan,
     Deployed,

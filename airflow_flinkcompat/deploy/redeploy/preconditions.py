@@ -1,14 +1,27 @@
-"""Conditions of a change before anything is touched: it was checked against the job in force."""
+"""Conditions of a change before anything is touched: its check, its hand-over, the platform's record.
+
+A change was checked against the job in force, and a hand-over belongs to it: a backfill with a boundary writes a record
+of its script and of the time at which a live job takes over. A difference between a platform's own record and the
+ledger means a deployment by others.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from upath import UPath
+
+from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS, ScriptRefused
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, NO_PROGRAMS, ScriptRefused
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, PlannedEntry, StartEntry
+from airflow_flinkcompat.deploy.ledger.listing import part_diff
+from airflow_flinkcompat.deploy.ledger.status import Progress
+from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
 from airflow_flinkcompat.deploy.redeploy.run import Run, age_of, short
-from airflow_flinkcompat.deploy.target import EngineInfo
-from airflow_flinkcompat.model import StartMode
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, Deployed, EngineInfo, ReadsBack
+from airflow_flinkcompat.model import JobSpec, StartMode
 
 
 def check_languages(run: Run, head: HeadEntry | None) -> None:
@@ -79,3 +92,147 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
             f"the change was checked for {run.side.engine} {run.side.engine_version}, and the target is "
             f"{engine.engine} {engine.version}: check it again for that version"
         )
+
+
+def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
+    """Read the record of a backfill with a boundary.
+
+    Args:
+        given: The record as a mapping, as JSON text, or the path or URI of a file that contains it.
+
+    Returns:
+        The record.
+
+    Raises:
+        BoundaryError: The file cannot be read, or the value is not a record.
+    """
+    if isinstance(given, Mapping):
+        return Cutover.from_dict(dict(given))
+    if given.lstrip().startswith("{"):
+        return Cutover.from_json(given)
+    try:
+        return Cutover.from_json(UPath(given).read_text(encoding="utf-8"))
+    except (OSError, ValueError, ImportError) as error:
+        if isinstance(error, BoundaryError):
+            raise
+        raise BoundaryError(
+            f"the hand-over record {given} cannot be read ({error}); backfill --dry-run --boundary … --hand-over FILE "
+            "writes it"
+        ) from None
+
+
+def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
+    """Raises DeployRefused if the job to start does not continue from that backfill."""
+    try:
+        record.check(job)
+    except BoundaryError as error:
+        raise DeployRefused(str(error)) from None
+    if resumes:
+        raise DeployRefused(
+            f"the hand-over at {record.boundary} is for a job that starts without state, and this one "
+            "resumes from a savepoint: deploy with start mode stateless, or omit the hand-over"
+        )
+
+
+# How many lines of a difference a message shows.
+_MOST_LINES = 60
+
+
+def check_read_back(run: Run, progress: Progress) -> None:
+    """Check that the target's record of the deployment matches the ledger. Raises DeployRefused.
+
+    A target without a record is not asked, and a target that reports no running job proves nothing.
+    """
+    if not isinstance(run.target, ReadsBack):
+        return
+    head = progress.head
+    status = run.status_of(head) if head else None
+    name = status.name if status else job_name(run)
+    found = run.target.deployed(name)
+    if found is None:
+        return
+    plans = tuple(step for step in progress.steps if isinstance(step, PlannedEntry))
+    steps = tuple(step for step in progress.steps if step not in plans)
+    # A stop speaks of the head's job and holds the proposed script: the head goes last, and wins.
+    known = {job: entry for entry in (*steps, head) if entry and (job := run.job_of(entry))}
+    if found.job:
+        entries = [known[found.job]] if found.job in known else []
+    else:  # it may keep what a run that died asked for before it names the job of that
+        entries = [entry for entry in (head, *steps) if isinstance(entry, HeadEntry | StartEntry)]
+    differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
+    if "" in differing:
+        return
+    if plan := carried_out_by(run, head, plans, found):
+        raise DeployRefused(
+            f"job {found.job} runs the version that entry {plan.number} of the ledger of "
+            f"{run.ledger.deployment} planned: the plan was carried out and is not recorded yet. Check the "
+            "change again, which verifies and records it, or record it yourself (`flinkcompat ledger adopt "
+            f"{run.ledger.deployment} --job-id {found.job} --script FILE`)"
+        )
+    if entries:
+        what = f"job {found.job} runs" if found.job else f"{name!r} is deployed with"
+        differs = f"{what} {differing[-1]} than entry {entries[-1].number} records"
+    else:
+        differs = f"job {found.job} runs under the name {name!r}" if found.job else f"{name!r} is deployed"
+    check_overtaken(run)
+    ledger = run.ledger.deployment
+    recorded = f"records job {head.job_id} (entry {head.number})" if head else "records no deployment"
+    held = entries[-1] if entries else head
+    back = f", or restore the version of entry {held.number} there" if held else ""
+    raise DeployRefused(
+        f"on {run.target}, {differs}, and the ledger of {ledger} {recorded}: somebody else deployed. Nothing "
+        f"was changed. Record the running version (`flinkcompat ledger adopt {ledger} --job-id "
+        f"{found.job or 'ID'} --script FILE`){back}; then check the change "
+        f"again{shown(found, held.job, f'entry {held.number}') if held else ''}"
+    )
+
+
+def carried_out_by(
+    run: Run, head: HeadEntry | None, plans: Sequence[PlannedEntry], found: Deployed
+) -> PlannedEntry | None:
+    """The plan that a platform's record matches: by its request, else the only one that fits."""
+    if found.job is None or (head is not None and found.job == head.job_id):
+        return None
+    if asked := next((plan for plan in plans if run.job_of(plan) == found.job), None):
+        return asked
+    alike = [plan for plan in plans if found.script is not None and not difference(found, plan.job)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def difference(found: Deployed, job: JobSpec) -> str:
+    """Difference between a platform's record and a job's script and settings; empty if none or no record.
+
+    The name is as requested, so it makes no difference. An engine version counts only as far as the job states it.
+    """
+    settings = job.settings
+    if found.script is not None and found.script != job.script:
+        return "another script"
+    stated = (job.engine_version or "").split(".")
+    if found.engine is not None and found.engine.engine == job.engine and stated != [""]:
+        version = found.engine.version
+        if version.split(".")[: len(stated)] != stated:
+            return f"another version of its engine ({version}, not {job.engine_version})"
+    if found.settings is None:
+        return ""
+    keys = {*found.settings, *settings} - {JOB_NAME}
+    others = sorted(key for key in keys if found.settings.get(key) != settings.get(key))
+    return f"other settings ({', '.join(others)})" if others else ""
+
+
+def shown(found: Deployed, job: JobSpec, name: str) -> str:
+    """Differences between a platform's record and a job for a message: secrets masked, shortened."""
+    if job.language != "sql" or (found.script is None and found.settings is None):
+        return ""
+    rows = job.to_dict(), job.to_dict()
+    for row, kept in zip(rows, (job.settings, found.settings or job.settings), strict=True):
+        row["settings"] = {key: value for key, value in kept.items() if key != JOB_NAME}
+    rows[1]["script"] = job.script if found.script is None else found.script
+    lines = [line for part in ("script", "settings") for line in part_diff(part, *rows, (name, "the running version"))]
+    if not lines:
+        told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
+        untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
+        but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
+        same = "script and settings are the same" if all(told) else "they differ only in a secret, which is not shown"
+        return f"\n(compared with {name}: {same}{but})"
+    more = len(lines) - _MOST_LINES
+    return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

@@ -29,7 +29,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
     StoppingEntry,
 )
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, RolledBack, Run, age_of, short
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, last_checkpoint
 from airflow_flinkcompat.deploy.target import SavepointStore, Snapshot

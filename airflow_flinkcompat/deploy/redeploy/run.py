@@ -25,8 +25,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
-from airflow_flinkcompat.deploy.ledger.rows import EntryRow
-from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
+from airflow_flinkcompat.deploy.ledger.status import EntryRow
+from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Target, Verb
 from airflow_flinkcompat.model import JobSpec, StartMode
 

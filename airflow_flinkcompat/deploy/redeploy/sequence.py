@@ -18,7 +18,6 @@ from datetime import datetime
 from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SnapshotGone, TargetError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
-from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
     DeployingEntry,
@@ -32,17 +31,19 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.history import Ledger
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
+from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 from airflow_flinkcompat.deploy.redeploy.migrating import prepare
 from airflow_flinkcompat.deploy.redeploy.preconditions import (
     check_claim,
     check_engine,
+    check_hand_over,
     check_head,
     check_languages,
     check_mode,
+    check_read_back,
 )
-from airflow_flinkcompat.deploy.redeploy.read_back import check_read_back
 from airflow_flinkcompat.deploy.redeploy.recovery import (
     anything_runs,
     check_strangers,
@@ -59,7 +60,6 @@ from airflow_flinkcompat.deploy.redeploy.run import (
 )
 from airflow_flinkcompat.deploy.redeploy.starting import planned, require_savepoint, roll_back, rollback_hint, start
 from airflow_flinkcompat.deploy.redeploy.stopping import Ended, Stopped, stop
-from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, MasksSecrets, SavepointStore, Snapshot, Start, Target
 from airflow_flinkcompat.model import JobSpec, StartMode
 

@@ -22,6 +22,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StartingEntry,
     StepEntry,
 )
+from airflow_flinkcompat.deploy.offset_choices import Offset
 from airflow_flinkcompat.deploy.redeploy.migrating import MigrationFailed, migrate
 from airflow_flinkcompat.deploy.redeploy.recovery import came_back, check_overtaken
 from airflow_flinkcompat.deploy.redeploy.run import (
@@ -32,8 +33,8 @@ from airflow_flinkcompat.deploy.redeploy.run import (
 )
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
 from airflow_flinkcompat.deploy.redeploy.submitting import NotYet, StartRefused, proved, submit
-from airflow_flinkcompat.deploy.sources.choices import Offset
-from airflow_flinkcompat.deploy.sources.offsets import (
+from airflow_flinkcompat.deploy.start_offsets import (
+    PositionsUnknown,
     StartupOffset,
     check_startup_offsets,
     decide,
@@ -42,7 +43,6 @@ from airflow_flinkcompat.deploy.sources.offsets import (
     unknown_startup_offsets,
     with_state,
 )
-from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,
     CallerNamesJobs,

@@ -19,7 +19,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
     StoppingEntry,
 )
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.run import Run, StartFailed, Wait, new_id
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,

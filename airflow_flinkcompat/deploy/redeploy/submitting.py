@@ -9,10 +9,16 @@ from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefu
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, JobStart, StartEntry
 from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, Run, Wait, Waiting, age_of
-from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory, number_of
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, saved_state
-from airflow_flinkcompat.deploy.redeploy.verify import Unproven, VerificationFailed, Verified, verify_start
-from airflow_flinkcompat.deploy.sources.offsets import tables
+from airflow_flinkcompat.deploy.redeploy.verify import (
+    StartHistory,
+    Unproven,
+    VerificationFailed,
+    Verified,
+    number_of,
+    verify_start,
+)
+from airflow_flinkcompat.deploy.start_offsets import tables
 from airflow_flinkcompat.deploy.target import (
     JobHistories,
     JobHistory,

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.restore_test.journal import Paused
     from airflow_flinkcompat.deploy.restore_test.place import Cluster
     from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
-    from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
+    from airflow_flinkcompat.deploy.restore_test.restoring import Paused, Timeouts
     from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, abandon, rehearse
     from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of, take_template
     from airflow_flinkcompat.model import RehearsalFinding
 
 _HOMES = {
-    ".journal": ("Paused",),
     ".report": ("Rehearsal",),
-    ".restoring": ("Timeouts",),
+    ".restoring": ("Paused", "Timeouts"),
     ".sequence": ("RehearsalOptions", "abandon", "rehearse"),
     ".place": ("Cluster",),
     ".template": ("kept_template", "options_of", "take_template"),

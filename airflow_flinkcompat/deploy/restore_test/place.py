@@ -1,12 +1,28 @@
-"""The place of a rehearsal: a target that has all capabilities, and the operations to end there."""
+"""The place of a rehearsal, and the end of everything started there, also if its owner dies.
+
+The watcher is a child process. It receives announcements of operations over its standard input: one JSON object a line,
+the first of which states how to open the target. ``{"done": true}`` ends it; end-of-file without that means that the
+owner is gone. It then cancels every announced job and disposes of every announced savepoint. That includes those that
+appear only now, because their submission was under way when the owner died.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed, SnapshotGone, StopFailed
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.target import (
     ClusterOptions,
     JobDescription,
@@ -137,3 +153,149 @@ def _operation(message: Mapping[str, Any]) -> Operation:
     job, request = message["savepoint"]
     path = message.get("path")
     return Operation(Verb.SAVEPOINT, request, JobRef(job), None if path is None else Snapshot(path))
+
+
+SECONDS = 300.0
+"""Seconds for which a watcher whose owner died keeps trying."""
+_EVERY = 0.5
+# A job this long unknown to the cluster after its owner's end was never submitted.
+_COMING_SECONDS = 60.0
+
+
+def clean_up(
+    target: RestoreTestTarget,
+    started: Started,
+    *,
+    timeout: float = SECONDS,
+    coming: float = _COMING_SECONDS,
+) -> list[str]:
+    """Cancel jobs and dispose of savepoints, for as long as it takes; return a description of the rest.
+
+    ``coming``: how long (seconds) a job that the cluster does not know may still come up.
+    """
+    begin = time.monotonic()
+
+    def step() -> list[str]:
+        may_come = time.monotonic() - begin < coming
+        # Jobs first: a stop that is at work ends with its job.
+        operations = sorted(started.operations.values(), key=lambda each: each.verb is not Verb.START)
+        left = {each.request_id: _ended(target, each, may_come) for each in operations}
+        # What is done is not tried again.
+        started.operations = {key: each for key, each in started.operations.items() if left[key]}
+        return [words for words in left.values() if words]
+
+    try:
+        return poll(step, bool, timeout=timeout, every=_EVERY)
+    except Overdue as overdue:
+        still: list[str] = overdue.last
+        return still
+
+
+def _ended(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
+    """Empty once nothing is left of an operation, or can come of it any more."""
+    try:
+        end = _end_job if operation.verb is Verb.START else _end_savepoint
+        return end(target, operation, may_come)
+    except DeployError as error:  # the target may come back
+        return str(error)
+
+
+def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str:
+    job = target.poll(start).job
+    status = None if job is None else target.status(job)
+    if job is None or status is None:
+        return f"job {start.job or f'of request {start.request_id}'} may still start" if may_come else ""
+    if not status.terminal:
+        target.cancel(job)
+    return ""
+
+
+def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool) -> str:
+    try:
+        snapshot = asked.snapshot or target.poll(asked).snapshot
+    except (SavepointFailed, StopFailed):  # none was written, or it was never asked for
+        return ""
+    if snapshot is None:
+        return f"the savepoint {asked.request_id} of job {asked.job} is still being written"
+    with suppress(SnapshotGone):
+        target.dispose(snapshot)
+    return ""
+
+
+class Watcher:
+    """The owner's end: starts the child, announces operations to it, and dismisses it."""
+
+    def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
+        self.started = started or Started()
+        path = filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,  # what ends the owner's process group leaves it alone
+            text=True,
+        )
+        self._say(asdict(location))
+        for message in self.started.messages():
+            self._say(message)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def announce(self, operation: Operation) -> None:
+        """Announce an operation before a job is started, stopped or saved, and again once it has an id."""
+        self.started.take(operation)
+        # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
+        with contextlib.suppress(OSError):
+            self._say(operation.to_dict())
+
+    def dismiss(self) -> None:
+        """Dismiss the child, which has nothing left to end."""
+        with contextlib.suppress(OSError):
+            self._say({"done": True})
+        self._close()
+
+    def leave(self) -> None:
+        """Detach: operations may be left, and the child keeps trying by itself."""
+        self._close(wait=False)
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(message) + "\n")
+        self._child.stdin.flush()
+
+    def _close(self, *, wait: bool = True) -> None:
+        assert self._child.stdin is not None
+        with contextlib.suppress(OSError):
+            self._child.stdin.close()
+        if wait:
+            self._child.wait(30)
+        else:
+            self._child.returncode = 0  # it outlives this object on purpose
+
+
+def main() -> int:
+    """Listen until the owner is done or gone. 0: nothing was left to do, or all of it was done."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # meant for the owner, whose end is what this process waits for
+    first = sys.stdin.readline()
+    if not first:
+        return 0
+    messages: list[dict[str, Any]] = []
+    for line in sys.stdin:
+        if not line.endswith("\n"):
+            break  # the owner died before it had said it all, so before it started that
+        message = json.loads(line)
+        if message.get("done"):
+            return 0
+        messages.append(message)
+    with TargetLocation(**json.loads(first)).open() as target:
+        return 1 if clean_up(Cluster(target).restore_test_target, Started.told(messages)) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

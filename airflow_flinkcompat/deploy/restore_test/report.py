@@ -7,13 +7,27 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import redact
-from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator
 from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.savepoint.store import read_metadata
 
 SCHEMA = "flinkcompat-rehearsal/1"
 _NOT_PROOF = (
     "A job can restore and still write wrong rows: this is not a verdict on the change. Run `flinkcompat check`."
 )
+
+
+@dataclass(frozen=True)
+class StoredOperator:
+    """One operator of a savepoint. ``id``: 32 hex digits; ``name`` is empty if the savepoint stores none."""
+
+    id: str
+    name: str
+    has_state: bool
+
+
+def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
+    """The operators of the savepoint at ``path`` (path or URI of its folder). Raises SavepointUnreadable."""
+    return tuple(StoredOperator(each.id, each.name, each.has_state) for each in read_metadata(path).operators)
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
-from airflow_flinkcompat.deploy.flink.claims import is_of_the_query
-from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator, read_snapshot
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
-from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
-from airflow_flinkcompat.deploy.restore_test.journal import Journal, Paused
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, Started, missing_slots, slots_of
-from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, with_states
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, Started, Watcher, clean_up, missing_slots, slots_of
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, StoredOperator, read_snapshot, with_states
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
     Inconclusive,
+    Journal,
+    Paused,
     Restored,
     RestoreRefused,
     Runner,
@@ -32,7 +30,6 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Unanswered,
     Version,
 )
-from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -362,3 +359,11 @@ class _Run:
         if status is None:
             return "the cluster no longer lists it"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
+
+
+_NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
+
+
+def is_of_the_query(name: str) -> bool:
+    """True if an operator (``GroupAggregate[3]``) is a source or a computation, not part of a sink."""
+    return _NAME_OF_QUERY_OPERATOR.fullmatch(name) is not None

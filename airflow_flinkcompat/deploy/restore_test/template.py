@@ -13,11 +13,15 @@ from pathlib import Path
 
 from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
-from airflow_flinkcompat.deploy.restore_test.journal import Journal
-from airflow_flinkcompat.deploy.restore_test.place import Cluster
-from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, RestoreRefused, Runner, Timeouts, Version
-from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, Watcher, clean_up
+from airflow_flinkcompat.deploy.restore_test.restoring import (
+    Inconclusive,
+    Journal,
+    RestoreRefused,
+    Runner,
+    Timeouts,
+    Version,
+)
 from airflow_flinkcompat.deploy.target import ClusterOptions
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import JobSpec

@@ -11,13 +11,11 @@ from typing import Self
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.compiled_plans import compile_plans
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmittedBefore
-from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, ScriptRunner, Session, SqlGateway, SubmittedBefore
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, prepare_job
-from airflow_flinkcompat.deploy.flink.substitutes import Substitutes, tables_of
-from airflow_flinkcompat.deploy.flink.tables import overlay, sources_of
+from airflow_flinkcompat.deploy.flink.tables import Substitutes, overlay, sources_of, tables_of
 from airflow_flinkcompat.deploy.target import (
     EngineInfo,
     Operation,

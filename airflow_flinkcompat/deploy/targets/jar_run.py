@@ -14,9 +14,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
 
-from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.flink.error_hints import refusal
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError, refusal
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint

@@ -10,10 +10,8 @@ from dataclasses import replace
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed, StopFailed, TargetError
-from airflow_flinkcompat.deploy.flink import state_stats
+from airflow_flinkcompat.deploy.flink import job_reports
 from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment
-from airflow_flinkcompat.deploy.flink.claims import failed_at_restore, query_of, skipped_by_log
-from airflow_flinkcompat.deploy.flink.job_history import job_history
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
@@ -167,22 +165,22 @@ class JobManagerJobs(SavepointPaths, Closing):
 
     def job_history(self, job: JobRef) -> JobHistory:
         """The history of a job since it was accepted, as far as it is still shown."""
-        return job_history(self._jobmanager, job)
+        return job_reports.job_history(self._jobmanager, job)
 
     def query(self, job: JobRef) -> Mapping[str, int]:
         """Read the operators from the job's plan."""
-        return query_of(self._jobmanager.get(f"jobs/{job}/plan"))
+        return job_reports.query_of(self._jobmanager.get(f"jobs/{job}/plan"))
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
         """Read the JobManager's log, if REST serves it."""
         try:
-            return skipped_by_log(self._jobmanager.lines("jobmanager/log"), job)
+            return job_reports.skipped_by_log(self._jobmanager.lines("jobmanager/log"), job)
         except DeployError:
             return None
 
     def failed_at_restore(self, job: JobRef) -> bool:
         """Judge by the latest exception of the job."""
-        return failed_at_restore(self._jobmanager.get(f"jobs/{job}/exceptions"))
+        return job_reports.failed_at_restore(self._jobmanager.get(f"jobs/{job}/exceptions"))
 
     def slots(self) -> Slots:
         """Read the cluster's overview."""
@@ -191,7 +189,7 @@ class JobManagerJobs(SavepointPaths, Closing):
 
     def ever_ran(self, job: JobRef) -> bool | None:
         """True if any task of the job ran."""
-        return state_stats.ever_ran(self._jobmanager, job)
+        return job_reports.ever_ran(self._jobmanager, job)
 
     def request_checkpoint(self, job: JobRef) -> None:
         """Ask for a checkpoint independent of the job's own interval."""
@@ -199,11 +197,11 @@ class JobManagerJobs(SavepointPaths, Closing):
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
         """The latest ``completed`` checkpoint or ``savepoint`` of a job."""
-        return state_stats.snapshot_stats(self._jobmanager, job, kind)
+        return job_reports.snapshot_stats(self._jobmanager, job, kind)
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
         """True if the job's checkpoints outlive an end in this state."""
-        return state_stats.keeps_checkpoints(self._jobmanager, job, state)
+        return job_reports.keeps_checkpoints(self._jobmanager, job, state)
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
         """The last checkpoint of an ended job: the one that was last before may have been replaced."""
@@ -212,11 +210,11 @@ class JobManagerJobs(SavepointPaths, Closing):
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
         """Next offset by source partition, where connectors show it in metrics."""
-        return state_stats.source_offsets(self._jobmanager, job)
+        return job_reports.source_offsets(self._jobmanager, job)
 
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         """The options in the cluster's file."""
-        return state_stats.cluster_options(self._jobmanager)
+        return job_reports.cluster_options(self._jobmanager)
 
     def savepoint_root(self) -> str | None:
         """The cluster's own folder for savepoints."""
@@ -235,7 +233,7 @@ class JobManagerJobs(SavepointPaths, Closing):
     def _await_statistics(self) -> None:
         """Wait until the cluster's checkpoint statistics are not older than this call."""
         called = time.monotonic()
-        age = state_stats.statistics_age(self._jobmanager)
+        age = job_reports.statistics_age(self._jobmanager)
         poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)
 
 

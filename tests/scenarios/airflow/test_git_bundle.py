@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.airflow.operators import Deployment, script_asset
-from airflow_flinkcompat.airflow.tasks.bundles import BUNDLES, git_origin, place_of, repository_of
+from airflow_flinkcompat.airflow.tasks.files import BUNDLES, git_origin, place_of, repository_of
 from tests.unit.airflow.tasks.test_bundles import git
 
 PACKAGES = ("apache-airflow-providers-git==1.0.1", "GitPython>=3.1.44", "gitdb", "smmap")

@@ -23,7 +23,7 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
-from airflow_flinkcompat.testing import sections
+from airflow_flinkcompat.testing import fixture_cases
 from dev.measure.kept_state import migration_of
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
@@ -77,11 +77,11 @@ class Case:
 
 def load_cases(files: Sequence[Path] = FILES) -> Iterator[Case]:
     for file in files:
-        _, given, cases = sections.read(file.read_text("utf-8"), file.name)
+        _, given, cases = fixture_cases.read(file.read_text("utf-8"), file.name)
         for head, old, new in cases:
-            found = sections.headers(head, {"computed", "refused", "settings"}, file.name, {"settings"})
+            found = fixture_cases.headers(head, {"computed", "refused", "settings"}, file.name, {"settings"})
             computed, refused = ("".join(text for _, text in found.get(key, ())) for key in ("computed", "refused"))
-            settings = tuple(sections.settings(found, "settings", file.name).items())
+            settings = tuple(fixture_cases.settings(found, "settings", file.name).items())
             yield Case(
                 head.title, Side(given + old.text, settings), Side(given + new.text, settings), computed, refused
             )

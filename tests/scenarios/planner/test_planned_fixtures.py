@@ -15,7 +15,7 @@ import pytest
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
-from airflow_flinkcompat.testing import sections
+from airflow_flinkcompat.testing import fixture_cases
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "planned"
 RESTORED = {"right", "wrong", "refused at submit", "refused at restore"}
@@ -46,11 +46,11 @@ class Case:
 
 
 def load(path: Path) -> Iterator[Case]:
-    _, given, cases = sections.read(path.read_text("utf-8"), path.name)
+    _, given, cases = fixture_cases.read(path.read_text("utf-8"), path.name)
     for head, old, new in cases:
-        found = sections.headers(head, {"restored", "read", "planned", "lines"}, path.name)
+        found = fixture_cases.headers(head, {"restored", "read", "planned", "lines"}, path.name)
         restored, read, planned = (
-            sections.required(found, key, head, path.name)[1] for key in ("restored", "read", "planned")
+            fixture_cases.required(found, key, head, path.name)[1] for key in ("restored", "read", "planned")
         )
         before, after = found["lines"][0][1].split() if "lines" in found else ("2.3", "2.3")
         yield Case(

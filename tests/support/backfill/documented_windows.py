@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.testing.sections import split
+from airflow_flinkcompat.testing.fixture_cases import split
 
 FILE = Path(__file__).parents[2] / "fixtures" / "backfill" / "windows.sql"
 _TYPES = {"price": "DECIMAL(10, 2)", "total": "DECIMAL(38, 2)", "item": "STRING"}

@@ -15,9 +15,10 @@ from airflow_flinkcompat.deploy.errors import (
     StateRefused,
     StopFailed,
     TargetError,
+    fault_of,
+    refusal,
 )
-from airflow_flinkcompat.deploy.flink.error_hints import fault_of, refusal
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Closing
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, prepare_job

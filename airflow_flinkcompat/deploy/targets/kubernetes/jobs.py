@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
-from airflow_flinkcompat.deploy.flink.error_hints import fault_of
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError, fault_of
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Closing, Endpoint
 from airflow_flinkcompat.deploy.target import (

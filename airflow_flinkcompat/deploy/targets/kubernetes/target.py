@@ -38,6 +38,8 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import Conflict, KubernetesApi, connect
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
+    SECRET,
+    Following,
     ScriptFile,
     asking,
     file_of,
@@ -49,7 +51,6 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     secret_places,
     starting,
 )
-from airflow_flinkcompat.deploy.targets.kubernetes.following import SECRET, Following
 from airflow_flinkcompat.deploy.targets.kubernetes.jobs import located, resource_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, mounted_file, require_name
 from airflow_flinkcompat.deploy.targets.kubernetes.planning import plan_of, require_plannable, upgrading

@@ -8,10 +8,8 @@ from typing import Any
 
 import httpx
 
-from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError, condense
-from airflow_flinkcompat.deploy.flink import state_stats
-from airflow_flinkcompat.deploy.flink.error_hints import fault_of
-from airflow_flinkcompat.deploy.flink.job_history import job_history
+from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError, condense, fault_of
+from airflow_flinkcompat.deploy.flink import job_reports
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
@@ -134,7 +132,7 @@ class RealtimeComputeJobs(Closing):
         """The history of the job, as far as its JobManager exists and shows it."""
         try:
             flink = self._flink(job)
-            seen = job_history(flink.jobmanager, flink.job_id) if flink else JobHistory(all_failures=False)
+            seen = job_reports.job_history(flink.jobmanager, flink.job_id) if flink else JobHistory(all_failures=False)
         except JobManagerError as error:
             if error.unanswered:
                 raise
@@ -144,12 +142,12 @@ class RealtimeComputeJobs(Closing):
     def ever_ran(self, job: JobRef) -> bool | None:
         """True if any task of the job ran; None once its JobManager is gone."""
         flink = self._shown(job)
-        return state_stats.ever_ran(flink.jobmanager, flink.job_id) if flink else None
+        return job_reports.ever_ran(flink.jobmanager, flink.job_id) if flink else None
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
         """Next offset by source partition, where connectors show it in metrics."""
         flink = self._shown(job)
-        return state_stats.source_offsets(flink.jobmanager, flink.job_id) if flink else {}
+        return job_reports.source_offsets(flink.jobmanager, flink.job_id) if flink else {}
 
     def cancel(self, job: JobRef) -> None:
         """Stop the job instance without a savepoint, and wait for its end."""

@@ -20,8 +20,8 @@ from airflow_flinkcompat.deploy.errors import (
     SubmissionUnknown,
     TargetError,
     condense,
+    refusal,
 )
-from airflow_flinkcompat.deploy.flink.error_hints import refusal
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, ScriptRefused, prepare_job
 from airflow_flinkcompat.deploy.target import (

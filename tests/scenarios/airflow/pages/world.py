@@ -20,8 +20,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RejectedEntry,
     Review,
 )
-from airflow_flinkcompat.deploy.ledger.fleet import rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded
+from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec
 from dev.benchmarks.ledger_index import history

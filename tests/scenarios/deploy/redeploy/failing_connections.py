@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from airflow_flinkcompat.deploy import DeployError, Endpoint
-from airflow_flinkcompat.deploy.flink.error_hints import EndpointOrigin
+from airflow_flinkcompat.deploy.flink.rest import EndpointOrigin
 from tests.scenarios.deploy.deployment_fixture import DeploymentFixture, wire
 from tests.scenarios.deploy.failures import Cases
 from tests.support.deploy.servers import rest_server

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import JobManager, SqlGateway
-from airflow_flinkcompat.deploy.flink import substitutes
+from airflow_flinkcompat.deploy.flink import tables
 from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal, rehearse
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
@@ -132,10 +132,10 @@ def _checkpointed(jobs: JobManager, job_id: str) -> bool:
 @contextmanager
 def only(*names: str) -> Iterator[None]:
     """Of the options that keep a second reader apart from the live job, these alone."""
-    admitted = substitutes.ADMITTED["kafka"]
+    admitted = tables.ADMITTED["kafka"]
     kept = replace(admitted, options={name: admitted.options[name] for name in names})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(substitutes.ADMITTED, "kafka", kept)  # type: ignore[arg-type]
+        patch.setitem(tables.ADMITTED, "kafka", kept)  # type: ignore[arg-type]
         yield
 
 

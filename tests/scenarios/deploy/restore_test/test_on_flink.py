@@ -20,7 +20,7 @@ import pytest
 from airflow.sdk import Connection
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
-from airflow_flinkcompat.airflow.triggers.rehearsal import FlinkRehearsalTrigger
+from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
 from airflow_flinkcompat.deploy import ApiError, JobManager, SqlGateway, SqlGatewayTarget, Wait
 from airflow_flinkcompat.deploy.restore_test import Paused, rehearse
 from airflow_flinkcompat.local_flink import LocalFlink

@@ -155,9 +155,7 @@ def test_each_choice_gives_its_rows(orders: Orders, monkeypatch: pytest.MonkeyPa
 
     running = orders.target.running(orders.ledger.deployment)
     with monkeypatch.context() as patched:
-        patched.setattr(
-            "airflow_flinkcompat.deploy.sources.offsets._filled", lambda *_: {"scan.startup.mode": "nowhere"}
-        )
+        patched.setattr("airflow_flinkcompat.deploy.start_offsets._filled", lambda *_: {"scan.startup.mode": "nowhere"})
         with pytest.raises(TargetError, match="ScanStartupMode"):
             orders.deploy(orders.side(2), start_mode="stateless", offsets="latest")
     assert orders.target.running(orders.ledger.deployment) == running, "found out before the stop"

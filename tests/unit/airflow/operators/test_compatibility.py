@@ -19,8 +19,8 @@ from airflow.sdk import DAG, Connection
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.airflow.operators.approval import REJECT
-from airflow_flinkcompat.airflow.tasks import bundles
-from airflow_flinkcompat.airflow.triggers.gateway import SqlGatewayTrigger
+from airflow_flinkcompat.airflow.tasks import files
+from airflow_flinkcompat.airflow.triggers.deploy import SqlGatewayTrigger
 from airflow_flinkcompat.compat import Policy, Report, ReportContext, Side
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
@@ -726,9 +726,7 @@ def test_the_proposed_script_is_kept_with_the_report(deployed: Site) -> None:
 
 
 def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        bundles, "git_origin", lambda files, _bundle: bundles.GitOrigin("c0ffee", f"ann of {len(files)}")
-    )
+    monkeypatch.setattr(files, "git_origin", lambda paths, _bundle: files.GitOrigin("c0ffee", f"ann of {len(paths)}"))
     run, tasks, _ = deployed.checked(script(size=5), owner="ben", check={"team": "{{ 'pay' }}ments"})
     want = Origin("c0ffee", "ann of 1", "payments", "ben")
     assert checks(deployed)[-1].origin == want
@@ -745,7 +743,7 @@ def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, mo
 
 
 def test_that_no_commit_is_known_is_said(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "git_origin", lambda *_: bundles.GitOrigin(why="its files have edits"))
+    monkeypatch.setattr(files, "git_origin", lambda *_: files.GitOrigin(why="its files have edits"))
     deployed.checked(script(size=5))
     noted = checks(deployed)[-1]
     assert noted.message.endswith("; the commit is unknown: its files have edits")

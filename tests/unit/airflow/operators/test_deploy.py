@@ -12,8 +12,7 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG, Connection
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
-from airflow_flinkcompat.airflow.links.flink import FlinkJobLink
-from airflow_flinkcompat.airflow.links.pages import FlinkChangeLink
+from airflow_flinkcompat.airflow.links import FlinkChangeLink, FlinkJobLink
 from airflow_flinkcompat.airflow.operators import FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator
 from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart

@@ -97,7 +97,7 @@ def test_a_deploy_that_fails_tells_how_far_it_came(deployed: Site) -> None:
 
 @pytest.mark.usefixtures("openlineage")
 def test_secrets_are_masked_in_the_job_facet(submitted: dict[str, Any]) -> None:
-    from airflow_flinkcompat.airflow.tasks.openlineage import RunLineage, operator_lineage
+    from airflow_flinkcompat.airflow.tasks.assets import RunLineage, operator_lineage
     from airflow_flinkcompat.compat import Side
 
     told = operator_lineage(RunLineage(Side(SECRET)))

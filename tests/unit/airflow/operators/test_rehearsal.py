@@ -19,7 +19,7 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import FlinkRestoreRehearsalOperator
-from airflow_flinkcompat.airflow.triggers.rehearsal import FlinkRehearsalTrigger
+from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
 from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait, restore_test
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, RehearsedEntry

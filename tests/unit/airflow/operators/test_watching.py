@@ -11,7 +11,7 @@ from airflow.dag_processing.bundles import base
 from airflow.sdk import DAG, Asset
 
 from airflow_flinkcompat.airflow.operators import Deployment, gated_redeploy, redeploy_dag, redeploy_dags, script_asset
-from airflow_flinkcompat.airflow.triggers.script import FlinkScriptTrigger
+from airflow_flinkcompat.airflow.triggers.change import FlinkScriptTrigger
 from tests.support.airflow.operators.versions import DagSerialization
 
 ORDERS: dict[str, Any] = {"name": "orders", "script": "orders.sql", "flink_conn_id": "prod"}

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.airflow.plugin.access import Writer
+from airflow_flinkcompat.airflow.plugin.ledgers import Writer
 from airflow_flinkcompat.airflow.tasks.base import run_name
 
 KEYS = st.text("abcXYZ019_-.", min_size=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,16 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from structlog.testing import capture_logs
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
-from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
-from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, Wait
+from airflow_flinkcompat.airflow.triggers import deploy
+from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger, FlinkRehearsalTrigger, SqlGatewayTrigger
+from airflow_flinkcompat.deploy import ApiError, DeployError, GatewayError, Ledger, Operation, Start, Wait
 from airflow_flinkcompat.deploy.ledger.entries import JobStart, StartedEntry
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.target import Verb
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.testing.fake_target import AnswerLost, FakeTarget
+from airflow_flinkcompat.testing.target_contract import side
 from tests.support.deploy.fake_cluster import FakeCluster
 
 
@@ -197,3 +203,102 @@ def test_a_connection_that_cannot_be_read_is_for_the_task_to_tell(
 ) -> None:
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: (_ for _ in ()).throw(AirflowNotFoundException("none")))
     assert fired(wait("stop-1"))["request_id"] == "stop-1"
+
+
+SCRIPT = "CREATE TABLE s (x INT); CREATE TABLE k (x INT); INSERT INTO k SELECT x FROM s;"
+
+
+def test_a_savepoint_of_a_job_that_goes_on_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is complete while the job runs, other than that of a stop."""
+    target = FakeTarget()
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda _hook: nullcontext(target))
+    job = target.start(side(SCRIPT), Start(), new_id()).job
+    assert job is not None
+    now, request = time.time(), new_id()
+    wait = Wait(job, now, now + 60, request, verb=str(Verb.SAVEPOINT))
+    trigger = FlinkRehearsalTrigger("flink_default", asdict(wait), 0.0, 0.1, {})
+    target.savepoint(job, request, None)
+    assert trigger._look(Wait(**trigger.wait)) == wait
+    assert target.poll(Operation(Verb.SAVEPOINT, request, job)).snapshot == "savepoint #1"
+    assert trigger.what(wait) == f"a savepoint of job {job}"
+
+
+def test_a_wait_of_an_earlier_release_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the request otherwise, and does not say whether a savepoint or a stop is waited for."""
+    target = FakeTarget()
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda _hook: nullcontext(target))
+    job = target.start(side(SCRIPT), Start(), new_id()).job
+    assert job is not None
+    now, request = time.time(), new_id()
+    stored = {"job_id": job, "since": now, "until": now + 60, "trigger_id": request, "proven_since": None}
+    trigger = FlinkRehearsalTrigger("flink_default", stored, 0.0, 0.1, {})
+    target.savepoint(job, request, None)
+    (event,) = asyncio.run(_events(trigger))
+    assert event == {"wait": asdict(Wait(job, now, now + 60, request, verb="savepoint"))}
+
+
+async def _events(trigger: FlinkRehearsalTrigger) -> list[Any]:
+    return [event.payload async for event in trigger.run()]
+
+
+SILENT = GatewayError("the SQL Gateway does not answer")
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Any], *, seconds: float = 20) -> tuple[int, float]:
+    """How often the Gateway was asked until the trigger fired, and the time left then. ``answer``: by that number."""
+    times = 0
+
+    def engine(_hook: FlinkHook) -> Any:
+        nonlocal times
+        times += 1
+        found = answer(times)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(FlinkHook, "engine", engine)
+    until = time.time() + seconds
+    event = asyncio.run(asyncio.wait_for(anext(SqlGatewayTrigger("f", until, first_pause=0.01).run()), 30))
+    assert event.payload == {"until": until, "silent": times > 1}
+    return times, until - time.time()
+
+
+@pytest.mark.parametrize("silence", [SILENT, AnswerLost("nothing came")])
+def test_it_fires_once_the_target_answers(monkeypatch: pytest.MonkeyPatch, silence: Exception) -> None:
+    with capture_logs() as records:
+        times, left = asked(monkeypatch, lambda time: silence if time < 4 else ("flink", "2.3.0"))
+    assert times == 4
+    assert left > 0
+    assert len(records) == 1, "silence is said once"
+
+
+def test_it_asks_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deploy, "_LAST", 0.08)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def paused(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", paused)
+    asked(monkeypatch, lambda time: SILENT if time < 7 else ("flink", "2.3.0"))
+    assert pauses == [0.01, 0.02, 0.04, 0.08, 0.08, 0.08]
+
+
+def test_the_time_is_over_for_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, left = asked(monkeypatch, lambda _time: SILENT, seconds=0.3)
+    assert times > 1
+    assert left <= 0
+
+
+@pytest.mark.parametrize("error", [GatewayError("login is wrong", 401), AirflowNotFoundException("f"), OSError("bug")])
+def test_what_else_is_wrong_is_for_the_task_to_judge(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    assert asked(monkeypatch, lambda _time: error)[0] == 1
+
+
+def test_it_survives_serialisation_for_the_gateway() -> None:
+    path, arguments = SqlGatewayTrigger("flink_default", 5.0, target="kubernetes").serialize()
+    assert path == "airflow_flinkcompat.airflow.triggers.deploy.SqlGatewayTrigger"
+    assert SqlGatewayTrigger(**arguments).serialize() == (path, arguments)
+    assert arguments["target"] == "kubernetes"

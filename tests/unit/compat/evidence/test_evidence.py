@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import SAFE, Verdict, combined, inferred, measured
 from airflow_flinkcompat.compat.single_script import RULES as ONE_SIDED
-from airflow_flinkcompat.testing.sections import FixtureError
+from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import evidence as made
 from dev.measure.flink_versions import RELEASES, VERSIONS
 from tests.support import golden

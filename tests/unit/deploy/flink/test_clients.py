@@ -19,7 +19,7 @@ from airflow_flinkcompat.deploy import (
     JobStatus,
     SqlGateway,
 )
-from airflow_flinkcompat.deploy.flink.state_stats import statistics_age
+from airflow_flinkcompat.deploy.flink.job_reports import statistics_age
 from airflow_flinkcompat.secrets import Redactor
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]

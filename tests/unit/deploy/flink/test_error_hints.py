@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, StateRefused, TargetError
-from airflow_flinkcompat.deploy.flink.error_hints import fault_of, refusal
+from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, StateRefused, TargetError, fault_of, refusal
 from tests.unit.deploy.flink.test_clients import Server, jobmanager, ok
 
 SAID = {

@@ -37,7 +37,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RolledBackEntry,
     RollingBackEntry,
 )
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, JobSpec
 from tests.unit.deploy.ledger.test_stored import FILES, SINCE, TORN, told

@@ -31,10 +31,10 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     Review,
     StoppedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded, deployments
 from airflow_flinkcompat.deploy.ledger.index import FOLDER, Index, IndexView, Marker
-from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, rebuild_index
+from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import Store
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.model import JobSpec

@@ -36,7 +36,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RolledBackEntry,
 )
 from airflow_flinkcompat.deploy.ledger.history import _checksum
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 
 ENTRY = DeployedEntry(

@@ -31,10 +31,10 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     JobStart,
     JobVersion,
 )
-from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
 from airflow_flinkcompat.deploy.ledger.history import _encoded, deployments
 from airflow_flinkcompat.deploy.ledger.index import FOLDER, Index
-from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.listing import deployment_rows
+from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import Store
 from airflow_flinkcompat.model import JobSpec
 from dev.services.object_stores import GcsStandIn, S3StandIn, serving

@@ -46,7 +46,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppingEntry,
     UnchangedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.model import FunctionDeclaration
 

@@ -49,7 +49,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
     VersionEntry,
 )
-from airflow_flinkcompat.deploy.ledger.rows import last_savepoint
+from airflow_flinkcompat.deploy.ledger.status import last_savepoint
 from airflow_flinkcompat.deploy.redeploy.sequence import surplus
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint

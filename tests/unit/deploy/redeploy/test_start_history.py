@@ -12,8 +12,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployError, JobStatus, Ledger, LedgerEntry, RolledBack, StartFailed
 from airflow_flinkcompat.deploy.ledger.entries import JobStart, JobStop, StartingEntry, StoppedEntry
-from airflow_flinkcompat.deploy.redeploy.start_history import number_of
-from airflow_flinkcompat.deploy.redeploy.verify import verify_start
+from airflow_flinkcompat.deploy.redeploy.verify import number_of, verify_start
 from airflow_flinkcompat.deploy.target import JobHistory, SnapshotStats, VertexState
 from tests.support.deploy.fake_cluster import FakeCluster
 from tests.unit.deploy.redeploy.test_redeploy import STOPPED_AT, V1, V2, Killed, kinds, no_pauses, run

@@ -10,12 +10,12 @@ import pytest
 from airflow_flinkcompat.deploy import DeployError, JobStatus, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
-from airflow_flinkcompat.deploy.restore_test import journal, restoring
-from airflow_flinkcompat.deploy.restore_test.journal import Journal
+from airflow_flinkcompat.deploy.restore_test import restoring
 from airflow_flinkcompat.deploy.restore_test.place import Started
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
     Inconclusive,
+    Journal,
     RestoreRefused,
     Runner,
     Timeouts,
@@ -29,7 +29,7 @@ SIDE = Script("INSERT INTO k SELECT x FROM s;", {}, "new.sql")
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(restoring, "_AGAIN_SECONDS", 0.1)
     monkeypatch.setattr(restoring, "_REASON_SECONDS", 0.1)
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployRefused, JobManagerError, JobStatus, ScriptRefused
 from airflow_flinkcompat.deploy.errors import CannotRehearse
-from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse, sequence
 from airflow_flinkcompat.deploy.restore_test.place import Started
+from airflow_flinkcompat.deploy.restore_test.report import StoredOperator
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
     Restored,

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.errors import TargetError
-from airflow_flinkcompat.testing.sections import FixtureError
+from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import connector_pairs, evidence, progress, pyflink, results, rows
 from dev.measure import run_pairs as command
 from dev.measure.connector_pairs import load_connector_pairs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.testing.sections import FixtureError
+from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results, run_migrations
 from dev.measure.migration_cases import load, measured, own_pairs, variants
 from dev.measure.migration_results_table import files, table

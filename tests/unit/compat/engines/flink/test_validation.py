@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat import Outcome, Report, Side, check
 from airflow_flinkcompat.compat.engines.flink.validation.functions import is_implicitly_cast
 from airflow_flinkcompat.plan.types import BIGINT, NULL, STRING, UNKNOWN, DataType
 from airflow_flinkcompat.sql import parse_script
-from airflow_flinkcompat.testing import sections
+from airflow_flinkcompat.testing import fixture_cases
 
 FILE = Path(__file__).parents[4] / "fixtures" / "validation" / "statements.sql"
 RULE = "statement-refused"
@@ -34,9 +34,9 @@ class Case:
 
 
 def _cases() -> Iterator[Case]:
-    _, given, cases = sections.read(FILE.read_text(encoding="utf-8"), FILE.name)
+    _, given, cases = fixture_cases.read(FILE.read_text(encoding="utf-8"), FILE.name)
     for head, old, new in cases:
-        found = sections.headers(head, {"refused", "taken"}, FILE.name)
+        found = fixture_cases.headers(head, {"refused", "taken"}, FILE.name)
         ((_, words),) = found.get("refused", [(0, "")])
         yield Case(head.title, words, given + old.text, given + new.text)
 

@@ -26,8 +26,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RolledBackEntry,
     StoppedEntry,
 )
-from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, SavepointRow, last_savepoint
-from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.ledger.status import DeploymentRow, Progress, SavepointRow, last_savepoint
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from tests.unit.deploy.ledger.test_index import CHECKED, DEPLOYED, ENTRIES, JOB, STOPPED, VERSION
 

@@ -1,14 +1,57 @@
-"""What a restore skipped by the JobManager's log, and whether two jobs run one query."""
+"""How a job went, by what a JobManager answers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from airflow_flinkcompat.deploy.flink.claims import failed_at_restore, is_of_the_query, query_of, skipped_by_log
+from airflow_flinkcompat.deploy.flink.job_reports import (
+    failed_at_restore,
+    job_history,
+    query_of,
+    skipped_by_log,
+)
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.restore_test.sequence import is_of_the_query
 
-JOB, OTHER = "a" * 32, "b" * 32
+JOB = "c0ffee"
+
+
+class Answers:
+    """The two answers that a history is made of."""
+
+    def __init__(self, restored: str) -> None:
+        self.restored = restored
+
+    def get(self, path: str) -> dict[str, Any]:
+        assert path == f"jobs/{JOB}/exceptions"
+        return {"exceptionHistory": {"entries": [{"timestamp": 9000}, {"timestamp": 5000}], "truncated": False}}
+
+    def checkpoints(self, job_id: str) -> dict[str, Any]:
+        restored = {"external_path": self.restored, "restore_timestamp": 6000, "id": 7}
+        completed = {"id": 8, "status": "COMPLETED", "latest_ack_timestamp": 4000}
+        counts = {"restored": 2, "completed": 5, "total": 6}
+        return {"counts": counts, "latest": {"restored": restored, "completed": completed}}
+
+
+@pytest.mark.parametrize(
+    ("restored", "own"),
+    [
+        (f"file:/chk/{JOB}/chk-7", True),
+        (f"file:/chk/{JOB}/chk-7/", True),
+        ("file:/chk/another/chk-7", False),
+        (f"file:/sp/savepoint-{JOB}-1", False),
+    ],
+)
+def test_what_a_job_was_restored_from_last_is_its_own_checkpoint_or_not(restored: str, own: bool) -> None:
+    seen = job_history(cast("JobManager", Answers(restored)), JOB)
+    assert (seen.restored, seen.restored_own, seen.restored_number, seen.restored_at) == (restored, own, 7, 6.0)
+    assert (seen.failures, seen.checkpoint, seen.newest) == ((5.0, 9.0), 4.0, 8)
+    assert (seen.restores, seen.completed, seen.triggered) == (2, 5, 6)
+
+
+GIVEN, OTHER = "a" * 32, "b" * 32
 FIRST, SECOND = "1" * 32, "2" * 32
 
 
@@ -27,20 +70,23 @@ def restored(job: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ([starting(JOB), skipping(FIRST), "other", skipping(SECOND), restored(JOB)], {FIRST, SECOND}),
-        ([starting(OTHER), skipping(FIRST), restored(OTHER), starting(JOB), restored(JOB)], set()),
-        ([starting(JOB), skipping(FIRST), restored(JOB), starting(OTHER), skipping(SECOND)], {FIRST}),
-        ([starting(JOB), restored(JOB), "Skipping empty savepoint state for operator " + FIRST], set()),
+        ([starting(GIVEN), skipping(FIRST), "other", skipping(SECOND), restored(GIVEN)], {FIRST, SECOND}),
+        ([starting(OTHER), skipping(FIRST), restored(OTHER), starting(GIVEN), restored(GIVEN)], set()),
+        ([starting(GIVEN), skipping(FIRST), restored(GIVEN), starting(OTHER), skipping(SECOND)], {FIRST}),
+        (
+            [starting(GIVEN), restored(GIVEN), "Skipping empty savepoint state for operator " + FIRST],
+            set(),
+        ),
         ([], None),  # rolled over, or of a higher level
-        ([starting(JOB), skipping(FIRST)], None),  # not restored yet, or refused
-        ([restored(JOB)], None),  # its beginning is in an older file
+        ([starting(GIVEN), skipping(FIRST)], None),  # not restored yet, or refused
+        ([restored(GIVEN)], None),  # its beginning is in an older file
         # Two restores at once: nothing tells whose state was skipped.
-        ([starting(JOB), starting(OTHER), skipping(FIRST), restored(JOB)], None),
-        ([starting(OTHER), starting(JOB), skipping(FIRST), restored(OTHER), restored(JOB)], None),
+        ([starting(GIVEN), starting(OTHER), skipping(FIRST), restored(GIVEN)], None),
+        ([starting(OTHER), starting(GIVEN), skipping(FIRST), restored(OTHER), restored(GIVEN)], None),
     ],
 )
 def test_the_log_says_what_was_skipped(lines: list[str], expected: set[str] | None) -> None:
-    assert skipped_by_log(lines, JOB) == expected
+    assert skipped_by_log(lines, GIVEN) == expected
 
 
 def test_queries_are_told_from_sinks() -> None:

@@ -1,17 +1,23 @@
-"""Definition of ``airflow flinkcompat --help``: the commands of ``flinkcompat ledger``, unloaded.
+"""``airflow flinkcompat``: the commands of ``flinkcompat ledger`` with the connections of Airflow.
 
-A connection replaces the addresses of ledger, Gateway and JobManager.
+A connection replaces the addresses of ledger, Gateway and JobManager. ``airflow --help`` needs the definition alone, so
+the commands load when they are called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand, positive_int
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    import click
+
+    from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 
 _CONNECTION = Arg(
     ("--conn-id",),
@@ -33,8 +39,6 @@ _NUMBER = positive_int(allow_zero=False)
 
 def _lazy(name: str) -> Callable[[Namespace], None]:
     def call(args: Namespace) -> None:
-        from airflow_flinkcompat.airflow.cli.commands import run_command
-
         run_command(name, args)
 
     call.__name__ = f"flinkcompat_{name}"
@@ -122,3 +126,79 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
             subcommands=commands,
         )
     ]
+
+
+# What a connection says in place of the command's own options.
+_OF_CONNECTION = ("root", "config", "gateway", "jobmanager", "target")
+
+
+def run_command(name: str, args: Namespace) -> NoReturn:
+    """Run a command of the ledger, and exit as ``flinkcompat ledger`` does: 0, or 2 with a clear message."""
+    from airflow.providers.common.compat.sdk import AirflowException
+    from airflow.utils.cli import action_cli
+
+    from airflow_flinkcompat.cli import run
+    from airflow_flinkcompat.cli.ledger import ledger_command
+    from airflow_flinkcompat.model import InputError
+
+    def call(args: Namespace) -> Any:
+        command = ledger_command.commands[name]
+        hook = _hook(args.conn_id, getattr(args, "target", None))
+        try:
+            given = [
+                "--ledger",
+                hook.ledger_uri(args.ledger),
+                "--config",  # no project file lies where Airflow runs, or another one
+                os.devnull,
+                *_options(command, args),
+                "--",
+                *_positional(command, args),
+            ]
+            return command.main(
+                given, prog_name=f"airflow flinkcompat {name}", standalone_mode=False, obj=hook.get_conn
+            )
+        except AirflowException as error:
+            raise InputError(str(error)) from None
+
+    # Airflow notes the call as it notes those of its own commands.
+    call.__name__ = f"flinkcompat_{name}"
+    run(lambda: action_cli(check_db=False)(call)(args))
+
+
+def _hook(conn_id: str, target: str | None) -> FlinkHook:
+    """The connection's hook. Raises InputError: there is none of this id."""
+    from airflow.providers.common.compat.sdk import AirflowNotFoundException
+
+    from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
+    from airflow_flinkcompat.model import InputError
+
+    # As Airflow's own commands about connections do: those in its database are found, too.
+    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+    hook = FlinkHook(conn_id, target=target)
+    try:
+        hook.connection  # noqa: B018
+    except AirflowNotFoundException:
+        raise InputError(f"there is no Airflow connection {conn_id!r}: name one of type flink with --conn-id") from None
+    return hook
+
+
+def _options(command: click.Command, args: Namespace) -> Iterator[str]:
+    """Arguments as the command's own options."""
+    import click
+
+    for each in command.params:
+        value = None if each.name in _OF_CONNECTION else getattr(args, str(each.name))
+        if not isinstance(each, click.Option) or not value:
+            continue
+        if each.is_flag:
+            yield each.opts[0]
+        else:
+            for part in value if each.multiple else [value]:
+                yield from (each.opts[0], str(part))
+
+
+def _positional(command: click.Command, args: Namespace) -> Iterator[str]:
+    import click
+
+    values = (getattr(args, str(each.name)) for each in command.params if isinstance(each, click.Argument))
+    return (str(value) for value in values if value is not None)

@@ -24,12 +24,16 @@ from airflow_flinkcompat.deploy import (
     deploy,
 )
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result
-from airflow_flinkcompat.deploy.flink.snapshot import StoredList
 from airflow_flinkcompat.deploy.flink.tables import overlay, sources_of
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, Review
-from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
-from airflow_flinkcompat.deploy.sources.offsets import decide
-from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown, positions_of, specific_offsets
+from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
+from airflow_flinkcompat.deploy.start_offsets import (
+    PositionsUnknown,
+    StoredList,
+    decide,
+    positions_of,
+    specific_offsets,
+)
 from airflow_flinkcompat.deploy.target import Sources, SourceTable
 from dev.services.csv_job import Side
 from tests.support.deploy.fake_cluster import FakeCluster, number_ids
@@ -240,7 +244,7 @@ def run(target: FakeCluster, ledger: Ledger, side: Side = V2, **more: Any) -> De
 
 
 def stood_at(monkeypatch: pytest.MonkeyPatch, places: Mapping[str, Mapping[int, int]]) -> None:
-    monkeypatch.setattr("airflow_flinkcompat.deploy.sources.offsets.read_positions", lambda savepoint: places)
+    monkeypatch.setattr("airflow_flinkcompat.deploy.start_offsets.read_positions", lambda savepoint: places)
 
 
 def rows(entry: DeployedEntry) -> list[tuple[Any, ...]]:

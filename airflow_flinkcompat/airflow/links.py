@@ -1,4 +1,4 @@
-"""The pages of deployments inside Airflow: their addresses, and the link from a task to its change."""
+"""Addresses of the pages of deployments inside Airflow, and the links on a task's page."""
 
 from __future__ import annotations
 
@@ -39,3 +39,13 @@ class FlinkChangeLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Read the link in the worker after the task ran or was parked; Airflow keeps the result as an XCom."""
         return getattr(operator, "change_url", "") or ""
+
+
+class FlinkJobLink(BaseOperatorLink):
+    """The job's page in Flink's own UI; operators that know a job keep its address in ``job_url``."""
+
+    name = "Flink job"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Read the link in the worker after the task ran; Airflow keeps the result as an XCom."""
+        return getattr(operator, "job_url", "") or ""

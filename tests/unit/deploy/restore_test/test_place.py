@@ -13,9 +13,7 @@ import httpx
 import pytest
 
 from airflow_flinkcompat.deploy import SqlGatewayTarget
-from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
-from airflow_flinkcompat.deploy.restore_test.place import Started
-from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from airflow_flinkcompat.deploy.restore_test.place import Started, Watcher, clean_up
 from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from dev.services.csv_job import wait_for

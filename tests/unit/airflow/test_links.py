@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.airflow.links.pages import change_page, path_of_airflow
+from airflow_flinkcompat.airflow.links import change_page, path_of_airflow
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Links that Airflow shows on a task's page."""

@@ -1,0 +1,200 @@
+"""Reports of a cluster about a job over REST: statistics of its state, its history, and its restore.
+
+Measured on Flink 2.3 and 1.20:
+
+* An ended job keeps its checkpoint statistics. They contain the size of a stopped job's savepoint, which is compared
+  with the first checkpoint of its successor. Sizes alone prove nothing (windows close); a missing vertex does.
+* The JobManager keeps the ten newest checkpoints (``web.checkpoints.history``), the sixteen newest failures
+  (``web.exception-history-size``), the latest restore and the number of restores. After its own restart (high
+  availability) all of them begin again.
+* With ignore-unclaimed-state, a restore logs ``Skipping savepoint state for operator <id>`` for every operator of the
+  savepoint that the program lacks, even for one without state, between two lines that name the job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.target import JobHistory, Snapshot, SnapshotStats, VertexState
+
+_NOT_FOUND = 404
+_OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
+_DURATION = re.compile(r"(?P<number>\d+) *(?P<unit>ms|s|min|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 0.001}
+# Of statistics that are renewed after a time nobody here can read.
+_LONG_AGE = 60.0
+# How many metrics are asked for at once; an address may not grow without bounds.
+_METRICS_AT_ONCE = 50
+
+
+def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotStats | None:
+    """The latest ``completed`` checkpoint or ``savepoint`` of a job; None when there is none."""
+    found = (jobmanager.checkpoints(job_id).get("latest") or {}).get(kind)
+    if not found:
+        return None
+    rows = jobmanager.get(f"jobs/{job_id}").get("vertices", ())
+    try:
+        details = jobmanager.get(f"jobs/{job_id}/checkpoints/details/{found['id']}").get("tasks") or {}
+    except JobManagerError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        details = {}
+    sizes = {key: int(task.get("state_size") or 0) for key, task in details.items()}
+    vertices = {
+        row["id"]: VertexState(row["name"], row["parallelism"], sizes[row["id"]]) for row in rows if row["id"] in sizes
+    }
+    path = str(found.get("external_path") or "")
+    # "<checkpoint-not-externally-addressable>": it lies in the JobManager's memory.
+    taken = found.get("latest_ack_timestamp")
+    return SnapshotStats(
+        Snapshot("" if path.startswith("<") else path), vertices, found["id"], None if taken is None else taken / 1000
+    )
+
+
+def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
+    """Next offset by ``topic/partition`` in the metrics of Kafka sources; -1: none reported yet."""
+    offsets: dict[str, int] = {}
+    for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
+        path = f"jobs/{job_id}/vertices/{vertex['id']}/metrics"
+        names = [row["id"] for row in jobmanager.get(path) if _OFFSET.search(row["id"])]
+        for begin in range(0, len(names), _METRICS_AT_ONCE):
+            for row in jobmanager.get(f"{path}?get={','.join(names[begin : begin + _METRICS_AT_ONCE])}"):
+                match = _OFFSET.search(row["id"])
+                if match and match["kind"] == "currentOffset":
+                    key = f"{match['topic']}/{match['partition']}"
+                    offsets[key] = max(offsets.get(key, -1), int(float(row.get("value", -1))))
+    return offsets
+
+
+def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
+    """True if any task of the job reached RUNNING and may have written rows; None if unknown."""
+    try:
+        for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
+            for subtask in jobmanager.get(f"jobs/{job_id}/vertices/{vertex['id']}").get("subtasks", ()):
+                if int((subtask.get("status-duration") or {}).get("RUNNING", -1)) >= 0 or subtask.get("attempt", 0):
+                    return True
+    except JobManagerError:
+        return None
+    return False
+
+
+def statistics_age(jobmanager: JobManager) -> float:
+    """Seconds for which the JobManager shows checkpoint statistics without renewing them (3 by default)."""
+    explicit = cluster_options(jobmanager).get("rest.cache.checkpoint-statistics.timeout")
+    if explicit is None:
+        return float(jobmanager.get("config")["refresh-interval"]) / 1000
+    match = _DURATION.fullmatch(explicit.strip())
+    return int(match["number"]) * _SECONDS[match["unit"]] if match else _LONG_AGE
+
+
+def keeps_checkpoints(jobmanager: JobManager, job_id: str, state: str = "CANCELED") -> bool:
+    """True if checkpoints outlive an end in this state, such as ``CANCELED`` (``RETAIN_ON_CANCELLATION``)."""
+    kept = jobmanager.get(f"jobs/{job_id}/checkpoints/config").get("externalization") or {}
+    return bool(kept.get("enabled")) and not (state == "CANCELED" and kept.get("delete_on_cancellation"))
+
+
+def cluster_options(jobmanager: JobManager) -> dict[str, str]:
+    """The options in the cluster's file, Flink's own masking of secrets kept."""
+    return {row["key"]: row["value"] for row in jobmanager.get("jobmanager/config")}
+
+
+_FAILURES_KEPT = 16
+_COMPLETED = "COMPLETED"
+
+
+def job_history(jobmanager: JobManager, job_id: str) -> JobHistory:
+    """Ask for it. Raises JobManagerError."""
+    history = jobmanager.get(f"jobs/{job_id}/exceptions").get("exceptionHistory") or {}
+    failures = sorted(entry["timestamp"] / 1000 for entry in history.get("entries") or ())
+    shown = jobmanager.checkpoints(job_id)
+    counts: Mapping[str, Any] = shown.get("counts") or {}
+    restored: Mapping[str, Any] = (shown.get("latest") or {}).get("restored") or {}
+    rows = [*(shown.get("history") or ()), *filter(None, ((shown.get("latest") or {}).get("completed"),))]
+    ended = [row["latest_ack_timestamp"] / 1000 for row in rows if row["status"] == _COMPLETED]
+    at = restored.get("restore_timestamp")
+    return JobHistory(
+        failures=tuple(failures),
+        all_failures=not history.get("truncated") and len(failures) < _FAILURES_KEPT,
+        checkpoint=min(ended, default=None),
+        restored=restored.get("external_path"),
+        restored_at=None if at is None else at / 1000,
+        restored_number=restored.get("id"),
+        restored_own=f"/{job_id}/chk-" in (restored.get("external_path") or ""),
+        restores=int(counts.get("restored", 0)),
+        newest=max((int(row["id"]) for row in rows), default=0),
+        completed=int(counts.get("completed", 0)),
+        triggered=int(counts.get("total", 0)),
+    )
+
+
+_STARTING = re.compile(r"Starting job ([0-9a-f]{32}) from savepoint ")
+_SKIPPING = re.compile(r"Skipping savepoint state for operator ([0-9a-f]{32})")
+_RESTORED = re.compile(r"Reset the checkpoint ID of job ([0-9a-f]{32}) to ")
+
+
+def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
+    """Ids of the operators that the restore of ``job_id`` skipped.
+
+    None if the log is inconclusive: it lacks this restore, or another job was logged in between.
+    """
+    skipped: set[str] | None = None
+    for line in lines:
+        boundary = _STARTING.search(line) or _RESTORED.search(line)
+        if boundary and boundary[1] == job_id:
+            if boundary.re is _RESTORED:
+                return None if skipped is None else frozenset(skipped)
+            skipped = set()
+        elif boundary and skipped is not None:
+            return None
+        elif skipped is not None and (found := _SKIPPING.search(line)):
+            skipped.add(found[1])
+    return None
+
+
+def failed_at_restore(exceptions: Mapping[str, Any]) -> bool:
+    """True if the latest failure happened while a task restored its state or opened its operators."""
+    entries = (exceptions.get("exceptionHistory") or {}).get("entries") or [{}]
+    trace = str(entries[0].get("stacktrace", ""))
+    return "StateMigrationException" in trace or "StreamTask.restoreInternal" in trace
+
+
+_NUMBER = re.compile(r"\[\d+\]")
+# The planner puts the inserter in front of some connectors' sinks, not of others, where a row's time is written.
+_QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\(|StreamRecordTimestampInserter\()")
+# Calc( and select=[ are open.
+_IN_SELECT = 2
+
+
+def query_of(plan: Mapping[str, Any]) -> Counter[str]:
+    """The operators of the query in a job's plan as REST describes them, sinks apart.
+
+    A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; an operator of a sink's connector
+    has no number before it, or is known by its name. Left out are the numbers, and the names a Calc gives: before a
+    sink they are the sink's.
+    """
+    lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
+    texts = (line.lstrip(" +-:|") for line in lines)
+    return Counter(_unnamed(_NUMBER.sub("", text, count=1)) for text in texts if _QUERY_OPERATOR.match(text))
+
+
+def _unnamed(text: str) -> str:
+    """``:Calc(select=[a, CAST(b AS INT) AS c])`` without ``AS c``; anything but a Calc as it is."""
+    if not text.startswith(":Calc("):
+        return text
+    kept, depth, naming = [], 0, False
+    for place, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif depth == _IN_SELECT and (character in ",]"):
+            naming = False
+        elif depth == _IN_SELECT and text.startswith(" AS ", place):
+            naming = True
+        if character in ")]}":
+            depth -= 1
+        if not naming:
+            kept.append(character)
+    return "".join(kept)

@@ -1,0 +1,212 @@
+"""Files of a bundle are found in whichever copy of it a process has."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.dag_processing.bundles import base
+from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+from airflow_flinkcompat.airflow.tasks.files import Bundles, GitOrigin, git_origin, place_of
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(base, "get_bundle_storage_root_path", lambda: tmp_path / "bundles")
+    return tmp_path / "bundles"
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("shop/tracking_repo/jobs/orders.sql", ("shop", "jobs/orders.sql")),
+        ("shop/versions/0123abcd/jobs/orders.sql", ("shop", "jobs/orders.sql")),
+        ("shop/jobs/orders.sql", ("shop", "jobs/orders.sql")),
+        ("shop", ("shop", ".")),
+    ],
+)
+def test_a_path_means_the_same_in_every_copy(root: Path, path: str, place: tuple[str, str]) -> None:
+    assert place_of(root / path) == place
+
+
+def test_a_path_elsewhere_is_itself(root: Path, tmp_path: Path) -> None:
+    assert place_of(tmp_path / "orders.sql") == ("", str(tmp_path / "orders.sql"))
+    assert place_of(root) == ("", str(root))
+    assert Bundles().path(("", "/jobs/orders.sql")) == Path("/jobs/orders.sql")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    return subprocess.run(
+        ["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+class Repository(base.BaseDagBundle):
+    """A bundle laid out as Airflow's bundle of Git is, by the program of that name."""
+
+    supports_versioning = True
+    refreshed = 0
+
+    def __init__(self, *, source: Path, subdir: str = "", root: Path, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.source, self.subdir = source, subdir
+        self.checkout = root / self.name / "tracking_repo"
+
+    def initialize(self) -> None:
+        git(self.source, "clone", "-q", str(self.source), str(self.checkout))
+        super().initialize()
+
+    def refresh(self) -> None:
+        type(self).refreshed += 1
+        git(self.checkout, "pull", "-q")
+
+    def get_current_version(self) -> str:
+        return git(self.checkout, "rev-parse", "HEAD")
+
+    @property
+    def path(self) -> Path:
+        return self.checkout / self.subdir
+
+
+@pytest.mark.parametrize("subdir", ["", "flows/dags"])
+def test_the_newest_commit_is_read_and_fetched_once_for_all(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subdir: str
+) -> None:
+    source = tmp_path / "source"
+    (source / "flows/dags").mkdir(parents=True)
+    (source / "orders.sql").write_text("SELECT 1")
+    (source / "flows/dags/gate.py").write_text("")
+    git(source, "init", "-q")
+    git(source, "add", ".")
+    git(source, "commit", "-qm", "one")
+    monkeypatch.setattr(Repository, "refreshed", 0)
+    made: list[Repository] = []
+
+    def get_bundle(_self: Any, name: str) -> Repository:
+        made.append(Repository(name=name, source=source, subdir=subdir, root=root, refresh_interval=3600))
+        return made[-1]
+
+    monkeypatch.setattr(DagBundlesManager, "get_bundle", get_bundle)
+    bundles, place = Bundles(), ("shop", "orders.sql")
+    assert bundles.path(place).read_text() == "SELECT 1"
+    assert place_of(bundles.path(place)) == place
+    assert bundles.commit(place) == git(source, "rev-parse", "HEAD")
+    (source / "orders.sql").write_text("SELECT 2")
+    git(source, "commit", "-qam", "two")
+    for _ in range(3):
+        assert bundles.path(("shop", "orders.sql")).read_text() == "SELECT 1"
+    assert (len(made), Repository.refreshed) == (1, 0), "as often as its configuration says"
+    made[0].refresh_interval = 0
+    assert bundles.path(place).read_text() == "SELECT 2"
+    assert bundles.commit(place) == git(source, "rev-parse", "HEAD")
+    assert bundles.commit(("", "/orders.sql")) is None
+
+
+def test_a_bundle_that_is_not_configured_is_named(root: Path) -> None:
+    with pytest.raises(ValueError, match="'nowhere' is not configured"):
+        Bundles().path(("nowhere", "orders.sql"))
+
+
+ANN, BEN = "Ann Example <ann@example.org>", "Ben <ben@example.org>"
+
+
+def git_as(folder: Path, *arguments: str, author: str = ANN) -> str:
+    given = ("-c", "user.name=c", "-c", "user.email=c@example.org", "-c", "commit.gpgsign=false")
+    more = ("--author", author) if arguments[0] == "commit" else ()
+    done = subprocess.run(
+        ["git", "-C", str(folder), *given, *arguments, *more], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path, name: str, text: str, author: str = ANN) -> str:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    git_as(folder, "add", name)
+    git_as(folder, "commit", "-q", "-m", f"change {name}", author=author)
+    return git_as(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    git_as(folder, "init", "-q")
+    return folder
+
+
+def test_the_commit_that_last_changed_a_file_and_who_made_it(repository: Path) -> None:
+    first = commit(repository, "jobs/orders.sql", "SELECT 1")
+    second = commit(repository, "jobs/clicks.sql", "SELECT 1", BEN)
+    orders, clicks = (str(repository / "jobs" / name) for name in ("orders.sql", "clicks.sql"))
+    assert git_origin([orders]) == GitOrigin(first, ANN)
+    assert git_origin([clicks]) == GitOrigin(second, BEN)
+    assert git_origin([orders, clicks]) == GitOrigin(second, BEN), "of several files the newest"
+
+
+def test_a_file_with_edits_has_no_commit(repository: Path) -> None:
+    commit(repository, "orders.sql", "SELECT 1")
+    commit(repository, "notes.txt", "a")
+    (repository / "notes.txt").write_text("b")
+    place = repository / "orders.sql"
+    assert git_origin([str(place)]).author == ANN, "edits of other files do not count"
+    place.write_text("SELECT 2")
+    assert git_origin([str(place)]) == GitOrigin(why="its files have uncommitted edits")
+    new = repository / "new.sql"
+    new.write_text("SELECT 1")
+    assert git_origin([str(new)]) == GitOrigin(why="its files have uncommitted edits")
+    commit(repository, ".gitignore", "new.sql")
+    assert git_origin([str(new)]) == GitOrigin(why="its files are not committed")
+
+
+def test_a_shallow_clone_does_not_name_the_commit_that_it_ends_at(repository: Path, tmp_path: Path) -> None:
+    commit(repository, "orders.sql", "SELECT 1")
+    newest = commit(repository, "clicks.sql", "SELECT 1", BEN)
+    clone = tmp_path / "clone"
+    git_as(tmp_path, "clone", "-q", "--depth", "1", repository.as_uri(), str(clone))
+    why = "the clone is too shallow to determine the commit of its files"
+    assert git_origin([str(clone / "orders.sql")]) == GitOrigin(why=why)
+    git_as(clone, "fetch", "-q", "--unshallow")
+    assert git_origin([str(clone / "clicks.sql")]) == GitOrigin(newest, BEN)
+
+
+def test_names_are_no_patterns(repository: Path) -> None:
+    commit(repository, "a.sql", "SELECT 1", BEN)
+    odd = commit(repository, "[a].sql", "SELECT 1")
+    commit(repository, "b.sql", "SELECT 1", BEN)
+    assert git_origin([str(repository / "[a].sql")]) == GitOrigin(odd, ANN)
+
+
+def test_nothing_is_said_outside_of_a_repository_or_without_git(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orders.sql").write_text("SELECT 1")
+    assert git_origin([str(tmp_path / "orders.sql")]) == GitOrigin()
+    assert git_origin([]) == GitOrigin()
+    commit(repository, "orders.sql", "SELECT 1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_origin([str(repository / "orders.sql")]) == GitOrigin()
+
+
+def test_a_repository_that_the_environment_names_is_not_asked(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = commit(repository, "orders.sql", "SELECT 1")
+    monkeypatch.setenv("GIT_DIR", str(repository / "nowhere"))
+    assert git_origin([str(repository / "orders.sql")]) == GitOrigin(made, ANN)
+
+
+def test_a_versioned_bundle_without_a_repository_tells_its_version(tmp_path: Path) -> None:
+    (tmp_path / "orders.sql").write_text("SELECT 1")
+    inside, outside = str(tmp_path / "orders.sql"), "/somewhere/orders.sql"
+    bundle = SimpleNamespace(version="c0ffee" * 6 + "c0ff", path=tmp_path)
+    assert git_origin([inside], bundle) == git_origin([], bundle) == GitOrigin(bundle.version)
+    assert git_origin([outside], bundle) == GitOrigin()
+    for version in (None, "7", SimpleNamespace()):
+        assert git_origin([inside], SimpleNamespace(version=version, path=tmp_path)) == GitOrigin()
