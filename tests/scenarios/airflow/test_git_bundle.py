@@ -17,7 +17,7 @@ import pytest
 
 from airflow_flinkcompat.airflow.operators import Deployment, script_asset
 from airflow_flinkcompat.airflow.tasks.files import BUNDLES, git_origin, place_of, repository_of
-from tests.unit.airflow.tasks.test_bundles import git
+from tests.unit.airflow.tasks.test_files import git
 
 PACKAGES = ("apache-airflow-providers-git==1.0.1", "GitPython>=3.1.44", "gitdb", "smmap")
 ROOT = Path(__file__).parents[3]
