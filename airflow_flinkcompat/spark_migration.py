@@ -32,21 +32,7 @@ _ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
 def migration_workers(
     savepoint: str, wanted: bool | None, master: str | None, say: Callable[[str], None]
 ) -> Iterator[Workers | None]:
-    """Workers that migrate a savepoint: Spark if requested, or if worth it and installed.
-
-    Args:
-        savepoint: Path or URI of the savepoint.
-        wanted: True to use Spark, False not to; None: if the state is large.
-        master: Master URL of Spark; None: its default, all cores of this machine.
-        say: Receives the decision, unless this process alone was requested.
-
-    Yields:
-        The workers; None: this process.
-
-    Raises:
-        InputError: Spark is wanted and does not start.
-        SavepointUnreadable: The savepoint cannot be read.
-    """
+    """Workers that migrate a savepoint: Spark if requested, or if worth it and installed."""
     size = read_metadata(savepoint).keyed_size
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
@@ -92,32 +78,11 @@ class SparkWorkers:
             self._context.pythonExec = sys.executable
 
     def parts(self, size: int, groups: int) -> int:
-        """As many parts as Spark has slots, and more for large ones.
-
-        Args:
-            size: Bytes to read.
-            groups: The number of key groups.
-
-        Returns:
-            The number.
-        """
+        """As many parts as Spark has slots, and more for large ones."""
         return min(max(self._context.defaultParallelism, -(-size // self._part)), max(1, groups))
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """Apply a function to each part, one task per part.
-
-        Args:
-            work: Function of a part.
-            parts: The parts.
-
-        Returns:
-            The result of each part, in order.
-
-        Raises:
-            MigrationVerificationFailed: Raised by the work, like the others.
-            NotMigratable: Raised by the work.
-            SavepointUnreadable: Raised by the work.
-        """
+        """Apply a function to each part, one task per part."""
         if not parts:
             return []
         return _results(self._context.parallelize(parts, len(parts)).map(partial(_tried, work)).collect())
@@ -130,23 +95,7 @@ class SparkWorkers:
         groups: Sequence[range],
         additional: RDD[tuple[int, bytes]] | None = None,
     ) -> list[R]:
-        """Content scattered by the number of a key group, shuffled, and gathered in a task for each range.
-
-        Args:
-            scatter: Distributes a part's content to groups.
-            parts: All that is read.
-            gather: Function of a range of groups, and of the number and content of each non-empty one, in order.
-            groups: The ranges, all groups together, in order.
-            additional: Content that comes from elsewhere, with the number of its group.
-
-        Returns:
-            The result of each range, in order.
-
-        Raises:
-            MigrationVerificationFailed: Raised by the work, like the others.
-            NotMigratable: Raised by the work.
-            SavepointUnreadable: Raised by the work.
-        """
+        """Content scattered by the number of a key group, shuffled, and gathered in a task for each range."""
         if not parts and additional is None:
             return [gather(each, ()) for each in groups]
         files = {group: place for place, each in enumerate(groups) for group in each}

@@ -34,10 +34,7 @@ _ROUNDS = 200_000
 
 
 def journal_place(request: BackfillRequest, work: Work) -> str:
-    """Folder of a request's journal: inside the requested one, else next to the first sink in a folder.
-
-    Raises :class:`BackfillError` if no sink is in one.
-    """
+    """Folder of a request's journal: inside the requested one, else next to the first sink in a folder."""
     decisive = {key: value for key, value in request.to_dict().items() if key not in _NEUTRAL}
     key = hashlib.sha256(json.dumps([__version__, decisive], sort_keys=True).encode()).hexdigest()[:16]
     if request.journal is not None:

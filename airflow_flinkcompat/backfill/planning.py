@@ -145,10 +145,9 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
 def on_window_clock(request: BackfillRequest, program: Program) -> BackfillRequest:
     """Move the bounds of a request to the clock of the windows, without zone.
 
-    Windows over a TIMESTAMP_LTZ use the local time of ``table.local-time-zone``. A TIMESTAMP has no zone: its instant
-    is a convention, and here it is UTC. Raises :class:`BackfillError` if windows of several clocks give a bound several
-    meanings. It also does so for a bound in an hour that occurs twice on the windows' clock: windows there hold rows of
-    both.
+    Windows over a TIMESTAMP_LTZ use the local time of ``table.local-time-zone``. A TIMESTAMP has no zone: its
+    instant is a convention, and here it is UTC. Windows of several clocks may give a bound several meanings, and an
+    hour may occur twice on the windows' clock: both are errors.
     """
     bounds = {"--from": request.from_, "--to": request.to, "--boundary": request.boundary}
     if all(moment is None or moment.tzinfo is None for moment in bounds.values()):
@@ -193,8 +192,7 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
 def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
     """Pieces of a range, in order, about ``length`` long; a window belongs to the piece in which it ends.
 
-    They begin where no window is cut: at a multiple of the slide of HOP, of the size of TUMBLE and CUMULATE. Raises
-    :class:`BackfillError` if there is no such piece.
+    They begin where no window is cut: at a multiple of the slide of HOP, of the size of TUMBLE and CUMULATE.
     """
     windows = [window for pipeline in program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.from_ is None or bounds.to is None:

@@ -70,10 +70,7 @@ class BackfillSource(Protocol):
         """True if rows have the order in which a streaming job would read them (:class:`OrderedReader`)."""
 
     def decode(self, column: Column, field: str, table: Table) -> str:
-        """Spark SQL from the raw field (a column name) to the value of a physical column.
-
-        Raises :class:`Untranslatable` for a type that is not read exactly.
-        """
+        """Spark SQL from the raw field (a column name) to the value of a physical column."""
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.registry import publication, reader
-from airflow_flinkcompat.backfill.duckdb import DuckDbAccelerator
+from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
 from airflow_flinkcompat.backfill.protocols import Publication

@@ -124,10 +124,10 @@ def spark_session(
     """A session set up for a backfill: the active one, or a new one that is stopped at the end.
 
     ``needs`` are the connectors' requirements of a new session; an active one must have been started with them.
-    ``effort`` is the expected work of Spark's own operators, for a local session. ``say`` gets a line if this is the
-    first start of Spark on this machine.
+    ``effort`` is the expected work of Spark's own operators, for a local session. ``say`` gets a line if this is
+    the first start of Spark on this machine.
 
-    An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
+    An active session gets its own settings back.
     """
     try:
         from pyspark import SparkConf

@@ -35,8 +35,8 @@ from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.history import WarmStart
     from airflow_flinkcompat.history.sources import Until
+    from airflow_flinkcompat.history.warm_start import WarmStart
 
 
 @click.command("bootstrap")
@@ -106,7 +106,8 @@ def bootstrap_command(
     plans = compiled_plans("bootstrap", side, side, planner, None, "spark")
     require_one_job("bootstrap writes", plans)
     try:
-        from airflow_flinkcompat.history import KnownHistory, WarmStart
+        from airflow_flinkcompat.history.known_history import KnownHistory
+        from airflow_flinkcompat.history.warm_start import WarmStart
     except ImportError as error:
         raise bare_install("bootstrap", error, planner.extra, "spark") from None
     (own,), ((plan,), _) = migrations(side, side, plans), plans

@@ -57,8 +57,8 @@ from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.history import KnownHistory
-    from airflow_flinkcompat.migration import StateComputer
+    from airflow_flinkcompat.history.known_history import KnownHistory
+    from airflow_flinkcompat.migration.computed import StateComputer
     from airflow_flinkcompat.migration.workers import Workers
 
 _ACCEPTED = {
@@ -454,7 +454,7 @@ def _known(
     if not asked.dry_run:
         require_spark("migrate --history", extra)
     try:
-        from airflow_flinkcompat.history import KnownHistory
+        from airflow_flinkcompat.history.known_history import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, extra, "spark") from None
     return KnownHistory(tables, asked.master, accepted, asked.prepared, asked.sample)

@@ -15,7 +15,7 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.migration import StateComputer
+    from airflow_flinkcompat.migration.computed import StateComputer
     from airflow_flinkcompat.migration.workers import Workers
 
 sample_option = click.option(

@@ -43,12 +43,12 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import (
     MigrationVerificationFailed,
     NotMigratable,
-    StateComputer,
     migrate_savepoint,
     require_predicted_state,
     require_predicted_template,
     require_rewritable,
 )
+from airflow_flinkcompat.migration.computed import StateComputer
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable

@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStor
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.migration import StateComputer
+from airflow_flinkcompat.migration.computed import StateComputer
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 

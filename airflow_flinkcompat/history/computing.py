@@ -26,8 +26,8 @@ from airflow_flinkcompat.history.sources import SourceEnd, check_source
 from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.history.watermarks import least_watermark
-from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
-from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.migration.computed import ComputedOperator, Differences
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.slices import reached as how_far
 from airflow_flinkcompat.migration.slices import watermarks
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R")
-
-
 _NOTHING_STORED = "its rows arrive when a window ends, and are emitted at once"
 
 

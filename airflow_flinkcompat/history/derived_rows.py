@@ -102,11 +102,7 @@ ROW_OPERATORS: Mapping[type[Node], Compile] = {
     Computed: lambda context, node, needed, above: node.steps,
 }
 """Compilers of the rows that operators below pass on."""
-
-
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
-
-
 _UNORDERED = "rows of one key are equal in sort order, and their arrival order is unknown"
 
 

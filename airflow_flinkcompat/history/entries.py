@@ -33,14 +33,8 @@ from airflow_flinkcompat.savepoint.binary_row import (
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, key_group
 
 _EPOCH = datetime(1970, 1, 1)
-
-
 _MILLISECOND = timedelta(milliseconds=1)
-
-
 _HOUR = 3_600_000
-
-
 _FAR, _NEAR = 2090, 2037
 """Years with endless clock rules, and years that Java's tables cover too."""
 
@@ -129,22 +123,12 @@ def _millis(time: datetime) -> int:
 
 _VOID = b"\0"
 """Namespace of a state without windows."""
-
-
 _THERE = b"\0"
 """Flag of a map value that is present."""
-
-
 Columns = Sequence[Any]
-
-
 Content = Callable[[Columns], bytes]
-
-
 _EXTREME = re.compile(r"[\w.$]+WithRetractAccumulator<`(?:min|max)` (?P<value>.+?), `mapSize` BIGINT, `map` .+>")
 """Parts of a retractable MIN or MAX: the value, the number of others, and a separate map."""
-
-
 _NO_CONTENT: Content = lambda columns: b""  # noqa: E731
 
 

@@ -185,8 +185,6 @@ def _place(state: NamedState, field: StateField) -> int:
 
 
 _NONE = "CAST(0 AS BIGINT)"
-
-
 _EPOCH = 1
 """Flink's clock before any watermark is at 1970, up to which no row is stored."""
 

@@ -56,11 +56,7 @@ if TYPE_CHECKING:
 
 
 _NOT_STORED = "the operator does not store its watermark, which shows the rows that the job had emitted"
-
-
 _WAITING = f"{_NOT_STORED}; only timers of an OVER by event time show it, for its own input rows and its own clock"
-
-
 _NEVER_SENT = "an OVER by processing time would never emit rows that still wait for the watermark"
 
 
@@ -103,20 +99,7 @@ class KnownHistory:
     def extend(
         self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
     ) -> tuple[Migration, Mapping[str, str]]:
-        """Add computable state to a migration, if the rows that the old job had read are known.
-
-        Args:
-            found: The migration without history.
-            new: The new script.
-            old: The script of the job that had read the rows; None if unknown or if there is none.
-            begins: True if the job has never run, so that only its rows determine the watermark.
-
-        Returns:
-            The migration, and by operator name the reason why its state cannot be computed.
-
-        Raises:
-            InputError: The script declares no table of that name.
-        """
+        """Add computable state to a migration, if the rows that the old job had read are known."""
         known = {table.path[2]: table.name for table in new.program.tables}
         before = {} if old is None else {table.path: table for table in old.program.tables}
         if unknown := sorted(self.tables.keys() - known.keys()):
@@ -183,19 +166,7 @@ class KnownHistory:
             refused |= {name: why for name, why in excluded.items() if why}
 
     def applied(self, found: Migration, old: Side, new: Side) -> Migration:
-        """Apply :meth:`extend`, with the reason for each state that is not computed.
-
-        Args:
-            found: The migration without history.
-            old: The script of the job that had read the rows.
-            new: The new script.
-
-        Returns:
-            The migration.
-
-        Raises:
-            InputError: The script declares no table of that name.
-        """
+        """Apply :meth:`extend`, with the reason for each state that is not computed."""
         made, reasons = self.extend(found, new, old)
 
         wanting = [
@@ -220,24 +191,8 @@ class KnownHistory:
     ) -> Iterator[HistoryComputer]:
         """Context that computes the history of a migration, in the active Spark session or a new one.
 
-        If the whole state of an operator is computed, the savepoint's state in its place is compared with its history
-        first.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            savepoint: Path or URI of the old job's savepoint.
-            migration: The migration of its state.
-            say: Receives progress lines.
-
-        Yields:
-            The computer with its workers.
-
-        Raises:
-            HistoryDiffers: History differs from the savepoint.
-            InputError: Spark does not start.
-            NotMigratable: A state cannot be computed.
-            SavepointUnreadable: The savepoint cannot be read.
+        If the whole state of an operator is computed, the savepoint's state in its place is compared with its
+        history first.
         """
         lines = [line for line in migration.operators if line.from_history]
         jobs = self._jobs(old, new, migration)
@@ -260,21 +215,7 @@ class KnownHistory:
     def prepare(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
     ) -> None:
-        """Aggregate history while the old job still runs; :meth:`computing` resumes from it after the stop.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            savepoint: Path or URI of a savepoint or retained checkpoint of the old job.
-            migration: The migration of its state.
-            folder: Path or URI of a folder that does not exist.
-            say: Receives progress lines.
-
-        Raises:
-            InputError: Spark does not start.
-            NotMigratable: A state cannot be computed, or history cannot be read.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """Aggregate history while the old job still runs; :meth:`computing` resumes from it after the stop."""
         from airflow_flinkcompat.history.computing import prepare
 
         with self._computers(*self._jobs(old, new, migration), savepoint=savepoint) as (computer, former):
@@ -284,38 +225,11 @@ class KnownHistory:
             prepare(asked, savepoint, folder, say)
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
-        """End of the windows that were emitted without computed state; a backfill completes them.
-
-        Args:
-            new: The new script.
-            savepoint: Path or URI of the old job's savepoint.
-            migration: The migration of its state.
-
-        Returns:
-            Their latest end by the windows' clock, for the operator with the lowest watermark; None
-            if no window state is computed, or an operator had emitted no window.
-
-        Raises:
-            NotMigratable: The watermark does not show which windows have fired.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """End of the windows that were emitted without computed state; a backfill completes them."""
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
 
     def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
-        """Sentences about windows that were emitted without computed state.
-
-        Args:
-            new: The new script.
-            savepoint: Path or URI of the old job's savepoint.
-            migration: The migration of its state.
-
-        Yields:
-            A sentence; one for each operator if their watermarks differ.
-
-        Raises:
-            NotMigratable: The watermark does not show which windows have fired.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """Sentences about windows that were emitted without computed state."""
         sent = self._sent(new, savepoint, migration)
         several = len(set(sent.values())) > 1
         for spec, reached in sent.items() if several else [*sent.items()][:1]:
@@ -348,21 +262,7 @@ class KnownHistory:
         return found
 
     def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
-        """Sentences about the reads of :meth:`computing` and its inexact parts, without Spark.
-
-        Args:
-            old: The script of the job.
-            new: The new script.
-            migration: The migration of its state.
-            savepoint: Path or URI of a savepoint of the job; None if none was taken yet.
-
-        Yields:
-            A sentence each.
-
-        Raises:
-            NotMigratable: The savepoint has no positions for a table.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """Sentences about the reads of :meth:`computing` and its inexact parts, without Spark."""
         specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
         places, extent = AssumedHistory(self.places), "up to where the job has read it when it stops"
         try:
@@ -386,26 +286,7 @@ class KnownHistory:
         say: Callable[[str], None],
         keeps: Callable[[Exception], bool],
     ) -> Iterator[None]:
-        """Context that runs :meth:`prepare` and :meth:`compare`, and keeps their Spark for later steps.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            savepoint: Path or URI of a savepoint of the old job.
-            migration: The migration of its state.
-            folder: Path or URI of a folder to write, which does not exist.
-            say: Receives progress lines.
-            keeps: True to keep the prepared folder if the block raises.
-
-        Yields:
-            Nothing. The folder is deleted when the block ends, unless the process is killed.
-
-        Raises:
-            HistoryDiffers: History differs from the savepoint.
-            InputError: Spark does not start.
-            NotMigratable: A state cannot be computed, or history cannot be read.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """Context that runs :meth:`prepare` and :meth:`compare`, and keeps their Spark for later steps."""
         prepared = self.going_on(folder)
         with prepared.forgetting(old, new, keeps):
             self.prepare(old, new, savepoint, migration, folder, say)
@@ -413,20 +294,7 @@ class KnownHistory:
             yield
 
     def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
-        """Compare the savepoint's state of computed operators with their history.
-
-        Args:
-            old: The script of the savepoint's job.
-            savepoint: Path or URI of it.
-            migration: The migration of its state.
-            say: Receives a line for each operator.
-
-        Raises:
-            HistoryDiffers: History differs from the savepoint.
-            InputError: Spark does not start.
-            NotMigratable: History cannot be read.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """Compare the savepoint's state of computed operators with their history."""
         lines = [line for line in migration.operators if line.from_history]
         # Beside kept metrics all others are compared too, and what is lost may not be what history says.
         kept = [
@@ -439,31 +307,12 @@ class KnownHistory:
             _report_compared(computer, specs, savepoint)
 
     def going_on(self, folder: str) -> KnownHistory:
-        """The same history, resumed from the output of :meth:`preparing` if it exists.
-
-        Args:
-            folder: Path or URI of the prepared folder.
-
-        Returns:
-            A copy of this history.
-        """
+        """The same history, resumed from the output of :meth:`preparing` if it exists."""
         return replace(self, prepared=folder, prepared_once=True)
 
     @contextmanager
     def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
-        """Delete the prepared folder when the block ends, unless the process is killed.
-
-        Args:
-            old: The script of the savepoint's job.
-            new: The new script.
-            keeps: True to keep the folder if the block raises.
-
-        Yields:
-            Nothing.
-
-        Raises:
-            InputError: Spark does not start.
-        """
+        """Delete the prepared folder when the block ends, unless the process is killed."""
         from airflow_flinkcompat.history.prepared import delete_prepared
 
         assert self.prepared is not None
@@ -485,22 +334,7 @@ class KnownHistory:
     def audit(
         self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None] = lambda line: None
     ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
-        """Compare the savepoint's state of each operator with its history.
-
-        Args:
-            old: The script of the savepoint's job.
-            savepoint: Path or URI of it.
-            migration: The migration whose old operators are compared.
-            say: Receives a line for each fact that the rows do not show.
-
-        Returns:
-            The differences of each operator, or the reason why history does not supply its state.
-
-        Raises:
-            InputError: Spark does not start.
-            NotMigratable: History cannot be read.
-            SavepointUnreadable: The savepoint cannot be read.
-        """
+        """Compare the savepoint's state of each operator with its history."""
         specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
             return list(_audited(computer, specs, savepoint))

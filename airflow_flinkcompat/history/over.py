@@ -28,8 +28,6 @@ from airflow_flinkcompat.plan.operators import OverOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 
 _CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
-
-
 _ALWAYS = (1 << 63) - 1
 """End of a window that no watermark reaches."""
 

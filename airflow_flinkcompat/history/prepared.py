@@ -32,16 +32,10 @@ if TYPE_CHECKING:
 
 
 _MANIFEST = "prepared.json"
-
-
 _VARYING = ("input", "inputs", "window_range")
 """Fields of a step that differ between savepoints, or are compared separately."""
-
-
 _HOW_FAR = ("end", "read", "span")
 """Fields of a source that limit how far it is read or which rows are requested."""
-
-
 Reads = Mapping[str, Mapping[str, Any]]
 
 

@@ -53,8 +53,6 @@ from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _RowsOf = Callable[[StatelessSegment], TableRows]
-
-
 _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQuery]] = {
     AggregateOperator: lambda rows, operator, layout: aggregation_query(rows(operator.segment), operator, layout),
     OverOperator: lambda rows, operator, layout: over_query(rows(operator.segment), operator, layout),
@@ -63,23 +61,11 @@ _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQue
         interval_join_query if operator.form is JoinForm.INTERVAL else join_query
     )([*map(rows, operator.segments)], operator, layout),
 }
-
-
 _OFFSETS_SINCE = _OVER_SINCE = "2.3"
-
-
 _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
-
-
 _REORDERED = "table.optimizer.join-reorder-enabled"
-
-
 _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
-
-
 _CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
-
-
 _STORED_OTHERWISE = "the script's own plan has no operator that stores it"
 
 

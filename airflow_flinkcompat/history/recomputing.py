@@ -21,28 +21,14 @@ from airflow_flinkcompat.savepoint.binary_row import PlainValue
 
 ROWS = 100_000
 """Maximum rows of sampled keys that one partition adds up; with more it leaves keys out."""
-
-
 _DIGITS = 80
-
-
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _MILLISECOND = timedelta(milliseconds=1)
-
-
 Identity = tuple[PlainValue, ...]
 """Values that are equal where Flink stores the same."""
-
-
 Place = tuple[int, tuple[int, ...], Identity]
 """The number of a state, the bounds of a window or slice in milliseconds, and of a map its key."""
-
-
 Partial = Any
 """Partial result of some rows: for DISTINCT values by identity, for a SUM also the sum of magnitudes."""
 

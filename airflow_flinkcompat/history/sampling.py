@@ -55,17 +55,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 """Maximum number of differing keys shown in an error."""
-
-
 _WORD = 8
-
-
 _DAY = 86_400_000_000
-
-
 _LEAST_HASH, _HASHES = -(1 << 63), 1 << 64
-
-
 _DRAWN = 2
 """Factor by which more keys are drawn than wanted, since their number is an estimate."""
 

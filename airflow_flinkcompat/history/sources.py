@@ -96,11 +96,7 @@ def no_positions(table: Table, found: BackfillSource) -> str:
 
 
 _OFFSETS = re.compile(r"\d+:\d+(,\d+:\d+)*")
-
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _MILLISECOND = timedelta(milliseconds=1)
 
 

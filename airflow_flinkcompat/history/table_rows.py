@@ -71,15 +71,9 @@ from airflow_flinkcompat.plan.types import (
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
 """Window fields of a row, in the order of the columns after its own."""
-
-
 EVERY_WINDOW = Range()
-
-
 LONG_AGO = -(1 << 50)
 """A watermark in front of all rows, whose microseconds are a BIGINT."""
-
-
 _ARRIVAL_KEYS = ("timestamp", "file.modification-time")
 """Metadata with the time of a record or a file."""
 

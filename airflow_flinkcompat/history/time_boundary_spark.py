@@ -34,8 +34,6 @@ from airflow_flinkcompat.plan.types import APPROXIMATE
 from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 TIME, PARTITION, OFFSET = "m_time", "m_partition", "m_offset"
-
-
 _FACTS = {
     "untimed": f"min(IF(read AND {TIME} IS NULL, {OFFSET}, NULL))",
     "missing": f"min(IF(below AND read AND archived < job, {OFFSET}, NULL))",
@@ -50,11 +48,7 @@ _FACTS = {
     "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
 }
 """Facts about the records of a partition; the last three concern rows of the archive, which have none."""
-
-
 _OFFSETS = "name the archive's columns of partition and offset, if it has them"
-
-
 _OF_RECORDS = {
     "untimed": f"has no event time, so that the boundary cannot place it; {_OFFSETS}",
     "missing": (

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 
 _WARM = "WARM START: all state is computed from history"
-
-
 _NOT_WARM = "NO WARM START: a state cannot be computed from history, so no savepoint is written"
 
 
@@ -78,21 +76,7 @@ class WarmStart:
     def of(
         cls, own: Migration, side: Side, plan: CompiledPlan, history: KnownHistory, until: Mapping[str, Until]
     ) -> WarmStart:
-        """Determine the initial state of a job without Spark.
-
-        Args:
-            own: Migration of the job to itself, with a line for each state.
-            side: The script.
-            plan: Flink's compiled plan.
-            history: Tables with known history.
-            until: End position by table name.
-
-        Returns:
-            The initial state; if ``reasons`` is not empty there is no warm start.
-
-        Raises:
-            InputError: The script reads no table of that name.
-        """
+        """Determine the initial state of a job without Spark."""
         lines = Migration(tuple(_line(line.new) for line in own.operators if line.new is not None))
         state, reasons = history.extend(lines, side, begins=True)
         started = cls(side, plan, history, until, state)
@@ -146,11 +130,7 @@ class WarmStart:
         return _NOT_WARM if self.reasons else _WARM
 
     def preview(self) -> Iterator[str]:
-        """Sentences about the rows that a run reads and inexact parts, without Spark.
-
-        Yields:
-            A sentence each.
-        """
+        """Sentences about the rows that a run reads and inexact parts, without Spark."""
         lines = (line for line in self.state.operators if line.effect is RestoreEffect.COMPUTED)
         specs = [line.new for line in lines if line.new is not None and line.new.kind is StateKind.OPERATOR]
         places = AssumedHistory(self.history.places)
@@ -181,15 +161,7 @@ class WarmStart:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Context in which the rows are available, with a Spark that stays for the computation.
-
-        Yields:
-            Nothing.
-
-        Raises:
-            InputError: Spark does not start, or a source is missing.
-            NotMigratable: The topic has deleted its oldest records.
-        """
+        """Context in which the rows are available, with a Spark that stays for the computation."""
         from airflow_flinkcompat.history.sources import check_source
 
         with history_spark(self.history.master, [(self.side, self._locations)]) as session:
@@ -212,20 +184,7 @@ class WarmStart:
 
     @contextmanager
     def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
-        """Context that computes the state, with the savepoint that it replaces.
-
-        Args:
-            template: Path or URI of a savepoint that the job took before it read any row.
-            say: Receives progress lines.
-
-        Yields:
-            Path of a savepoint with the positions after all rows but without keyed state, and the computer.
-
-        Raises:
-            InputError: Spark does not start, or a source is missing.
-            NotMigratable: A state cannot be computed.
-            SavepointUnreadable: The template cannot be read, or has an unknown format.
-        """
+        """Context that computes the state, with the savepoint that it replaces."""
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.spark_migration import SparkWorkers
 

@@ -82,8 +82,6 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
 
 NEVER = -(1 << 63)
 """The watermark of a job to which none has come."""
-
-
 _PARTITION = "flinkcompat_partition"
 
 

@@ -1,6 +1,5 @@
 """State migration: a savepoint of one job rewritten into one that another job reads."""
 
-from airflow_flinkcompat.migration.computed import ComputedOperator, HistoryDiffers, SampleDiffers, StateComputer
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.target_folder import FolderTaken
 from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
@@ -14,13 +13,9 @@ from airflow_flinkcompat.migration.writing import (
 )
 
 __all__ = [
-    "ComputedOperator",
     "FolderTaken",
-    "HistoryDiffers",
     "MigrationVerificationFailed",
     "NotMigratable",
-    "SampleDiffers",
-    "StateComputer",
     "WrittenState",
     "migrate_savepoint",
     "require_predicted_state",

@@ -61,60 +61,16 @@ class StateComputer(Protocol):
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """As :meth:`~airflow_flinkcompat.migration.workers.Workers.regrouped`, plus the computed entries.
-
-        Args:
-            wanted: The operator.
-            scatter: Distributes a part's content to groups.
-            parts: All that is read of the old savepoint.
-            gather: Function of a range of groups and its content.
-            groups: The ranges, all groups together, in order.
-
-        Returns:
-            The result of each range, in order.
-
-        Raises:
-            NotMigratable: The state cannot be computed.
-        """
+        """As :meth:`~airflow_flinkcompat.migration.workers.Workers.regrouped`, plus the computed entries."""
 
     def advance_source(self, source: OperatorState, template: str) -> OperatorState:
-        """State of a source that the old savepoint lacks, after the rows from which state is computed.
-
-        Args:
-            source: The source in the template.
-            template: Path or URI of the template.
-
-        Returns:
-            The source at its positions.
-
-        Raises:
-            NotMigratable: The end position in its table is unknown.
-            SavepointUnreadable: It stores positions in an unknown form.
-        """
+        """State of a source that the old savepoint lacks, after the rows from which state is computed."""
 
     def differ(self, operator: str, found: Differences) -> None:
-        """Report differences between history and the savepoint.
-
-        Args:
-            operator: The operator, in words.
-            found: Its differences, if any.
-
-        Raises:
-            HistoryDiffers: There are differences, and they were not accepted.
-        """
+        """Report differences between history and the savepoint."""
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
-        """Recompute some keys in plain Python, and compare them with the written ones.
-
-        Args:
-            wanted: The operator.
-            written: Written key groups of each subtask.
-            folder: Path or URI of the written savepoint.
-
-        Raises:
-            NotMigratable: The rows cannot be read again.
-            SampleDiffers: A written key differs.
-        """
+        """Recompute some keys in plain Python, and compare them with the written ones."""
 
 
 @dataclass(frozen=True)

@@ -161,10 +161,7 @@ class TargetFolder:
             return False
 
     def _clear(self, but: Set[str] = frozenset()) -> None:
-        """Remove files of runs here, and leave a savepoint and its files alone.
-
-        Raises NotMigratable if there is one, or the mark of another run.
-        """
+        """Remove files of runs here, and leave a savepoint and its files alone."""
         found = self._names()
         if not self._is_ours():
             raise self._taken()

@@ -80,17 +80,12 @@ def zero(type: str) -> Field:
 
 EMPTY_VIEW = Field(False, struct.pack("<II", 1, 0), bytes(_WORD))
 """A map that an accumulator stores separately, before it holds anything."""
-
-
 NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
 """A row of three numbers, all of them 0."""
 
 
 def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
-    """Split a stored row without its length into its fields, which :func:`write_row` accepts.
-
-    Raises SavepointUnreadable if the row is shorter than its fields require.
-    """
+    """Split a stored row without its length into its fields, which :func:`write_row` accepts."""
     begin = null_bytes(len(forms))
     if len(row) < begin + _WORD * len(forms):
         raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {len(forms)} fields")
@@ -155,10 +150,7 @@ _ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
 
 def field_writer(type: str) -> Callable[[PlainValue], Field]:
-    """Serializer of values to fields for a type in Flink's spelling, such as ``DECIMAL(10, 2) NOT NULL``.
-
-    Raises SavepointUnreadable if the storage of that type is unknown here.
-    """
+    """Serializer of values to fields for a type in Flink's spelling, such as ``DECIMAL(10, 2) NOT NULL``."""
     root, form, scale = _parts(type)
     missing = Field(True, bytes(_WORD), bytes(_ROOM[form])) if form in _ROOM else NULL
 
@@ -213,10 +205,7 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
 
 
 def value_writer(type: str) -> Callable[[PlainValue], bytes]:
-    """Serializer of separate non-NULL values of a type, such as keys and values of a map.
-
-    Raises SavepointUnreadable if the storage of that type was not measured.
-    """
+    """Serializer of separate non-NULL values of a type, such as keys and values of a map."""
     root, kind, scale = _parts(type)
     if root in _CHARACTERS:
         return lambda value: _sized(str(value).encode("utf-8"))

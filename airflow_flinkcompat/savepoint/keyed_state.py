@@ -94,8 +94,7 @@ class Entry(NamedTuple):
 def read_header(content: bytes, end: int | None = None) -> KeyedHeader:
     """Read the header of a file of keyed state.
 
-    ``end``: offset of the first key group; None: the file holds no key group. Raises SavepointUnreadable if the header
-    is damaged, of an unknown form, or ends elsewhere.
+    ``end``: offset of the first key group; None: the file holds no key group.
     """
     reader = DataReader(content[:end])
     require_version("keyed state", reader.int32(), _VERSIONS)
@@ -128,10 +127,7 @@ def first_group(begins: tuple[int, ...]) -> int | None:
 
 
 def read_entries(group: bytes) -> Iterator[Entry]:
-    """Entries of a key group, from its uncompressed content, in their order.
-
-    Raises SavepointUnreadable if the group is damaged.
-    """
+    """Entries of a key group, from its uncompressed content, in their order."""
     at = 0
     try:
         while (state := _NUMBER(group, at)[0]) != END_OF_GROUP:
@@ -210,8 +206,7 @@ class KeyedFile:
     def groups(self, within: range | None = None) -> Iterator[tuple[int, bytes]]:
         """Number and uncompressed content of the key groups that hold anything, each read in its turn.
 
-        ``within``: only these numbers; None: all. Raises SavepointUnreadable if a group begins outside of the file, or
-        is damaged.
+        ``within``: only these numbers; None: all.
         """
         begins = sorted(begin for begin in self.stored.begins if begin > 0)
         if len(set(begins)) != len(begins):
@@ -236,8 +231,7 @@ class KeyedFile:
 def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
     """Open the keyed state of a subtask for the block, with its header read.
 
-    ``path``: path or URI of the savepoint's folder. Raises SavepointUnreadable if the state cannot be read here, or its
-    header is damaged or of an unknown form.
+    ``path``: path or URI of the savepoint's folder.
     """
     with open_handle(stored.handle, path) as content:
         end = first_group(stored.begins)
@@ -270,10 +264,7 @@ class KeyedFileWriter:
             self._file.close()
 
     def group(self, number: int, content: Iterable[bytes]) -> None:
-        """Write a key group in pieces; without any, it holds nothing.
-
-        Raises SavepointUnreadable if it was written before, because it is stored twice.
-        """
+        """Write a key group in pieces; without any, it holds nothing."""
         if self._begins[number - self._groups.start]:
             raise SavepointUnreadable(f"key group {number} is stored twice")
         begin = self._written + len(self._block)

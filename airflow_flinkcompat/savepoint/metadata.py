@@ -292,8 +292,7 @@ class SavepointMetadata:
 def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadata:
     """Parse a ``_metadata`` file; ``to_bytes`` of the result is the same file.
 
-    ``headers``: read only the headers of keyed state, which incremental checkpoints have too. Raises
-    SavepointUnreadable if the file is damaged, not Flink's, or of no canonical savepoint.
+    ``headers``: read only the headers of keyed state, which incremental checkpoints have too.
     """
     reader = DataReader(content)
     if reader.take(4) != struct.pack(">I", _MAGIC):

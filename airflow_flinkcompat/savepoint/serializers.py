@@ -89,10 +89,7 @@ class Serializer:
 
 
 def read_serializer(reader: DataReader) -> Serializer:
-    """Read the snapshot of one serializer.
-
-    Raises SavepointUnreadable if it is damaged, or its class or version was never read.
-    """
+    """Read the snapshot of one serializer."""
     require_version("a serializer snapshot", reader.int32(), _PROXY_VERSIONS)
     return _snapshot(reader)
 
@@ -187,10 +184,7 @@ class _CheckedStream(io.BytesIO):
 
 
 def read_object(reader: DataReader) -> Any:
-    """Read one Java object with its own stream header, as an object of javaobj.
-
-    Raises SavepointUnreadable if there is none, or it is damaged.
-    """
+    """Read one Java object with its own stream header, as an object of javaobj."""
     stream = _CheckedStream(reader.content[reader.at :])
     try:
         found = javaobj.load(stream, ignore_remaining_data=True)
@@ -201,18 +195,12 @@ def read_object(reader: DataReader) -> Any:
 
 
 def read_type(reader: DataReader) -> str:
-    """Read one logical type in Flink's spelling, such as ``DECIMAL(30, 4) NOT NULL``.
-
-    Raises SavepointUnreadable if it is no known logical type.
-    """
+    """Read one logical type in Flink's spelling, such as ``DECIMAL(30, 4) NOT NULL``."""
     return type_text(read_object(reader))
 
 
 def type_text(type: Any) -> str:
-    """An object of javaobj as a logical type in Flink's SQL spelling; a structured one by its class.
-
-    Raises SavepointUnreadable if it is no logical type.
-    """
+    """An object of javaobj as a logical type in Flink's SQL spelling; a structured one by its class."""
     try:
         root = str(type.typeRoot.constant)
         return _shape(_WORDS.get(root, root), type) + ("" if type.isNullable else " NOT NULL")

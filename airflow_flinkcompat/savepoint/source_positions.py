@@ -79,8 +79,7 @@ class FilesRead:
 def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
     """Positions of a Kafka source: each partition that a reader was assigned, by topic and number.
 
-    ``path``: path or URI of the savepoint. Raises SavepointUnreadable if it cannot be read here, or is of an unknown
-    form.
+    ``path``: path or URI of the savepoint.
     """
     found = []
     for version, split in _splits(operator, path):
@@ -94,8 +93,7 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
     """Files that a file source has read, as its enumerator and its readers know.
 
-    ``path``: path or URI of the savepoint. Raises SavepointUnreadable if it cannot be read here, or is of an unknown
-    form.
+    ``path``: path or URI of the savepoint.
     """
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
@@ -105,8 +103,7 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
     """A Kafka source that resumes at these offsets of all partitions, assigned to its subtasks in turn.
 
-    A partition that is discovered later begins at its first record. Raises SavepointUnreadable if the savepoint at
-    ``path`` cannot be read here, or is of an unknown form.
+    A partition that is discovered later begins at its first record.
     """
     coordinator = _Coordinator.read(operator, path)
     if coordinator.own not in (_PARTITIONS, _SPLITS):
@@ -125,10 +122,7 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
 
 
 def with_files(operator: OperatorState, path: str, files: Collection[str]) -> OperatorState:
-    """A source of files, named by Flink's URIs, that has read these to their end and waits for others.
-
-    Raises SavepointUnreadable if the savepoint at ``path`` cannot be read here, or is of an unknown form.
-    """
+    """A source of files, named by Flink's URIs, that has read these to their end and waits for others."""
     coordinator = _Coordinator.read(operator, path)
     _enumerated(coordinator)
     named = [each.encode() for each in sorted(files)]

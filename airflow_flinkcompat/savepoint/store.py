@@ -31,8 +31,7 @@ METADATA = "_metadata"
 def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
     """Read the metadata of a savepoint, from the path or URI of its folder.
 
-    ``headers``: read only the headers of keyed state, which incremental checkpoints have too. Raises
-    SavepointUnreadable if it cannot be read here, is damaged, or of no canonical savepoint.
+    ``headers``: read only the headers of keyed state, which incremental checkpoints have too.
     """
     content = _read(f"{path}/{METADATA}")
     with named(f"{path}/{METADATA}"):
@@ -45,10 +44,7 @@ def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
 
 
 def read_handle(handle: Handle | None, path: str) -> bytes:
-    """Read the whole content of a metadata handle; b"" for None.
-
-    Raises SavepointUnreadable if its file cannot be read here, or has another length than in the metadata.
-    """
+    """Read the whole content of a metadata handle; b"" for None."""
     if handle is None:
         return b""
     with open_handle(handle, path) as content:
@@ -63,10 +59,7 @@ class StoredContent:
         self._file = file
 
     def read(self, begin: int, end: int) -> bytes:
-        """Read the bytes from ``begin`` to ``end``, exclusive.
-
-        Raises SavepointUnreadable if the content cannot be read here, or ends before.
-        """
+        """Read the bytes from ``begin`` to ``end``, exclusive."""
         with reading(self.name):
             self._file.seek(begin)
             content = self._file.read(end - begin)
@@ -77,10 +70,7 @@ class StoredContent:
 
 @contextmanager
 def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
-    """Open the content of a metadata handle for the block.
-
-    Raises SavepointUnreadable if its file cannot be read here, or has another length than in the metadata.
-    """
+    """Open the content of a metadata handle for the block."""
     if not isinstance(handle, StateFile):
         inline = handle.content if handle is not None else b""
         yield StoredContent(f"{path}/{METADATA}", len(inline), BytesIO(inline))
@@ -106,10 +96,7 @@ def reading(name: str) -> Iterator[None]:
 
 
 def copy_savepoint(source: str, folder: Path) -> None:
-    """Copy a savepoint, its metadata last, into a new folder.
-
-    Raises SavepointUnreadable if it cannot be read here, is damaged, or of no canonical savepoint.
-    """
+    """Copy a savepoint, its metadata last, into a new folder."""
     stored = _read(f"{source}/{METADATA}")
     with named(f"{source}/{METADATA}"):
         parse_metadata(stored)

@@ -32,8 +32,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.history import KnownHistory
-from airflow_flinkcompat.history.known_history import history_spark
+from airflow_flinkcompat.history.known_history import KnownHistory, history_spark
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from dev.measure import results

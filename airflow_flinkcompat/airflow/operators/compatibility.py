@@ -405,7 +405,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat.report import PLANNED
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.exec_graph.migration import Accept
-        from airflow_flinkcompat.history import KnownHistory
+        from airflow_flinkcompat.history.known_history import KnownHistory
         from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.planner import PlannerUnavailable, judge
         from airflow_flinkcompat.planner.isolation import set_network
@@ -514,7 +514,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
-        from airflow_flinkcompat.history import KnownHistory
+        from airflow_flinkcompat.history.known_history import KnownHistory
 
         accepted = tuple(map(Accept, self.accept))
         try:

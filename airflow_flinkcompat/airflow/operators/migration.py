@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.exec_graph.migration import Accept
-    from airflow_flinkcompat.history import KnownHistory
+    from airflow_flinkcompat.history.known_history import KnownHistory
 
 
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
@@ -117,7 +117,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         )
 
     def _known(self, summary: Summary, accepted: Collection[Accept] = ()) -> KnownHistory:
-        from airflow_flinkcompat.history import KnownHistory
+        from airflow_flinkcompat.history.known_history import KnownHistory
 
         known = KnownHistory(self.history or summary.history, self.spark_master or None, accepted)
         return known if self.sample is None else replace(known, sample=self.sample)
@@ -154,7 +154,7 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
         from airflow_flinkcompat.deploy.ledger.status import Progress, begun_mode
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.deploy.warm_restart import WarmRestart
-        from airflow_flinkcompat.history import WarmStart
+        from airflow_flinkcompat.history.warm_start import WarmStart
 
         progress = Progress.of(ledger.entries())
         head, begun, history = progress.head, begun_mode(progress, side.digest()), self._known(summary)

@@ -46,8 +46,7 @@ _LATENESS = "table.exec.emit.allow-lateness"
 def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str | None:
     """Spark SQL of the watermark that each row of a table implies; None for a table without one.
 
-    ``declared``: columns of the table define the arrival order. Raises :class:`Untranslatable` if the arrival order is
-    unknown.
+    ``declared``: columns of the table define the arrival order.
     """
     table = node.table
     if table.watermark is None:
@@ -63,10 +62,7 @@ def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str
 
 
 def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
-    """Rows that reach an operator with windows, without late ones if those are to be dropped.
-
-    Raises :class:`Untranslatable` if the late rows are unknown.
-    """
+    """Rows that reach an operator with windows, without late ones if those are to be dropped."""
     windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
     if not context.drop_late or not windowed:
         return below
@@ -87,9 +83,9 @@ def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Ov
 def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggregate) -> bool:
     """True if sessions leave out late rows, so that rows need their arrival position.
 
-    A row is late if a watermark has reached the last millisecond of the session that it would be alone in, unless it
-    touches an open one. A row that would touch a closed session begins another: Flink's operators cut sessions as rows
-    arrive (measured). Raises :class:`Untranslatable` if this is unknown.
+    A row is late if a watermark has reached the last millisecond of the session that it would be alone in, unless
+    it touches an open one. A row that would touch a closed session begins another: Flink's operators cut sessions
+    as rows arrive (measured).
     """
     if not context.drop_late or context.batch:
         return False
@@ -110,10 +106,7 @@ def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggre
 
 
 def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindowAggregate) -> str:
-    """The time zone that cuts a window, "" if its time is without one.
-
-    Raises :class:`Untranslatable` if clocks change.
-    """
+    """The time zone that cuts a window, "" if its time is without one."""
     if not isinstance(window.time, InputRef) or window.input.schema[window.time.index].type.name != "TIMESTAMP_LTZ":
         return ""
     zone = context.settings["table.local-time-zone"]
@@ -129,9 +122,9 @@ def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindo
 def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRef | None) -> Step:
     """The rows that reach an OVER aggregation, without those Flink finds too late for it.
 
-    On event time a frame without a beginning takes what no watermark has passed, one of ROWS with a beginning what is
-    later than the last row of its key that it has emitted, and any with a beginning nothing of 1970-01-01 00:00:00 or
-    before (Flink's operators; measured). Raises :class:`Untranslatable` if the late rows are unknown.
+    On event time a frame without a beginning takes what no watermark has passed, one of ROWS with a beginning what
+    is later than the last row of its key that it has emitted, and any with a beginning nothing of 1970-01-01
+    00:00:00 or before (Flink's operators; measured).
     """
     frame = node.calls[0].frame
     alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1

@@ -85,10 +85,7 @@ class _OverWindow:
 
 
 def over_rows(context: CompileContext, node: Over, needed: frozenset[int]) -> Step:
-    """Rows with the results of the calls over the rows around them.
-
-    Raises :class:`Untranslatable` for what is not exact, and what Flink refuses.
-    """
+    """Rows with the results of the calls over the rows around them."""
     width = len(node.input.schema)
     used = {width + i: call for i, call in enumerate(node.calls) if width + i in needed} or {width: node.calls[0]}
     firsts = {_window_of(call): call for call in node.calls}

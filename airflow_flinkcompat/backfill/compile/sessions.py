@@ -106,8 +106,7 @@ def _is_session(node: Node) -> bool:
 def place_session_filters(sink: Sink, done: dict[int, Node]) -> Sink:
     """The plan with filters where they take effect: below a SESSION that an aggregation cuts itself.
 
-    ``done`` remembers nodes by identity, so that a node that several sinks read stays one. Raises
-    :class:`Untranslatable` for aggregations over sessions that Flink does not make windowed ones of.
+    ``done`` remembers nodes by identity, so that a node that several sinks read stays one.
     """
     for node in walk_nodes(sink):
         if isinstance(node, WindowAggregate) and _is_session(node):

@@ -44,10 +44,7 @@ class SinkValues:
 
 
 def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column, ...], SinkValues, str]:
-    """The sink's stored columns, the value of each, and a condition that drops rows ("" for none).
-
-    Raises :class:`BackfillError` if Flink refuses the INSERT too.
-    """
+    """The sink's stored columns, the value of each, and a condition that drops rows ("" for none)."""
     table = sink.table
     assert table is not None
     columns = table.stored

@@ -134,10 +134,7 @@ def _check(
 
 
 def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate | Over, time: InputRef) -> str:
-    """The time zone in which windows are cut, "" for a time without one.
-
-    Raises :class:`Untranslatable` if it is unknown, or if Flink refuses it.
-    """
+    """The time zone in which windows are cut, "" for a time without one."""
     kind = node.input.schema[time.index].type
     if kind.name == "TIMESTAMP":
         return ""

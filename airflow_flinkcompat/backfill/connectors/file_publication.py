@@ -52,10 +52,7 @@ class Claim:
         self.folder = f"{self._parent}/{self._name}"
 
     def take(self, conflicts: Callable[[str], bool], sink: str) -> None:
-        """Make the folder and remove those of dead runs.
-
-        Raises :class:`BackfillError` if a run over a label that ``conflicts`` is alive.
-        """
+        """Make the folder and remove those of dead runs."""
         _LIVE.add(self._token)
         self._files.make_folder(self.folder)
         self._files.touch(f"{self.folder}/alive")

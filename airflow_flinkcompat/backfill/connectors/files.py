@@ -99,8 +99,6 @@ class Partitioning:
 
 PLAIN = Partitioning()
 """All files in one folder, or in folders that mean nothing."""
-
-
 FORMATS = ("csv", "json", *columnar.NAMES)
 _OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
 # Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
@@ -110,8 +108,7 @@ _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction."
 def file_format(table: Table, name: str | None = None) -> Format | ColumnarFormat:
     """The format of a table's files.
 
-    It is the declared one, or that of an archive with the declared options if they are of the same format. Raises
-    :class:`BackfillError` for an inexact one.
+    It is the declared one, or that of an archive with the declared options if they are of the same format.
     """
     declared = table.option("format") or table.option("value.format")
     if name is not None and name != declared:

@@ -276,10 +276,7 @@ class JdbcPublication:
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")
 
     def _check_keys(self, keys: list[str]) -> None:
-        """Check that rows with one key have an order: Flink keeps the last one, of the latest window.
-
-        Raises :class:`BackfillError` if two are of one window, because their order is unknowable.
-        """
+        """Check that rows with one key have an order: Flink keeps the last one, of the latest window."""
         by = ", ".join([*keys, *(column for column in self._order if column not in keys)])
         found = self.connection.run(f"SELECT {by} FROM {self._staged} GROUP BY {by} HAVING count(*) > 1 LIMIT 1")
         if found:

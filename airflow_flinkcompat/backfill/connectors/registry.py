@@ -133,10 +133,7 @@ class TableLocations:
         return _source_or_sink(table, "--table", self.tables, given, declared)
 
     def order(self, table: Table) -> tuple[int, ...]:
-        """Positions of the columns that define the arrival order of a table's rows; none if undeclared.
-
-        Raises :class:`BackfillError` for a missing column, or one whose order differs between Flink and Spark.
-        """
+        """Positions of the columns that define the arrival order of a table's rows; none if undeclared."""
         named = [name for name in self.orders if name and _names(table.path, name)]
         text = self.orders.get(named[0] if named else "", "")
         names = [column.name for column in table.columns]

@@ -30,10 +30,7 @@ class Comparison(NamedTuple):
 
 
 def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """Condition for exactly the rows whose windows are in the range; no comparison if it is open.
-
-    Raises :class:`BackfillError` if no column of the sink shows the window.
-    """
+    """Condition for exactly the rows whose windows are in the range; no comparison if it is open."""
     windows = rows.windows
     size = None if windows.size is None else timedelta(microseconds=windows.size)
     found: list[Comparison] = []
@@ -78,10 +75,7 @@ class LakeSink:
         self.replaced(rows, bounds)
 
     def replaced(self, rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-        """Condition for the replaced rows.
-
-        Raises :class:`BackfillError` if there is none, or a row outside of the range may have the key of one inside.
-        """
+        """Condition for the replaced rows."""
         if self.exclusive:
             return ()
         windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)

@@ -5,7 +5,3 @@ the rows, at a fraction of the work. Only exactly equal values are computed this
 represent alike, sums of whole numbers with Flink's wrap-around, sums of decimals that cannot overflow, counts, minima
 and maxima. Anything else is left to Spark's operators, with the reason, and so is any failure of DuckDB.
 """
-
-from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
-
-__all__ = ["DuckDbAccelerator"]

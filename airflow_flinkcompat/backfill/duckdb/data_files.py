@@ -152,10 +152,7 @@ def path_of(file: str) -> str:
 
 
 def listed(place: str) -> tuple[str, ...]:
-    """URIs of a folder's files as Spark lists them: at any depth, without hidden and empty ones.
-
-    Raises :class:`NotEligible` if there are none, and for links to folders.
-    """
+    """URIs of a folder's files as Spark lists them: at any depth, without hidden and empty ones."""
     root = Path(path_of(place))
     found = [root] if root.is_file() else []
     for folder, inner, names in os.walk(root):

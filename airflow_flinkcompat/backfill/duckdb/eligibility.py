@@ -63,35 +63,15 @@ class DuckDbAccelerator:
         return self._found[group]
 
     def covers(self, work: Work) -> bool:
-        """True if only native aggregations read rows, so that little is left to Spark's own operators.
-
-        Args:
-            work: The steps of a backfill, by the sinks they end in.
-
-        Returns:
-            False where Spark's own operators read rows of a table.
-        """
+        """True if only native aggregations read rows, so that little is left to Spark's own operators."""
         return all(self._covered(step) for write in work.writes for step in write.inputs)
 
     def pieces(self, session: SparkSession, partials: Partials) -> DataFrame:
-        """The partial aggregates, computed inside Spark's tasks.
-
-        Args:
-            session: The Spark session of the backfill.
-            partials: The aggregation, as DuckDB computes it over the files of one table.
-
-        Returns:
-            Rows of ``partials.schema``, still to be merged by Spark.
-        """
+        """The partial aggregates, computed inside Spark's tasks."""
         return pieces(session, partials)
 
     def failed(self, partials: Partials, error: Exception) -> None:
-        """Leave to Spark the failed part of DuckDB, and all that it would read of the same table.
-
-        Args:
-            partials: The failed aggregation.
-            error: The error, whose reason is logged.
-        """
+        """Leave to Spark the failed part of DuckDB, and all that it would read of the same table."""
         self._failed.add(partials.read.source.place)
         self._progress(
             f"DuckDB failed over {partials.read.table} ({reason(error)}), so Spark's own operators aggregate all rows"

@@ -72,10 +72,7 @@ def windows_of(group: Group) -> Assign:
 
 
 def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
-    """The files and columns below the windows, where only plain columns are in between.
-
-    Raises :class:`NotEligible` for whatever is not the same for certain.
-    """
+    """The files and columns below the windows, where only plain columns are in between."""
     tests = _tests(slices.condition)
     if slices.values:
         raise NotEligible("an aggregate is DISTINCT")
@@ -181,10 +178,7 @@ def _column(sql: str) -> int:
 
 
 def _tests(condition: str) -> list[tuple[int, str]]:
-    """Positions that a condition tests and their literals, "" for NULL; both engines spell it the same.
-
-    Raises :class:`NotEligible` for any other condition.
-    """
+    """Positions that a condition tests and their literals, "" for NULL; both engines spell it the same."""
     if condition == "TRUE":
         return []
     if not _CONDITION.fullmatch(_TEST.sub("", condition)):

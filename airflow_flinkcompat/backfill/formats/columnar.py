@@ -88,10 +88,7 @@ class ColumnarFormat:
 
 
 def columnar(table: Table, name: str, given: Mapping[str, str]) -> ColumnarFormat:
-    """The format with its options.
-
-    Raises :class:`Untranslatable` for one that is not honoured, ValueError for a value that is none.
-    """
+    """The format with its options."""
     known = _LAYOUT[name] | ({_UTC, _INT64, _UNIT} if name == "parquet" else set())
     for option, text in sorted(given.items()):
         if option not in known:
@@ -163,8 +160,8 @@ def stored_types(
 ) -> dict[str, str]:
     """The stored type of every column by name; declared ones that Spark cannot represent are skipped.
 
-    ``also`` lists stored types that are accepted for a declared one; with ``all`` the table must have no other column.
-    Raises :class:`BackfillError` if a column is missing or of another type.
+    ``also`` lists stored types that are accepted for a declared one; with ``all`` the table must have no other
+    column.
     """
     real = {field.name: field.dataType.simpleString() for field in stored.fields}
     problems = []

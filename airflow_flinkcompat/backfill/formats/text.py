@@ -48,10 +48,7 @@ Format = CsvFormat | JsonFormat
 
 
 def format_of(table: Table, part: str = "") -> Format:
-    """The format a table declares, for ``part`` "key." that of its records' keys.
-
-    Raises :class:`Untranslatable` for another format or an option it cannot honour.
-    """
+    """The format a table declares, for ``part`` "key." that of its records' keys."""
     options = dict(table.options)
     key = next((key for key in ((f"{part}format",) if part else ("format", "value.format")) if key in options), None)
     name = options[key] if key else None
@@ -133,10 +130,7 @@ _READERS: dict[str, tuple[set[str], Callable[[Mapping[str, str]], Format]]] = {
 
 
 def decode(format: Format, column: Column, text: str, table: Table) -> str:
-    """Spark SQL that turns a field's text (NULL when the field is missing) into the column's value.
-
-    Raises :class:`Untranslatable` for a type that is not read exactly.
-    """
+    """Spark SQL that turns a field's text (NULL when the field is missing) into the column's value."""
     kind = column.type
     if spark_type(kind) is None or kind.name == "NULL":
         raise Untranslatable(

@@ -116,10 +116,7 @@ def _zone(call: FunctionCall) -> str:
 
 
 def translated(call: FunctionCall, argument: str) -> str:
-    """Spark SQL of one of :data:`CALLS`; the session's own zone is UTC.
-
-    Raises :class:`Untranslatable` without a zone, and for a text in one whose clocks change: some times come twice.
-    """
+    """Spark SQL of one of :data:`CALLS`; the session's own zone is UTC."""
     zone = _zone(call)
     if call.function == LOCAL:
         time = _local(argument, zone)

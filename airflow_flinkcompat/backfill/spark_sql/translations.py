@@ -249,8 +249,6 @@ _WORDS = (  # Flink's words are of ASCII letters and digits alone.
 # What Flink puts in is text, not a template with groups.
 _REPLACED = r"regexp_replace({0}, {1}, replace(replace({2}, '\\', '\\\\'), '$', '\\$'))"
 _PART = "IF({0} = '', NULL, get(split({0}, {plain1}, -1), {2}))"
-
-
 _JSON = "try_parse_json({0})"
 _JSON_FOUND = f"split(schema_of_variant(try_variant_get({_JSON}, {{1}}, 'variant')), '[(<]')[0]"
 

@@ -34,7 +34,7 @@ from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
-from airflow_flinkcompat.history import KnownHistory
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.store import METADATA
 

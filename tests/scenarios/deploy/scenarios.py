@@ -21,7 +21,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
-from airflow_flinkcompat.history import KnownHistory
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from dev.services.csv_job import SETTINGS, Files, Side, wait_for

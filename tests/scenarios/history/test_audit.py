@@ -17,11 +17,12 @@ from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
-from airflow_flinkcompat.history import KnownHistory, computing, sources
+from airflow_flinkcompat.history import computing, sources
 from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.history.state_rows import StateQuery
-from airflow_flinkcompat.migration import HistoryDiffers, NotMigratable, migrate_savepoint
-from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration.computed import Differences, HistoryDiffers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions

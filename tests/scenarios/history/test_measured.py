@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.history import KnownHistory
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.migration import NotMigratable
 from dev.measure import measured
 from dev.measure.pair_runner import PairRunner

@@ -17,8 +17,9 @@ from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.history import KnownHistory, WarmStart
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.history.sources import Until
+from airflow_flinkcompat.history.warm_start import WarmStart
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS

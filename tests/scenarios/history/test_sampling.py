@@ -28,7 +28,8 @@ from airflow_flinkcompat.history.computing import HistoryComputer
 from airflow_flinkcompat.history.recomputing import Place, identity
 from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.history.table_rows import TableRows
-from airflow_flinkcompat.migration import ComputedOperator, SampleDiffers, migrate_savepoint
+from airflow_flinkcompat.migration import migrate_savepoint
+from airflow_flinkcompat.migration.computed import ComputedOperator, SampleDiffers
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
 from dev.measure.kept_state import NOW

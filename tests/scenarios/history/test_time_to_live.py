@@ -18,7 +18,7 @@ from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration
-from airflow_flinkcompat.history import KnownHistory
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.entries import content_begin, last_written

@@ -12,8 +12,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
-from airflow_flinkcompat.history import KnownHistory, WarmStart
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.history.sources import Until
+from airflow_flinkcompat.history.warm_start import WarmStart
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.source_positions import file_positions

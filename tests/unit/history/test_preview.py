@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.history import KnownHistory
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.history.queries import preview
 from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.plan.nodes import Table

@@ -15,9 +15,9 @@ from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
-from airflow_flinkcompat.history import KnownHistory
 from airflow_flinkcompat.history.aggregations import aggregation_query
 from airflow_flinkcompat.history.derived_rows import NotComputable
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.history.queries import require_plain, require_punctual, state_query
 from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.history.state_rows import StateQuery

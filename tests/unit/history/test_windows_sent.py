@@ -14,7 +14,8 @@ from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.history import KnownHistory, known_history
+from airflow_flinkcompat.history import known_history
+from airflow_flinkcompat.history.known_history import KnownHistory
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.plan.operators import operators
 from dev.measure.progress import epoch_millis

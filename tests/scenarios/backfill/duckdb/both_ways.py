@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill, run_backfill
-from airflow_flinkcompat.backfill.duckdb import DuckDbAccelerator
+from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
 from airflow_flinkcompat.model import JobSpec
 from tests.support.backfill.scripts import script
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from airflow_flinkcompat.backfill.connectors.iceberg import IcebergSource
 from airflow_flinkcompat.backfill.connectors.iceberg_spark import configure
-from airflow_flinkcompat.backfill.duckdb import DuckDbAccelerator
+from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.duckdb.both_ways import BOUNDS, WINDOWS, both_ways, job

@@ -30,7 +30,8 @@ from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 from airflow_flinkcompat.exec_graph.nodes import layout
-from airflow_flinkcompat.history import KnownHistory, WarmStart
+from airflow_flinkcompat.history.known_history import KnownHistory
+from airflow_flinkcompat.history.warm_start import WarmStart
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import SETTINGS, Files, wait_for
 
