@@ -84,7 +84,7 @@ class Namespace:
 
     def path(self, name: exp.Expression) -> Path:
         """The path of a dotted name. Raises :class:`BindError` for one of more than three parts."""
-        parts = [part.name for part in name_parts(name)]
+        parts = [str(part.this) for part in name_parts(name)]
         if len(parts) > 3:
             raise BindError("name", f"a name has at most three parts: {'.'.join(parts)}")
         namespace = self

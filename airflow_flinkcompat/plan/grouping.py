@@ -162,7 +162,7 @@ def _special(
         places.setdefault(column, index)
 
     def special(part: exp.Expression) -> Expression | None:
-        if isinstance(part, exp.Anonymous) and part in fields:
+        if fields and isinstance(part, exp.Anonymous) and part in fields:
             index = fields[part]
             return InputRef(index, node.schema[index].type)
         if isinstance(part, exp.Anonymous | exp.Filter | nodes.KeywordCall):

@@ -98,9 +98,9 @@ class Statement:
         relations: set[str] = set()
         for node in self.nodes:
             if isinstance(node, exp.Column):
-                *qualifiers, column = [part.name for part in node.parts]
-                found.add(column)
-                in_front.update(qualifiers)
+                found.add(node.name)
+                if node.args.get("table"):
+                    in_front.update(part.name for part in node.parts[:-1])
             elif isinstance(node, exp.TableAlias | exp.Table):
                 relations.add(node.name)
             elif isinstance(node, nodes.Descriptor):
