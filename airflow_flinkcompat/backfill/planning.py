@@ -18,9 +18,8 @@ from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH, timestamp
 from airflow_flinkcompat.backfill.steps import Step, Work, Write
-from airflow_flinkcompat.compat.cutover import zones
-from airflow_flinkcompat.compat.cutover.boundary import hand_over, nearest
-from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
+from airflow_flinkcompat.compat.boundary import hand_over, nearest
+from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover, time_zone
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan.expressions import InputRef
@@ -173,7 +172,7 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
         return moment
     found: dict[datetime, str] = {}
     for zone, sink in clocks.items():
-        local = moment.astimezone(zones.zone(zone))
+        local = moment.astimezone(time_zone(zone))
         if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
             raise BackfillError(
                 f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the time zone of the windows "

@@ -17,8 +17,7 @@ from airflow_flinkcompat.compat.changes.table_use import startup_positions
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
 from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
 from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
-from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
-from airflow_flinkcompat.compat.engines.vvr import VvrEngine
+from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster, VvrEngine
 from airflow_flinkcompat.compat.findings import Fired, decision_groups, one_for_each_column, one_for_each_table
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan

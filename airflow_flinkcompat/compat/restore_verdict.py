@@ -16,7 +16,7 @@ from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.settings import TTL
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
-from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
+from airflow_flinkcompat.compat.engines.flink.upgrade import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import (

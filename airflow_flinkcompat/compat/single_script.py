@@ -9,7 +9,7 @@ from dataclasses import replace
 from airflow_flinkcompat.compat.changes.naming import into
 from airflow_flinkcompat.compat.changes.references import calls, expressions
 from airflow_flinkcompat.compat.changes.table_use import startup_positions
-from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
+from airflow_flinkcompat.compat.engines.flink.validation.query import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Example, Rule, Verdict, inferred, unknown, windowed

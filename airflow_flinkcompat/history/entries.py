@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, cast
 
-from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.compat.cutover import time_zone
 from airflow_flinkcompat.exec_graph.layout import Begins, NamedState, StateField, StateNamespace, Stored
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
@@ -91,7 +91,7 @@ class LocalClock:
 
     def _plain(self, local: int) -> int:
         """First moment at which a clock shows a time; for a skipped time, as though the clock had not changed."""
-        shown = (_EPOCH + local * _MILLISECOND).replace(tzinfo=zones.zone(self.zone))
+        shown = (_EPOCH + local * _MILLISECOND).replace(tzinfo=time_zone(self.zone))
         return local - _millis(shown)
 
     def _moment(self, local: int) -> int:
@@ -112,7 +112,7 @@ _FURTHEST = 200_000_000_000_000
 
 
 def _offset(zone: str, moment: datetime) -> int:
-    return _millis(moment.astimezone(zones.zone(zone)))
+    return _millis(moment.astimezone(time_zone(zone)))
 
 
 def _millis(time: datetime) -> int:

@@ -13,7 +13,7 @@ from decimal import localcontext
 from functools import reduce
 from typing import Any
 
-from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.compat.cutover import time_zone
 from airflow_flinkcompat.exec_graph.layout import NamedState
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
@@ -167,7 +167,7 @@ class PlainAggregation:
             return None
         moment = row[self.time] // 1000
         if self.zone != "UTC":
-            shown = (_EPOCH + moment * _MILLISECOND).astimezone(zones.zone(self.zone)).utcoffset()
+            shown = (_EPOCH + moment * _MILLISECOND).astimezone(time_zone(self.zone)).utcoffset()
             assert shown is not None
             moment += shown // _MILLISECOND
         return self._open(windows, moment, reached)

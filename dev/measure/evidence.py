@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import evidence
-from airflow_flinkcompat.compat.engines.flink.upgrade.stored import stored
+from airflow_flinkcompat.compat.engines.flink.upgraded_state import stored
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import measured, results
 from dev.measure.flink_versions import RELEASES

@@ -21,7 +21,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import EXACT_SUM, aggreg
 from airflow_flinkcompat.backfill.spark_sql.translations import PARTS
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, Aligned, AskedWindows
 from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, Group, Select, Slices, Step
-from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.compat.cutover import time_zone
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
     Expression,
@@ -146,7 +146,7 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
             "as TIMESTAMP",
             node.span,
         )
-    clock = zones.zone(zone)
+    clock = time_zone(zone)
     if clock is None:
         raise Untranslatable(
             f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone "

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
-from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.compat.cutover import time_zone
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Node, Sink, Table
@@ -110,7 +110,7 @@ def _zone(call: FunctionCall) -> str:
             "machine: SET 'table.local-time-zone' = 'UTC' or that zone",
             call.span,
         )
-    if zones.zone(name) is None:
+    if time_zone(name) is None:
         raise Untranslatable(f"table.local-time-zone is {name}, which Flink refuses", call.span)
     return name
 

@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
-from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import ENDINGS
+from airflow_flinkcompat.compat.engines.flink.upgrade import ENDINGS
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import combined, inferred, right, unknown, wrong
 from airflow_flinkcompat.compat.rule_builders.option_changes import (

@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.changes.format import format_setting, format_val
 from airflow_flinkcompat.compat.changes.naming import within
 from airflow_flinkcompat.compat.changes.settings import fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
-from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged
+from airflow_flinkcompat.compat.engines.flink.upgrade import judged
 from airflow_flinkcompat.compat.rule import (
     Example,
     Level,

@@ -16,9 +16,10 @@ from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.engines.flink import settings
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
 from airflow_flinkcompat.compat.engines.flink.table_api import merged
-from airflow_flinkcompat.compat.engines.flink.validation import Fault, Query, brought, faults
-from airflow_flinkcompat.compat.engines.flink.validation import of_declarations as declaration_faults
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT
+from airflow_flinkcompat.compat.engines.flink.validation.query import Query, brought, faults
+from airflow_flinkcompat.compat.engines.flink.validation.query import of_declarations as declaration_faults
 from airflow_flinkcompat.compat.refusals import Refusal, of_old_style
 from airflow_flinkcompat.compat.rule import (
     Example,

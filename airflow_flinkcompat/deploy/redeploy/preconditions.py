@@ -12,7 +12,7 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
+from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, NO_PROGRAMS, ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, PlannedEntry, StartEntry

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.compat.cutover import Cutover
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SnapshotGone, TargetError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.compat.cutover import Cutover
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateFault
 from airflow_flinkcompat.deploy.flink.statements import set_options
 from airflow_flinkcompat.deploy.ledger.entries import (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat.changes.table_use import by_itself
-from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
+from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
 from airflow_flinkcompat.connectors import catalogue
 from airflow_flinkcompat.deploy import (
     DeployError,

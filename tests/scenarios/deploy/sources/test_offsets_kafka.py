@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
+from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
 from airflow_flinkcompat.deploy import (
     DeployRefused,
     JobManager,

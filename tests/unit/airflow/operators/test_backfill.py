@@ -22,7 +22,7 @@ from airflow.sdk import DAG, BaseHook, Connection
 
 from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.compat.cutover import Cutover
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec

@@ -15,7 +15,7 @@ from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.links import FlinkChangeLink, FlinkJobLink
 from airflow_flinkcompat.airflow.operators import FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator
 from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger
-from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
+from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.target import Sources, SourceTable

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
-from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.plan.nodes import Table

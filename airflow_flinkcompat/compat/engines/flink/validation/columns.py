@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.functions import is_implicitly_cast
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import (

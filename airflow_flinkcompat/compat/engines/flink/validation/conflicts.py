@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes, undescribed_source
-from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
 from airflow_flinkcompat.connectors import FORMATS, Known
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Leaf, Literal, untyped

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.plan.expressions import (
     ACCESSES,
     AggregateCall,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changelog_faults
 from airflow_flinkcompat.compat.engines.flink.validation.columns import (
     column_faults,
@@ -14,7 +15,6 @@ from airflow_flinkcompat.compat.engines.flink.validation.columns import (
     view_time_faults,
 )
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import conflict_faults
-from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.functions import (
     call_faults,
     called_functions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from airflow_flinkcompat import connectors
-from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.functions import expression_call_faults, refused_call
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.connectors.flink_options import has_metadata, metadata, table_faults

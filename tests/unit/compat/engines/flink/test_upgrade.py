@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side, check, evidence
-from airflow_flinkcompat.compat.engines.flink.upgrade import verdict
-from airflow_flinkcompat.compat.engines.flink.upgrade.stored import is_known, stored
+from airflow_flinkcompat.compat.engines.flink import upgrade
+from airflow_flinkcompat.compat.engines.flink.upgraded_state import is_known, stored
 from airflow_flinkcompat.compat.rule import SAFE
 from dev.measure import evidence as made
 from dev.measure import results
@@ -61,7 +61,7 @@ def test_what_went_wrong_differs_from_all_that_went_right() -> None:
     for lines, run in evidence.upgrades().items():
         right = {row for each in run.values() if each.outcome == RIGHT for row in each.stored}
         for name, each in run.items():
-            assert each.outcome not in verdict.ENDINGS or each.stored - right, (lines, name)
+            assert each.outcome not in upgrade.ENDINGS or each.stored - right, (lines, name)
 
 
 # ------------------------------------------------------------------------------------------------ what was measured
@@ -73,7 +73,7 @@ def test_what_was_measured_is_said(pair: Restore) -> None:
         assert report.outcome is (Outcome.UNKNOWN if opaque else Outcome.COMPATIBLE)
     else:
         assert report.outcome is Outcome.INCOMPATIBLE
-        assert verdict.ENDINGS[pair.outcome] in {finding.consequence for finding in report.findings}
+        assert upgrade.ENDINGS[pair.outcome] in {finding.consequence for finding in report.findings}
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
         lines: {name: each for name, each in run.items() if name != pair.id}
         for lines, run in evidence.upgrades().items()
     }
-    monkeypatch.setattr(verdict, "upgrades", lambda: rest)
+    monkeypatch.setattr(upgrade, "upgrades", lambda: rest)
     return pair
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.compat.cutover.boundary import first_start, hand_over, nearest
-from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
+from airflow_flinkcompat.compat.boundary import first_start, hand_over, nearest
+from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from airflow_flinkcompat.plan.nodes import Window, WindowKind

@@ -4,16 +4,19 @@ At a boundary B the backfill reads event times before B and owns ``window_end <=
 B``. The live job reads from the start of its first window, less the delay of the watermark, so that it drops the late
 rows that a job from the beginning would have dropped. Simulated and measured without a wrong, missing or double window
 for TUMBLE, HOP and CUMULATE. The reviewed script runs unchanged: windows are assigned when they are published.
-:func:`~airflow_flinkcompat.compat.cutover.boundary.hand_over` computes a record.
+:func:`~airflow_flinkcompat.compat.boundary.hand_over` computes a record.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 from airflow_flinkcompat.model import InputError, JobSpec
 
@@ -162,3 +165,25 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value} is not text")
     return value
+
+
+_OFFSET = re.compile(r"GMT([+-])([0-9]{1,2}|[0-9]{2}:[0-5][0-9])")
+_FURTHEST = timedelta(hours=18)
+_REFUSED = {"EST", "MST", "HST", "ROC"}
+
+
+@cache
+def time_zone(name: str) -> tzinfo | None:
+    """The time zone of a name; None for a name that Flink refuses, or that is unknown here.
+
+    A name is ``UTC``, an offset as ``GMT+03:00``, or one of the time zone database. A zone whose clocks never change
+    may be a :class:`datetime.timezone`.
+    """
+    if name == "UTC":
+        return UTC
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        hours, _, minutes = offset[2].partition(":")
+        length = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return timezone(length if offset[1] == "+" else -length) if length <= _FURTHEST else None
+    return ZoneInfo(name) if name in available_timezones() - _REFUSED else None

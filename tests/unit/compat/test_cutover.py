@@ -1,4 +1,4 @@
-"""What Flink takes for table.local-time-zone, and what instants are there."""
+"""Time zones that Flink takes for table.local-time-zone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_flinkcompat.compat.cutover.zones import zone
+from airflow_flinkcompat.compat.cutover import time_zone
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.cutover.zones import zone
     ],
 )  # fmt: skip
 def test_zones_flink_takes(name: str, hours: float) -> None:
-    found = zone(name)
+    found = time_zone(name)
     assert found is not None
     assert datetime(2026, 1, 1, tzinfo=UTC).astimezone(found).utcoffset() == timedelta(hours=hours)
 
@@ -27,4 +27,4 @@ def test_zones_flink_takes(name: str, hours: float) -> None:
     ["", "Nope/City", "+08:00", "UTC+8", "EST", "europe/berlin", "GMT+8:30", "GMT+18:01", "GMT+00:60", "Z", "../etc"],
 )
 def test_zones_flink_refuses(name: str) -> None:
-    assert zone(name) is None
+    assert time_zone(name) is None

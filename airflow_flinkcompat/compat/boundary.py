@@ -1,6 +1,6 @@
 """Boundaries between the windows of a backfill and of a live job, with their consequences.
 
-The protocol is that of :mod:`~airflow_flinkcompat.compat.cutover.record`. A program without an aligned boundary gets
+The protocol is that of :mod:`~airflow_flinkcompat.compat.cutover`. A program without an aligned boundary gets
 the reason.
 """
 
@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from airflow_flinkcompat.compat.changes.format import format_row_count, format_window
-from airflow_flinkcompat.compat.cutover import zones
-from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover, SinkCutover, SourceStart
+from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover, SinkCutover, SourceStart, time_zone
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.nodes import (
@@ -226,7 +225,7 @@ def _start(table: Table, first: int, boundary: int, settings: Mapping[str, str])
 
 
 def _zone(name: str | None, table: Table) -> tzinfo:
-    found = zones.zone(name) if name else None
+    found = time_zone(name) if name else None
     if found is None:
         said = f"is {name}, which Flink refuses or this check does not know" if name else "is not set"
         raise BoundaryError(

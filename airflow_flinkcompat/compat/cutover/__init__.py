@@ -1,1 +1,0 @@
-"""Division of windows between a backfill and a live job, and its record."""
