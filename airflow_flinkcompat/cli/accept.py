@@ -32,16 +32,16 @@ from airflow_flinkcompat.cli.project import (
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of
 from airflow_flinkcompat.compat import Finding, Report, Reports
-from airflow_flinkcompat.compat.pages import write_pages
-from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
-from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
-from airflow_flinkcompat.compat.waivers import (
+from airflow_flinkcompat.compat.gate import (
     ChangeIdentity,
     finding_digest,
     is_waivable,
     may_restore_wrongly,
     utc_day,
 )
+from airflow_flinkcompat.compat.pages import write_pages
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
+from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
 from airflow_flinkcompat.model import ENGINES, InputError, Outcome, OutOfReachError, Waiver
 from airflow_flinkcompat.project import FILE_NAME, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of

@@ -39,9 +39,9 @@ from airflow_flinkcompat.compat import (
     render_text_of_engines,
 )
 from airflow_flinkcompat.compat.deployable import ObstacleKind, bad_input, obstacles
+from airflow_flinkcompat.compat.gate import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.single_script import added_report, removed_report
-from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone

@@ -12,11 +12,18 @@ from pathlib import Path
 from types import MappingProxyType
 
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
-from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, planner_decides
 from airflow_flinkcompat.compat.deployable import UNREADABLE, ObstacleKind, obstacles
+from airflow_flinkcompat.compat.gate import (
+    ChangeIdentity,
+    apply_waivers,
+    branch_of,
+    is_unchanged,
+    is_waivable,
+    planner_decides,
+    utc_day,
+)
 from airflow_flinkcompat.compat.reports.sections import engine_label
 from airflow_flinkcompat.compat.single_script import added_report, lint, removed_report, undescribed_tables
-from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, is_waivable, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
 from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from airflow_flinkcompat.compat.gate import waiver_lines
 from airflow_flinkcompat.compat.report import tool_version
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.sections import format_inline, ground, page_text, page_url
-from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.fleet.annotations import BAD_INPUT_RULE, OUT_OF_REACH_RULE, Annotation, annotations_of
 from airflow_flinkcompat.fleet.formats import explained
 from airflow_flinkcompat.fleet.values import BAD_INPUT, PASSED, FleetDiff, Severity, result_of

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from airflow_flinkcompat.compat import Finding, Report, ReportContext
+from airflow_flinkcompat.compat.gate import ChangeIdentity
 from airflow_flinkcompat.compat.report import PLANNED
 from airflow_flinkcompat.compat.reports.advice import NO_CONTEXT
 from airflow_flinkcompat.compat.reports.sections import format_inline
-from airflow_flinkcompat.compat.waivers import ChangeIdentity
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.project import FAIL_ON
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.airflow.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
     from airflow_flinkcompat.compat import Report, ReportContext, Side
-    from airflow_flinkcompat.compat.waivers import ChangeIdentity
+    from airflow_flinkcompat.compat.gate import ChangeIdentity
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
     from airflow_flinkcompat.deploy.target import Target
@@ -361,9 +361,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _compare(self, ledger: Ledger, head: HeadEntry, job: DeployedJob | None, new: Side) -> Summary:
         from airflow_flinkcompat.compat import render_markdown
-        from airflow_flinkcompat.compat.branch import kept_by_migration
+        from airflow_flinkcompat.compat.gate import ChangeIdentity, kept_by_migration, waivers_held
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
-        from airflow_flinkcompat.compat.waivers import ChangeIdentity, waivers_held
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head)
@@ -401,7 +400,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _judged(self, job: DeployedJob | None, old: Side, new: Side) -> Report:
         """The verdict of the worker's planner, or the target's if more facts are needed."""
         from airflow_flinkcompat.compat import check
-        from airflow_flinkcompat.compat.branch import planner_decides
+        from airflow_flinkcompat.compat.gate import planner_decides
         from airflow_flinkcompat.compat.report import PLANNED
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.exec_graph.migration import Accept
@@ -469,7 +468,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
         """The report with the waivers next to the script; superfluous ones are a warning."""
-        from airflow_flinkcompat.compat.waivers import apply_waivers, utc_day
+        from airflow_flinkcompat.compat.gate import apply_waivers, utc_day
 
         judged = apply_waivers([report], self.waivers(), change, utc_day(), (self.deployment, self.deployment))
         (report,) = judged.reports
@@ -495,7 +494,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
         """The branch to follow, and the one that the policy alone would choose; None if it was not consulted."""
-        from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, policy_branch
+        from airflow_flinkcompat.compat.gate import branch_of, is_unchanged, policy_branch
 
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
             if self._is_in_force(ledger, head):
@@ -509,7 +508,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         Raises DeployError if the target does not answer.
         """
-        from airflow_flinkcompat.compat.branch import kept_by_migration
+        from airflow_flinkcompat.compat.gate import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster

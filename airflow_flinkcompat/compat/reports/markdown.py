@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from airflow_flinkcompat.compat.gate import waiver_lines
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, Step, if_resumed, steps
@@ -32,7 +33,6 @@ from airflow_flinkcompat.compat.reports.sections import (
     verdicts,
     why,
 )
-from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.secrets import mask_secrets
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
+from airflow_flinkcompat.compat.gate import waiver_lines
 from airflow_flinkcompat.compat.report import READ, Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
 from airflow_flinkcompat.compat.reports.sections import (
@@ -31,7 +32,6 @@ from airflow_flinkcompat.compat.reports.sections import (
     verdicts,
     why,
 )
-from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100

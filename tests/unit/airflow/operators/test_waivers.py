@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.airflow.operators.approval import RESTART
 from airflow_flinkcompat.compat import Report
-from airflow_flinkcompat.compat.waivers import ChangeIdentity, finding_digest, is_waivable, may_restore_wrongly
+from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_waivable, may_restore_wrongly
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, DeployedEntry, RejectedEntry
 from airflow_flinkcompat.model import JobSpec, Waiver
 from airflow_flinkcompat.project.waivers import WAIVERS_SUFFIX, with_waiver
