@@ -50,11 +50,7 @@ def _command(name: str, words: str, *arguments: Arg) -> ActionCommand:
 
 
 def get_flinkcompat_cli_commands() -> list[GroupCommand]:
-    """The group ``flinkcompat`` of Airflow's command line; Airflow finds it by the provider's key ``cli``.
-
-    Returns:
-        The one group.
-    """
+    """The group ``flinkcompat`` of Airflow's command line; Airflow finds it by the provider's key ``cli``."""
     commands = (
         _command(
             "list",

@@ -16,10 +16,7 @@ PAGE_ROUTE = "flink"
 
 
 def path_of_airflow() -> str:
-    """The path that Airflow's addresses begin with, by ``[api] base_url``; empty if there is none.
-
-    The host is left out: a link inside Airflow is right also where a user has another name for it.
-    """
+    """The path that Airflow's addresses begin with, by ``[api] base_url``, without its host."""
     from airflow.configuration import conf
 
     return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")

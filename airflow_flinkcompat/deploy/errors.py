@@ -96,11 +96,7 @@ def redact(text: str) -> str:
 
 
 def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
-    """The root cause of a Java stack trace in one line of at most 600 characters, secrets masked.
-
-    The deepest ``Caused by`` wins, unless the one above it repeats it and adds detail, such as a place in the
-    statement. Text that is no stack trace is only shortened.
-    """
+    """The root cause of a Java stack trace in one line of at most 600 characters, secrets masked."""
     causes = _causes(redactor(text))
     if not causes:
         return ""

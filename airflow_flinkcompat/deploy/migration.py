@@ -124,10 +124,7 @@ class SavepointWriting(ABC):
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> str | None:
-        """Check that enough state is kept, and do all preparation that needs no stopped job.
-
-        That is the template, if slots are free for it next to the live job; it is compared with the new plan.
-        """
+        """Check that enough state is kept; take the template if slots are free next to the live job."""
         for line in self._report.lines():
             self._log(line)
         if missing := self._missing_beside_live():
@@ -194,11 +191,7 @@ class SavepointWriting(ABC):
         return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
 
     def rehearse(self, savepoint: Snapshot) -> str:
-        """Restore the new job from the rewritten savepoint with stand-ins for its sinks, end it, and report.
-
-        The report may be that the test was impossible: the start itself is proved all the same. Raises DeployError if
-        Flink does not accept the savepoint.
-        """
+        """Restore the new job from the rewritten savepoint with stand-ins. Raises DeployError if refused."""
         if not self._rehearsed:
             return "not rehearsed"
         name = f"flinkcompat-migration-{uuid4().hex}"

@@ -30,10 +30,7 @@ def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
 
 
 def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> tuple[StoredJob | None, str]:
-    """Read the headers of a job's last savepoint, else checkpoint; None and the reason if that fails.
-
-    The ledger's entries know savepoints that the target has forgotten.
-    """
+    """Read the headers of a job's last savepoint, else checkpoint; None and the reason if that fails."""
     if not isinstance(target, SavepointStore):
         return None, ""
     left = [each.stop.savepoint for each in entries if isinstance(each, StoppedEntry) and each.stop.job_id == job]

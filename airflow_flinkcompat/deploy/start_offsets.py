@@ -88,11 +88,7 @@ def decide(
     record: Cutover | None = None,
     former: Sequence[SourceTable] = (),
 ) -> tuple[StartupOffset, ...]:
-    """Starting positions of a stateless start; as-stored ones get options once the job has stopped.
-
-    ``former``: the sources of the former job. Raises DeployRefused: a source cannot begin there, or there is no such
-    table.
-    """
+    """Starting positions of a stateless start; ``former``: the former job's sources. Raises DeployRefused."""
     known = {name for source in sources for name in _names(source.path)}
     if strangers := [name for name in offsets.tables if name not in known]:
         reads = ", ".join(source.name for source in sources) or "none that is known"
@@ -299,10 +295,7 @@ def specific_offsets(partitions: Mapping[int, int]) -> str:
 
 
 def _split(content: bytes, begin: int) -> tuple[str, int, int] | None:
-    """A reader's partition: length, version, length, then topic, partition, position and where to stop.
-
-    None for content in any other form.
-    """
+    """A reader's partition: topic, number and position; None for content in any other form."""
     try:
         (whole,) = _LENGTH.unpack_from(content, begin)
         version, length = struct.unpack_from(">ii", content, begin + 4)

@@ -122,10 +122,7 @@ def flink_home(home: Path | None = None) -> Path:
 
 
 def gateway_jar(home: Path) -> Path:
-    """The SQL Gateway's jar: of the Flink folder (``lib`` or ``opt``), else as pinned for its version.
-
-    Raises LocalFlinkError if none is pinned for it.
-    """
+    """The SQL Gateway's jar: of the Flink folder, else as pinned. Raises LocalFlinkError."""
     for folder in ("lib", "opt"):
         if own := sorted((home / folder).glob("flink-sql-gateway-[0-9]*.jar")):
             return own[-1]
@@ -206,12 +203,7 @@ class LocalFlink:
         self.stop()
 
     def start(self) -> None:
-        """Start the parts and wait until they answer; where that fails, nothing is left running.
-
-        Raises:
-            LocalFlinkError: It runs already, Java or Flink is not found, or a part does not come up.
-            JarError: The jar of the SQL Gateway cannot be fetched.
-        """
+        """Start the parts and wait until they answer. Raises LocalFlinkError, JarError."""
         if self._children:
             raise LocalFlinkError("this local Flink is already running")
         rest, gateway, rpc = choose_ports(self._wanted).values()

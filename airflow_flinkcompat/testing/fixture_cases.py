@@ -71,10 +71,7 @@ class Case:
 
 
 def load_cases(folder: Path) -> list[Case]:
-    """Every case of every ``*.sql`` file of the folder, in the order of file names and lines.
-
-    Raises FixtureError, with file and line, on a malformed file, and when the folder holds none.
-    """
+    """Every case of the folder's ``*.sql`` files, in order. Raises FixtureError."""
     paths = sorted(folder.glob("*.sql"))
     if not paths:
         raise FixtureError(f"{folder}: holds no .sql file")
@@ -82,18 +79,7 @@ def load_cases(folder: Path) -> list[Case]:
 
 
 def parse_cases(text: str, file: str) -> list[Case]:
-    """Parse one fixture file.
-
-    Args:
-        text: The content of the file.
-        file: Its name in errors.
-
-    Returns:
-        The cases in the order of the file.
-
-    Raises:
-        FixtureError: A line is malformed.
-    """
+    """Parse one fixture file, named ``file`` in errors. Raises FixtureError."""
     head, given, cases = read(text, file)
     found = headers(head, {"row", "rule"}, file)
     number, title = required(found, "row", head, file)
@@ -180,11 +166,7 @@ class FixtureError(ValueError):
 
 @dataclass
 class FixtureSection:
-    """The numbered lines after one ``---`` line.
-
-    Attributes:
-        line: The first line of the section, 1-based.
-    """
+    """The numbered lines after one ``---`` line; ``line`` is the first, 1-based."""
 
     name: str
     title: str
@@ -199,10 +181,7 @@ class FixtureSection:
 def read(
     text: str, file: str
 ) -> tuple[FixtureSection, str, list[tuple[FixtureSection, FixtureSection, FixtureSection]]]:
-    """The head of the file, the text of ``--- given``, and case, old and new of each case.
-
-    ``file`` names it in errors. Raises FixtureError on anything malformed.
-    """
+    """The head, the text of ``--- given``, and case, old and new of each case. Raises FixtureError."""
     head, *rest = split(text, file)
     given = ""
     if rest and rest[0].name == "given":

@@ -79,11 +79,7 @@ class FlinkHook(BaseHook):
 
     @property
     def ui_url(self) -> str:
-        """Address of Flink's UI for a browser: the extra's ``ui_url``, else the JobManager's address.
-
-        It has no user, password, query or fragment, because it is shown as a link. An invalid ``ui_url`` is ignored;
-        ``test_connection`` reports it.
-        """
+        """Address of Flink's UI for a browser, without user, password, query or fragment."""
         given = self._given_ui_url
         return _bare(given if _is_address(given) else self.jobmanager_url)
 
@@ -130,14 +126,7 @@ class FlinkHook(BaseHook):
         return not self.exists or self.target_name in _NAMED_AS_IN_FLINK
 
     def target_has(self, capability: type) -> bool:
-        """True if the target has a capability; nothing is opened.
-
-        Args:
-            capability: A protocol of ``deploy.target``.
-
-        Returns:
-            True also if it is not known.
-        """
+        """True if the target has a capability (a protocol of ``deploy.target``), or if it is unknown."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import target_class
 
@@ -173,10 +162,7 @@ class FlinkHook(BaseHook):
 
     @property
     def target_name(self) -> str:
-        """The target of ``deploy.targets`` that runs the scripts.
-
-        Raises AirflowFailException if the task and the connection name different ones.
-        """
+        """The target of ``deploy.targets``; raises AirflowFailException if task and connection disagree."""
         from airflow_flinkcompat.deploy.targets import DEFAULT
 
         named = self._extra.get("target") or _TARGET_OF_TYPE.get(self.connection.conn_type or "")
@@ -188,11 +174,7 @@ class FlinkHook(BaseHook):
         return str(named or self.target or DEFAULT)
 
     def get_conn(self) -> OpenTarget:
-        """The deployment target that the extra's ``target`` names, to be used in a ``with``.
-
-        Raises:
-            AirflowFailException: It is not usable; the message names the fault in the connection.
-        """
+        """The target that the extra's ``target`` names, for a ``with``. Raises AirflowFailException."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.targets import Access, target_class
 
@@ -214,11 +196,7 @@ class FlinkHook(BaseHook):
 
     @contextmanager
     def planner(self) -> Iterator[Cluster]:
-        """A SQL Gateway and its cluster, for a target that cannot plan scripts and try jobs out.
-
-        That of the extra's ``planner_conn_id``; without one a Flink that is started here. Raises AirflowFailException:
-        neither is to be had.
-        """
+        """The SQL Gateway of ``planner_conn_id``, else a Flink started here. Raises AirflowFailException."""
         from airflow_flinkcompat.local_flink import LocalFlinkError, local_cluster
 
         with ExitStack() as stack:
@@ -282,10 +260,7 @@ class FlinkHook(BaseHook):
         return found.engine, found.version
 
     def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
-        """Both sides' plans as the target or its planner compiles them; no job is started.
-
-        ``folder`` is where the plans are written. Raises DeployError and AirflowFailException.
-        """
+        """Both sides' plans, compiled by the target or its planner; ``folder`` is where they are written."""
         from airflow_flinkcompat.deploy import explain_plans
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
 
@@ -298,10 +273,7 @@ class FlinkHook(BaseHook):
             return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:
-        """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``.
-
-        Raises AirflowFailException without any of them.
-        """
+        """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``; raises without any."""
         if found := uri or self._ledger_of_connection() or os.environ.get(LEDGER_VARIABLE):
             return str(found)
         raise AirflowFailException(
@@ -365,10 +337,7 @@ def _bare(url: str) -> str:
 
 
 def mask_in_logs(value: str) -> None:
-    """Have Airflow mask a secret in every later log of this process, in each of its usual spellings.
-
-    A value that is too short would hide parts of other words: it is left to the warning of who uses it.
-    """
+    """Have Airflow mask a secret in later logs of this process, unless it is too short."""
     from airflow_flinkcompat.secrets import SHORTEST, variants
 
     for variant in variants(value) if len(value) >= SHORTEST else ():
@@ -376,10 +345,7 @@ def mask_in_logs(value: str) -> None:
 
 
 def connection_lookup(get_connection: Callable[[str], Connection]) -> Lookup:
-    """Resolve ``${conn.<id>.<attribute>}`` from Airflow's connections; their secrets are masked in logs.
-
-    The returned function raises AirflowFailException, naming the placeholder, if there is no such value.
-    """
+    """Resolve ``${conn.<id>.<attribute>}`` from Airflow's connections, and mask their secrets in logs."""
 
     def lookup(placeholder: AnyPlaceholder) -> str:
         from airflow.providers.common.compat.sdk import AirflowNotFoundException

@@ -153,19 +153,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         return self._ask(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any], asked: Mapping[str, Any] | None = None) -> Any:
-        """Record the decision, then branch; ask again if the answer does not decide.
-
-        Args:
-            context: Airflow's context of the task.
-            event: The answer, or that time is up.
-            asked: The question as it stood, where this Airflow hands it on.
-
-        Returns:
-            The result of a branching task.
-
-        Raises:
-            HITLTimeoutError: Time is up, and there is no default.
-        """
+        """Record the decision, then branch; ask again if the answer does not decide."""
         with readable_errors():
             summary = self._summary(context)
             self.options = self._effective_options(summary)
@@ -267,10 +255,7 @@ def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
 
 
 def _retries(arguments: Mapping[str, Any]) -> int:
-    """The retries of this task. ``retries`` is among the arguments only if it was set on this very task.
-
-    Raises ValueError if it was set to less than 1.
-    """
+    """The retries of this task, at least 1. Raises ValueError if less was set on this very task."""
     why = "Airflow 3.3 can lose an answer; the next try asks again"
     if (given := arguments.get("retries")) is not None:
         if given < 1:

@@ -334,10 +334,7 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def _secrets(self, request: BackfillRequest) -> dict[str, str]:
-        """The values of the request's placeholders by the variables in which the driver looks for them.
-
-        Raises AirflowFailException: a connection that is not there, or a driver that this process does not start.
-        """
+        """Values of the request's placeholders by the driver's variables. Raises AirflowFailException."""
         from airflow_flinkcompat.secrets import EnvPlaceholder
 
         # A variable of the environment is not ours to give.
@@ -386,10 +383,7 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def _environment(self) -> dict[str, str]:
-        """Environment for a local master: this Python, this package, and spark-submit next to this Python.
-
-        A cluster has its own; pass ``spark={"py_files": …}`` or install the package there.
-        """
+        """Environment for a local master: this Python, this package, and spark-submit next to it."""
         if not (BaseHook.get_connection(self.conn_id).host or "").startswith("local"):
             return {}
         root, scripts = str(_application().parents[2]), str(Path(sys.executable).parent)

@@ -504,10 +504,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
-        """Reason why a migration rests on plans alone; "" if a savepoint of the deployed job agrees with them.
-
-        Raises DeployError if the target does not answer.
-        """
+        """Reason why a migration rests on plans alone, if any. Raises DeployError without an answer."""
         from airflow_flinkcompat.compat.gate import kept_by_migration
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration

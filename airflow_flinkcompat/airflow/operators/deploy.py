@@ -161,10 +161,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._step = "nothing was changed yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The ledger entry of the deployment (without the script), or of the plan.
-
-        Raises AirflowFailException if the deployment fails.
-        """
+        """Deploy, or plan; return the ledger entry without the script. Raises AirflowFailException."""
         return self._plan(context) if self.plan_only else self._deploy_or_defer(context, None)
 
     def _plan(self, context: Context) -> dict[str, Any]:
@@ -412,10 +409,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        """The migration that rewrites the savepoint before the start, for operators that migrate.
-
-        ``opened`` closes everything that this opens.
-        """
+        """The migration that rewrites the savepoint, for operators that migrate; closed by ``opened``."""
         return None
 
     def on_kill(self) -> None:
@@ -430,10 +424,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.log_lines(message)
 
     def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
-        """Approver and reason from this run's approval; None without one, or with another kind of approval.
-
-        Raises AirflowFailException if nobody approved this version, or the decision is not a resume.
-        """
+        """Approver and reason from this run's approval. Raises AirflowFailException if it is no resume."""
         decided, by, reason = summary.branch, None, None
         if summary.branch == "approve" and (found := self._approvals()):
             answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)

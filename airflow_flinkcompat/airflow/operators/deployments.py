@@ -66,10 +66,7 @@ class DeploymentsError(ValueError):
 def _table(
     operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: Collection[str] = (), **more: Any
 ) -> Any:
-    """The type of a table that holds arguments of ``operator``.
-
-    Its keys are the operator's own parameters, by name and as annotated, and those of Airflow's own classes.
-    """
+    """The type of a table that holds arguments of ``operator`` and of Airflow's own classes."""
     known = dict(more)
     for cls in operator.__mro__:
         if cls.__module__.startswith("airflow_flinkcompat.") and "__init__" in vars(cls):

@@ -88,10 +88,7 @@ def push(context: Context, summary: Summary) -> None:
 
 
 def pull(context: Context, task: Any, named: str | None = None) -> Summary:
-    """The verdict for ``task``: of the task ``named``, else of the one check of its deployment upstream.
-
-    Raises AirflowFailException if this run has none, or more than one.
-    """
+    """The verdict of the task ``named``, else of the one check upstream. Raises AirflowFailException."""
     candidates = [named] if named else upstream(task, TaskRole.CHECK)
     found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
     own = {task_id: summary for task_id, summary in found.items() if summary.deployment == task.deployment}

@@ -142,10 +142,7 @@ def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> m
 def entries_and_row(
     ledger: NamedLedger, name: str
 ) -> tuple[tuple[LedgerEntry, ...] | LedgerError, DeploymentRow | LedgerError]:
-    """The entries of a deployment and its row, or why there is none.
-
-    A damaged old entry still has a row, by the job in force, so that its DAG is known.
-    """
+    """Entries of a deployment and its row; damage in old entries leaves a row of the job in force."""
     try:
         entries = ledger.entries(name)
         return entries, DeploymentRow(name).after_all(entries)

@@ -180,10 +180,7 @@ def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.
 def deployment_page(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], rights: Rights, now: datetime | None = None
 ) -> models.DeploymentPage:
-    """All entries of a deployment that the user may read.
-
-    A redeploy is shown as one if all its steps are readable. Otherwise only the history lists its entries.
-    """
+    """All readable entries of a deployment; a redeploy is shown as one if all its steps are readable."""
     row = DeploymentRow(name).after_all(entries)
     head = next((each for each in reversed(entries) if isinstance(each, HeadEntry)), None)
     return models.DeploymentPage(

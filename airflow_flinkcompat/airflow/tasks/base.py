@@ -32,11 +32,7 @@ Operator = TypeVar("Operator", bound=BaseOperator)
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn errors of the layers below into one masked message.
-
-    A script or argument that cannot be right, and a version that was rolled back, fail the task for good; a failed
-    deployment step may be retried.
-    """
+    """Turn errors of the layers below into one masked message; those of the version itself are final."""
     from airflow_flinkcompat.backfill.errors import BackfillError
     from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, ScriptRefused
     from airflow_flinkcompat.model import InputError
@@ -239,11 +235,7 @@ class ScriptOperator(DeploymentOperator):
     # -- texts
 
     def resolve_template_files(self) -> None:
-        """Leave paths as they are until the task runs.
-
-        So the metadata database holds no copy of a script (and of no secret in it), and a DAG gets no new version
-        with every edit of a script.
-        """
+        """Leave paths until the task runs, so that neither metadata nor DAG versions hold scripts."""
         self.prepare_template()
 
     def _before_rendering(self, jinja_env: Any) -> None:

@@ -150,10 +150,7 @@ class Bundles:
         self._refreshed: dict[str, float] = {}
 
     def path(self, place: Place) -> Path:
-        """A path in the newest version of its bundle, which is refreshed as often as its configuration states.
-
-        Raises the bundle's own errors if it cannot be read, ValueError if there is none of that name.
-        """
+        """A path in the newest version of its bundle. Raises the bundle's errors, or ValueError."""
         name, inside = place
         if not name:
             return Path(inside)

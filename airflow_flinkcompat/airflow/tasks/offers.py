@@ -63,10 +63,7 @@ def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
 
 
 def _is_word(entry: LedgerEntry) -> bool:
-    """True if an entry may report the fate of a version.
-
-    A check does not, nor does a claim: a run that resumes a way back claims the deployment once more.
-    """
+    """True if an entry may report the fate of a version: a check does not, nor does a claim."""
     from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, FindingEntry
 
     return not isinstance(entry, FindingEntry | DeployingEntry)

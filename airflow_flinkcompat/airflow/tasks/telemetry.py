@@ -44,10 +44,7 @@ def level(name: str, value: float, deployment: str) -> None:
 def span(
     name: str, attributes: Mapping[str, Any], waits: tuple[type[BaseException], ...] = ()
 ) -> Iterator[Callable[..., None]]:
-    """A span ``flinkcompat.<name>`` below the task's; it holds only the type of an error, not its text.
-
-    The text may hold a secret.
-    """
+    """A span ``flinkcompat.<name>`` below the task's, with the type of an error but not its text."""
     try:
         from opentelemetry import trace
     except ImportError:  # an Airflow without traces

@@ -135,11 +135,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
-        """Stop nothing; report the jobs left running and the way to resume.
-
-        Airflow 3.3 cancels a trigger again at every turn of its loop, this method included; it is completed all the
-        same.
-        """
+        """Report the jobs left running, to the end although Airflow 3.3 cancels it again and again."""
         work = asyncio.create_task(self._on_kill())
         until = time.monotonic() + _KILL_SECONDS
         while not work.done() and time.monotonic() < until:

@@ -38,19 +38,12 @@ def endpoint(
     jobmanager: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Endpoint:
-    """Build the endpoint at ``url`` from settings: KEYS, with ``jobmanager_`` in front for a JobManager.
-
-    ``place`` (``connection 'flink_default'``) and ``spell`` (a key's spelling there) are used in messages. Raises
-    ApiError, which names place, key and remedy but never a secret.
-    """
+    """Build the endpoint at ``url`` from KEYS (``jobmanager_…`` for a JobManager). Raises ApiError."""
     return _Settings(given, place, jobmanager, spell).endpoint(url)
 
 
 def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint:
-    """Build the endpoint at ``url`` from ``FLINKCOMPAT_LOGIN`` … (``FLINKCOMPAT_JOBMANAGER_…``).
-
-    Raises ApiError, which names the variable.
-    """
+    """Build the endpoint at ``url`` from ``FLINKCOMPAT_LOGIN`` and the like. Raises ApiError."""
 
     def variable(key: str) -> str:
         return f"{VARIABLE}{key.upper()}"

@@ -140,10 +140,7 @@ def _compiled(
 
 
 def _give_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
-    """Plan a bare query into a sink of its own columns that accepts everything and stores nothing.
-
-    ``width`` is the number of columns, 0 if unknown; needed when two of them share a name.
-    """
+    """Plan a bare query into a sink of its own columns; ``width``: their number, 0 if unknown."""
     for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # of the script's query before
         _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
     renamed = f" ({', '.join(f'c{i}' for i in range(width))})" if width else ""

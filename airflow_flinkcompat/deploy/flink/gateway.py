@@ -108,10 +108,7 @@ class Session:
     def execute(
         self, statement: str, config: Mapping[str, str] | None = None, *, timeout: float = _STATEMENT_SECONDS
     ) -> Result:
-        """Run one statement to its end (an INSERT: until its job is accepted) and read all its results.
-
-        ``config`` holds for this statement alone and wins over the session. Raises GatewayError.
-        """
+        """Run one statement to its end (an INSERT: until its job is accepted). Raises GatewayError."""
         body: dict[str, Any] = {"statement": statement}
         if config:
             body["executionConfig"] = dict(config)

@@ -137,10 +137,7 @@ _RESTORED = re.compile(r"Reset the checkpoint ID of job ([0-9a-f]{32}) to ")
 
 
 def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
-    """Ids of the operators that the restore of ``job_id`` skipped.
-
-    None if the log is inconclusive: it lacks this restore, or another job was logged in between.
-    """
+    """Ids of the operators that the restore of ``job_id`` skipped; None if the log is inconclusive."""
     skipped: set[str] | None = None
     for line in lines:
         boundary = _STARTING.search(line) or _RESTORED.search(line)

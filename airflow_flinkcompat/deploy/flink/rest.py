@@ -27,10 +27,7 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 @dataclass(frozen=True)
 class EndpointOrigin:
-    """Origin of an endpoint's settings: their place (``connection 'flink_default'``) and key names.
-
-    ``ca_file`` is the one in force; ``credentials`` and ``client_cert`` are True if there are any.
-    """
+    """Origin of an endpoint's settings: their place, key names, and the access in force."""
 
     place: str = "the endpoint"
     names: Mapping[str, str] = field(default_factory=dict)

@@ -82,10 +82,7 @@ class Prepared:
 
     @property
     def explain_shift(self) -> int:
-        """Number of columns by which EXPLAIN moves the job's first line.
-
-        None for EXECUTE, which it replaces and which is as long.
-        """
+        """Number of columns by which EXPLAIN moves the job's first line; EXECUTE is as long as EXPLAIN."""
         return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
 
 
@@ -159,10 +156,7 @@ class Role(StrEnum):
 
 
 def role(statement: Statement) -> Role:
-    """The role of a statement.
-
-    Raises ScriptRefused for one that makes another kind of job or changes data.
-    """
+    """The role of a statement. Raises ScriptRefused if it makes another kind of job or changes data."""
     words = _leading_words(statement.text)
     if _begins(words, _JOBS):
         return Role.JOB
@@ -189,19 +183,13 @@ def as_one_statement(text: str) -> str:
 
 
 def prepare_job(job: JobSpec, *, variables: bool = False) -> Prepared:
-    """Check that a job can be deployed, its settings first. Raises ScriptRefused.
-
-    ``variables``: whether the target's platform fills in ``${secret_values.NAME}``.
-    """
+    """Check that a job can be deployed, its settings first. Raises ScriptRefused."""
     check_settings(job.settings, variables=variables)
     return prepare(job.script, job.source, variables=variables)
 
 
 def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> None:
-    """Raise ScriptRefused for a recovery option or a literal secret among the settings outside the script.
-
-    ``variables``: True if the platform's ``${secret_values.NAME}`` may take the place of a secret.
-    """
+    """Raise ScriptRefused for a recovery option or a literal secret among settings."""
     for key in settings:
         if key.startswith(RECOVERY_KEYS):
             raise ScriptRefused(f"the setting {key!r} is refused: {_start_is_ours(key)}")
@@ -227,10 +215,7 @@ def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, R
 
 
 def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
-    """Turn ``line l, column c`` of one statement in an error into the line and column of its script.
-
-    ``prefix``: characters put in front of the statement on its first line.
-    """
+    """Turn ``line l, column c`` of a statement after ``prefix`` characters into those of its script."""
 
     def place(match: re.Match[str]) -> str:
         line, column = int(match.group(1)), int(match.group(2))

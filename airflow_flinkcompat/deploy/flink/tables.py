@@ -63,10 +63,7 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
 
 
 def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
-    """Set other options for a table in this session; the real table is unchanged.
-
-    ``private`` names the resource that is added. Raises TableError, GatewayError.
-    """
+    """Set other options for a table in this session; ``private`` names the resource that is added."""
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
     given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
     temporary = bool(declaration(session, path).args.get("temporary"))
@@ -191,10 +188,7 @@ class Substitutes:
                 )
 
     def put(self, tables: Tables, *, empty: bool = False) -> None:
-        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse.
-
-        ``empty``: sources read no existing rows, if their connectors support that.
-        """
+        """Shadow every sink and some sources; ``empty``: they read no existing rows. Raises CannotRehearse."""
         for path in tables.sinks:
             declared = self._declaration(path)
             temporary = bool(declared.args.get("temporary"))

@@ -53,11 +53,7 @@ class _Keys:
 
 @dataclass(frozen=True)
 class Review(_Keys):
-    """Approval of a version: the outcome of its check, the report's location, the approver and the reason.
-
-    ``reason`` is the text that the approver or rejecter entered. ``waivers`` are those by which findings of the check
-    passed, a row each.
-    """
+    """Approval of a version: outcome and report of its check, waivers (a row each), approver, reason."""
 
     outcome: str | None = None
     report_path: str | None = None
@@ -290,10 +286,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class StepEntry(LedgerEntry):
-    """A step of the sequence that replaces or takes over a job: an entry that holds a job.
-
-    ``job`` is named after the entry, whatever its name was at its source.
-    """
+    """A step that replaces or takes over a job; ``job`` is named after the entry."""
 
     job: JobSpec
     review: Review = Review()
@@ -355,10 +348,7 @@ class RunEntry(StepEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptEntry(RunEntry):
-    """A step on the way to the job it holds.
-
-    ``hand_over`` is the record of the backfill whose windows end where those of this job begin.
-    """
+    """A step on the way to its job; ``hand_over`` is the record of the backfill before it."""
 
     hand_over: Mapping[str, Any] | None = None
 
@@ -378,10 +368,7 @@ class StopEntry(AttemptEntry):
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
 class DeployingEntry(AttemptEntry):
-    """A claim of a run on the deployment; ``start_mode`` is the requested start of the job.
-
-    ``prepared`` is the folder with the state that a migration has computed from history by then.
-    """
+    """A claim on the deployment; ``prepared`` is the folder of state computed from history by then."""
 
     KIND = "deploying"
 
@@ -559,11 +546,7 @@ class FindingEntry(VersionEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedEntry(FindingEntry):
-    """The gate checked the version.
-
-    ``branch`` is the way that the gate took, and ``policy`` the one that the policy alone makes of the outcome, None
-    if it was not asked: nothing is deployed yet, or nothing changed.
-    """
+    """A check; ``branch`` is the way taken, ``policy`` that of the policy alone, None if not asked."""
 
     KIND = "checked"
 
@@ -584,12 +567,7 @@ class RehearsedEntry(FindingEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class BackfilledEntry(FindingEntry):
-    """A recomputation of history with the version.
-
-    ``range_from`` and ``range_to`` are the requested bounds, None for the beginning and the end of history. ``sinks``
-    are the named places by sink, ``counts`` the rows and windows of the run if its driver reported them, and
-    ``hand_over`` the record of the boundary.
-    """
+    """A recomputation of history with the version; bounds are None for begin and end of history."""
 
     KIND = "backfilled"
 
@@ -630,10 +608,7 @@ class DisposedEntry(LedgerEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEntry(LedgerEntry):
-    """An entry that this version does not understand, mostly by its kind: ``row`` is its content.
-
-    It takes no part in anything.
-    """
+    """An entry that this version does not understand, with its content; it takes no part in anything."""
 
     row: Mapping[str, Any]
 

@@ -110,10 +110,7 @@ class Index:
 
     # -------------------------------------------------------------------------------------------------- reading
     def read(self) -> IndexView:
-        """Read the rows, and the deployments whose ledgers must be read.
-
-        Raises LedgerError if the index cannot be read, or others change it all the time.
-        """
+        """Read the rows, and the deployments whose ledgers must be read. Raises LedgerError."""
         for _ in range(_TRIES):
             if (view := self._read(self._listed())) is not None:
                 return view

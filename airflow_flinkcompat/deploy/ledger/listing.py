@@ -51,10 +51,7 @@ def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView
 
 
 def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, DeploymentRow | LedgerError]:
-    """Rebuild the index from the ledgers.
-
-    A ledger that cannot be read gets no row, so that every reader meets the error.
-    """
+    """Rebuild the index from the ledgers; an unreadable one gets no row, so that readers meet the error."""
     found: dict[str, DeploymentRow | LedgerError] = {}
 
     def read() -> dict[str, DeploymentRow]:

@@ -68,10 +68,7 @@ _LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
 def _keep_quiet(client: _Client) -> None:
-    """Suppress a client's log of a failure, including tracebacks: the error states it in one line.
-
-    A level that the user has set stays.
-    """
+    """Suppress a client's log of failures, which the error states, unless the user has set a level."""
     logger = logging.getLogger(client.distribution)
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)
@@ -260,10 +257,7 @@ class Store:
     # ------------------------------------------------------------------------------------------------- claims
     @contextlib.contextmanager
     def writing(self, patience: float | None = None) -> Iterator[None]:
-        """Hold off other writers if the store does not, so that what is read inside stays unchanged.
-
-        Raises LedgerError if another writer is at work, or died at work.
-        """
+        """Hold off other writers, so that what is read inside stays unchanged. Raises LedgerError."""
         try:
             free = self._local or getattr(self._claims, "held", False) or self.conditional
         except LedgerError:

@@ -24,10 +24,7 @@ class MigrationFailed(DeployError):
 
 
 def prepare(run: Run, migration: StateMigration) -> str | None:
-    """Check that a migration is possible, before anything is touched; return the prepared state's place.
-
-    :func:`migrate` resumes from it. Raises DeployRefused and DeployError.
-    """
+    """Check that a migration is possible; return the place of prepared state. Raises DeployError."""
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
             f"no state of {run.ledger.deployment} can be migrated: the path of a savepoint {CANNOT_TELL} ({run.target})"
@@ -39,10 +36,7 @@ def prepare(run: Run, migration: StateMigration) -> str | None:
 
 
 def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapshot:
-    """The savepoint of the new job: written, or as an earlier call of this run wrote it.
-
-    Raises MigrationFailed, and the DeployError of a target that does not answer: call again.
-    """
+    """The savepoint of the new job, written once in this run. Raises MigrationFailed, DeployError."""
     if not isinstance(run.target, SavepointStore):
         raise MigrationFailed(f"the savepoint was not migrated: its path {CANNOT_TELL} ({run.target})")
     earlier = [

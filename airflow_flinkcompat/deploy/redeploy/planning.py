@@ -85,10 +85,7 @@ def plan_change(
     owner: str,
     log: Callable[[str], None] = _log.info,
 ) -> Planned:
-    """Return the spec to write so that ``side`` runs, and touch nothing.
-
-    The same version planned again, as long as nothing else was deployed, is the same plan under the same entry.
-    """
+    """Return the spec to write so that ``side`` runs; planned again, it is the same plan and entry."""
     run = _run(target, ledger, side, StartMode(start_mode), review or Review(), origin or Origin(), owner, log)
     entries = ledger.entries()
     progress = Progress.of(entries)

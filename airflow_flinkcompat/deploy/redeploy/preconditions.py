@@ -139,10 +139,7 @@ _MOST_LINES = 60
 
 
 def check_read_back(run: Run, progress: Progress) -> None:
-    """Check that the target's record of the deployment matches the ledger. Raises DeployRefused.
-
-    A target without a record is not asked, and a target that reports no running job proves nothing.
-    """
+    """Check that the platform's own record, if it has one, matches the ledger. Raises DeployRefused."""
     if not isinstance(run.target, ReadsBack):
         return
     head = progress.head
@@ -200,10 +197,7 @@ def carried_out_by(
 
 
 def difference(found: Deployed, job: JobSpec) -> str:
-    """Difference between a platform's record and a job's script and settings; empty if none or no record.
-
-    The name is as requested, so it makes no difference. An engine version counts only as far as the job states it.
-    """
+    """Difference between a platform's record and a job, its name aside; empty if none or no record."""
     settings = job.settings
     if found.script is not None and found.script != job.script:
         return "another script"

@@ -79,10 +79,7 @@ def validated(run: Run, progress: Progress) -> bool:
 
 
 def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> bool:
-    """True if the former job runs although the job of ``begun`` was to follow it.
-
-    Raises DeployRefused if that one runs as well, or may still be accepted.
-    """
+    """True if the former job runs although ``begun`` followed it. Raises DeployRefused if both run."""
     if head is None or not run.runs(head.job_id):
         return False
     if begun is None:

@@ -279,10 +279,7 @@ class Run:
             return stored
 
     def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait, every: float) -> T:
-        """Look until the value is no longer pending, finally every ``every`` seconds.
-
-        Raises Overdue after ``timeout``, Waiting when patience ends before.
-        """
+        """Look until the value is not pending. Raises Overdue after ``timeout``, Waiting after patience."""
         left, patience = self.left(timeout, wait), self.options.patience
         try:
             return poll(look, pending, timeout=left if patience is None else min(left, patience), every=every)

@@ -208,10 +208,7 @@ def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> 
 
 
 def dispose_old(run: Run) -> None:
-    """Delete old savepoints of this deployment's stops; failures are only logged.
-
-    The last savepoint is the way back from the present deployment and is always kept.
-    """
+    """Delete old savepoints of this deployment's stops, never the last; failures are only logged."""
     keep = run.options.keep_savepoints
     if keep is None:
         return
@@ -229,10 +226,7 @@ def dispose_old(run: Run) -> None:
 
 
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
-    """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first.
-
-    The rewritten form of a savepoint is deleted with it.
-    """
+    """The savepoints, with rewritten forms, that a rule of ``keep`` (at least 1) drops, oldest first."""
     gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
     stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
     taken = dict.fromkeys(stop.savepoint for stop in stops if stop.request_id and stop.savepoint)

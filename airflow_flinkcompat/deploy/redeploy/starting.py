@@ -235,20 +235,14 @@ def _location(run: Run, savepoint: Snapshot | None) -> str | None:
 
 
 def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> JobStart:
-    """A start with its request id (None: an id of its own), and its job if the target names it by that id.
-
-    A redeploy requests the stop and the start under one id; whatever follows a failed start is another request.
-    """
+    """A start with its request id, a new one if None, and its job if the target names it by that id."""
     request_id = request_id or new_id()
     named = run.target.job_of_request(request_id) if isinstance(run.target, CallerNamesJobs) else None
     return replace(wanted, request_id=request_id, job_id=named)
 
 
 def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
-    """End the job of a start, which must not continue; return its rest if that fails, else "".
-
-    With ``again`` raises DeployError if the cluster does not answer: it can be asked again later.
-    """
+    """End the job of a start; return a description of its rest. ``again``: raise if unanswered."""
     job_id = begun.job_id
     try:
         job_id = run.job_of(begun)

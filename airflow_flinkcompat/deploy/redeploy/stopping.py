@@ -65,10 +65,7 @@ class Stopped:
 
 
 def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
-    """Stop the job of ``head``.
-
-    Raises StartFailed: it could not be stopped; Ended: it failed over that; DeployRefused: it keeps no checkpoint.
-    """
+    """Stop the job of ``head``. Raises StartFailed, DeployRefused, and Ended if it failed over the stop."""
     job_id = head.start.job_ref
     _settle(run, job_id)
     stopping = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)

@@ -59,10 +59,7 @@ class Unproven(VerificationFailed):
 
 @dataclass(frozen=True)
 class Verified:
-    """Last observed status of a job, comparison lines with its predecessor's state, and later events.
-
-    ``saved``: the predecessor's state, if it was shown by then.
-    """
+    """Last status of a job, comparisons with its predecessor's state ``saved``, and later events."""
 
     status: JobStatus
     lines: tuple[str, ...] = ()
@@ -300,10 +297,7 @@ def _subtasks(vertex: VertexState, other: VertexState) -> str:
 def _elsewhere(
     missing: Sequence[VertexState], kept: Sequence[VertexState], now: Sequence[VertexState]
 ) -> list[VertexState]:
-    """Vertices of the new job that contain all operators of the missing ones, and those that they joined.
-
-    None at equal parallelism: the chaining is the same then.
-    """
+    """Vertices of the new job that contain all operators of the missing ones; none at equal parallelism."""
     if len({vertex.parallelism for vertex in (*missing, *kept, *now)}) == 1:
         return []
     wanted = sum((_operators(vertex) for vertex in missing), Counter[str]())

@@ -81,11 +81,7 @@ class Cluster:
 
     @property
     def restore_test_target(self) -> RestoreTestTarget:
-        """The target, which has all capabilities that a rehearsal needs.
-
-        Raises:
-            DeployRefused: It cannot; the message names what it lacks, and where to rehearse instead.
-        """
+        """The target with all capabilities that a rehearsal needs. Raises DeployRefused, naming the others."""
         if isinstance(self.target, RestoreTestTarget):
             return self.target
         lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
@@ -116,10 +112,7 @@ def slots_of(described: JobDescription | None) -> int:
 
 @dataclass
 class Started:
-    """Announced operations by request id: starts, stops and savepoints, as far as each is known.
-
-    A JobManager remembers the outcome of a request for minutes only.
-    """
+    """Announced operations by request id; a JobManager remembers outcomes for minutes only."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
 
@@ -169,10 +162,7 @@ def clean_up(
     timeout: float = SECONDS,
     coming: float = _COMING_SECONDS,
 ) -> list[str]:
-    """Cancel jobs and dispose of savepoints, for as long as it takes; return a description of the rest.
-
-    ``coming``: how long (seconds) a job that the cluster does not know may still come up.
-    """
+    """End jobs and savepoints, and return the rest; ``coming``: seconds in which a job may still start."""
     begin = time.monotonic()
 
     def step() -> list[str]:

@@ -104,11 +104,7 @@ class Runner:
         self._journal = journal
 
     def check(self, version: Version, *, empty: bool = False) -> Checked:
-        """Check that the version can run next to the live job. Starts nothing.
-
-        ``empty``: its sources read no existing rows, if they can. Raises CannotRehearse, and TargetError if Flink
-        refuses the script.
-        """
+        """Check that the version can run next to the live job. Raises CannotRehearse, TargetError."""
         job = JobSpec(version.script, version.settings, source=version.source)
         return Checked(version, self._target.restore_test(job, self._private, empty=empty))
 
@@ -164,10 +160,7 @@ class Runner:
         return done.snapshot
 
     def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot) -> None:
-        """Submit the script strictly, every piece of state must be taken, and cancel it.
-
-        Raises RestoreRefused, Inconclusive.
-        """
+        """Submit the script so that all state must be taken, and cancel it. Raises RestoreRefused."""
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
@@ -205,10 +198,7 @@ class Runner:
     def _watched(
         self, job_id: JobRef, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
     ) -> JobStatus:
-        """Look until the job, which may end by itself, is not pending. Raises RestoreRefused and Inconclusive.
-
-        ``ran``: every task was seen running before.
-        """
+        """Look until the job is not pending; ``ran``: all tasks ran. Raises RestoreRefused, Inconclusive."""
 
         def look() -> JobStatus | None:
             seen = self._target.status(job_id)
@@ -300,10 +290,7 @@ class Journal:
         asked: Operation | None = None,
         settles: bool = False,
     ) -> T:
-        """Look until the value is no longer pending; raises Overdue, or Waiting after ``patience``.
-
-        ``asked``: the awaited stop or savepoint; ``settles``: the job has been watched since this began.
-        """
+        """Look until the value is not pending. Raises Overdue, or Waiting after ``patience``."""
         since = self.begun(step)
         left = max(timeout - (time.time() - since), _AGAIN_SECONDS)
         try:

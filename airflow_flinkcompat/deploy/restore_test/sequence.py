@@ -319,10 +319,7 @@ class _Run:
         saved: tuple[StoredOperator, ...] | None,
         skipped: frozenset[str],
     ) -> None:
-        """Check that the control is the live job's query and left nothing aside but the state of sinks.
-
-        Raises Inconclusive.
-        """
+        """Check that the control is the live job's query and skipped only sinks. Raises Inconclusive."""
         live, same = (Counter(self.target.query(job)) for job in (self.job_id, control.job_id))
         if differing := [*(live - same), *(same - live)]:
             raise Inconclusive(

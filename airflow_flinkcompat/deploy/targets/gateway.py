@@ -91,17 +91,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """Open the target at the addresses ``gateway`` and ``jobmanager``.
-
-        Args:
-            access: Where it is, and how it is reached.
-
-        Returns:
-            The target, to be used in a ``with``.
-
-        Raises:
-            ApiError: A setting is wrong.
-        """
+        """Open the target at the addresses ``gateway`` and ``jobmanager``. Raises ApiError."""
         lookup = access.lookup or no_connections
         return cls(endpoint_of(access, "gateway"), endpoint_of(access, "jobmanager"), lookup=lookup)
 
@@ -204,10 +194,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
 
 def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, str]:
-    """Flink's options for the state of a start, all explicit, because a cluster's file may differ.
-
-    Unclaimed state is dropped only on request. NO_CLAIM leaves the savepoint to us: a rollback needs it.
-    """
+    """Flink's options for the state of a start, all explicit; NO_CLAIM keeps the savepoint for a rollback."""
     options = {recovery.IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), recovery.CLAIM_MODE: "NO_CLAIM"}
     if start.savepoint:
         options[recovery.PATH] = start.savepoint

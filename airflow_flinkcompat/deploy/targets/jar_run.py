@@ -36,11 +36,7 @@ _UP_SECONDS = 60.0
 
 
 class JobManagerTarget(JobManagerJobs):
-    """A target made of a JobManager alone (with ``web.submit.enable``).
-
-    ``lookup`` returns the value of a placeholder; it is called at a start only, and its result is masked in every
-    message. The script that is sent holds it in plain text.
-    """
+    """A target made of a JobManager alone (with ``web.submit.enable``); scripts are sent with secrets."""
 
     def __init__(self, jobmanager: JobManager | Endpoint | str, *, lookup: Lookup = no_connections) -> None:
         super().__init__(jobmanager)

@@ -99,10 +99,7 @@ class ApplicationLook:
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
     ) -> RunOutcome:
-        """Status or end of the latest run; ``CANCELLING`` until its stop and the snapshot of that are done.
-
-        ``snapshots`` returns the application's snapshots, the latest first; ``failure`` explains a failed operation.
-        """
+        """Status or end of the latest run; ``CANCELLING`` until its stop and the snapshot of that are done."""
         start, stop = self.start, self.stop
         if self.runs:
             return self._live(failure)

@@ -85,10 +85,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class PropertyLayout:
-    """Places in an application for script, settings and record.
-
-    ``s3``: bucket and prefix of the objects that hold scripts; None: the script itself is in the properties.
-    """
+    """Places in an application for script (``s3``: bucket and prefix, or None), settings and record."""
 
     group: str = "flinkcompat"
     key: str = "script"

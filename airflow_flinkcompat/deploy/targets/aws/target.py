@@ -88,19 +88,7 @@ class ManagedFlinkTarget(Closing):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """Open the target by the AWS connection in the settings, else by boto3's own search for credentials.
-
-        Args:
-            access: Its settings are ``aws_conn_id``, ``region_name``, ``runtime_environment``, ``script_property``,
-                ``script_s3``, ``settings_property_group`` and ``poll_interval``; None: the environment's
-                (``FLINKCOMPAT_AWS_REGION_NAME``, for example).
-
-        Returns:
-            The target, to be used in a ``with``.
-
-        Raises:
-            DeployError: A setting is missing or wrong.
-        """
+        """Open the target by the AWS connection in the settings, else by boto3's search for credentials."""
         settings = settings_of(access)
         try:
             runtime, layout = runtime_of(settings), PropertyLayout.of(settings)
@@ -243,11 +231,7 @@ class ManagedFlinkTarget(Closing):
         self._service.await_stopped(name)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that the service declares as requested: it shows nothing of the job itself.
-
-        Raises:
-            TargetError: By its word the restore may leave state aside, which nobody here asked for.
-        """
+        """The state that the service declares as requested. Raises TargetError if it may drop state."""
         look = self._look_of(job)
         if look is None or look.job != job:
             return Proof(None, Strength.UNKNOWN)
@@ -438,10 +422,7 @@ class ManagedFlinkTarget(Closing):
         return key
 
     def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
-        """Set an application's properties unless it has them, and check that it stored them.
-
-        Raises TargetError if somebody else changes it.
-        """
+        """Set an application's properties and check that it stored them. Raises TargetError if it did not."""
         name, version = look.application.name, look.application.version
         wanted = self._layout.own(groups)
         if self._layout.own(look.application.groups) != wanted:

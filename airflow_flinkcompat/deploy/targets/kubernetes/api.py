@@ -58,10 +58,7 @@ def connect(access: Access) -> client.ApiClient:
 
 
 class KubernetesApi:
-    """Custom resources of Flink, ConfigMaps and Secrets of one namespace.
-
-    Every method raises ApiError; ``unanswered`` is set if no answer arrived.
-    """
+    """Custom resources of Flink, ConfigMaps and Secrets of one namespace. Methods raise ApiError."""
 
     def __init__(self, api_client: client.ApiClient, namespace: str) -> None:
         self._client = api_client
@@ -118,10 +115,7 @@ class KubernetesApi:
         secret: bool = False,
         dry_run: bool = False,
     ) -> str:
-        """Keep files in a ConfigMap or Secret that never changes, in the place of others of this name.
-
-        A ConfigMap that holds these very files is left as it is.
-        """
+        """Keep files in an immutable ConfigMap or Secret; an equal ConfigMap is left as it is."""
         body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
         if secret:
             body["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}

@@ -236,10 +236,7 @@ class KubernetesJobs(Closing):
         return self._jobs_of(current).ever_ran(JobRef(current.flink_job))
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
-        """The latest ``completed`` checkpoint or ``savepoint`` of a job, from its JobManager.
-
-        An application's statistics end with its job; a session cluster keeps those of a stopped job.
-        """
+        """The latest ``completed`` checkpoint or ``savepoint`` from the JobManager, if it still knows it."""
         current = self._find(resource_of(job))
         if current is None:
             return None

@@ -39,10 +39,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Manifest:
-    """Template of a new resource, and the place of its script.
-
-    ``args``: as in the manifest, with the placeholder. ``spec``: of the whole resource.
-    """
+    """Template of a new resource; ``args`` hold the placeholder of the script."""
 
     kind: str
     spec: Mapping[str, Any]
@@ -116,10 +113,7 @@ class Manifest:
         return (self.spec.get("job") or {}).get("entryClass") == DRIVER
 
     def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
-        """Engine fields that differ between a resource and this manifest; empty if none.
-
-        ``of_job``: include the program that runs the script, which every deployment rewrites.
-        """
+        """Engine fields (``of_job``: and the program) that differ from this manifest; empty if none."""
         engine = (("image", "flinkVersion", "deploymentName"), spec, self.spec)
         runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})
         found = [

@@ -321,10 +321,7 @@ class FlinkResource:
         return self.reconciled and self.job_state in TERMINAL
 
     def goes_on_from(self, savepoint: Snapshot) -> bool:
-        """True if the operator would start it from this savepoint.
-
-        It starts a suspended resource from the state of its suspension, whatever mode the spec then asks for.
-        """
+        """True if the operator would start the suspended resource from this savepoint, in any mode."""
         last = self.last_job
         return bool(
             self.wants_suspended

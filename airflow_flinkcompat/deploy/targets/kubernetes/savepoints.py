@@ -89,10 +89,7 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(max(ready, key=shared))
 
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
-        """Flink's options in the job's resource, over those of the session cluster's ``FlinkDeployment``.
-
-        The manifest replaces a missing resource. The parallelism of a resource overrides an option.
-        """
+        """Flink's options in the job's resource, or the manifest, over those of the session cluster."""
         current = self._find(resource_of(job)) if job else None
         spec = current.spec if current is not None else self._manifest.spec
         cluster = spec.get("deploymentName")

@@ -88,21 +88,13 @@ _NOT_PLANNED = (
 
 
 class KubernetesTarget(KubernetesSavepoints):
-    """Custom resources of one kind in one namespace, as a target.
-
-    ``quiet_seconds``: how long a suspended resource has to stay as it is before it is written to, by its kind.
-    """
+    """Custom resources of one kind in one namespace; ``quiet_seconds``: pause after a suspension, by kind."""
 
     quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.25}
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """The target of a connection.
-
-        Its settings are ``kubernetes_conn_id``, ``namespace``, ``session_cluster`` or ``manifest``, and
-        ``jobmanager_url``, the direct address of JobManagers (``http://{cluster}-rest.{namespace}:8081``). Without a
-        connection each of them is an environment variable, such as ``FLINKCOMPAT_NAMESPACE``.
-        """
+        """The target of a connection, or of variables such as ``FLINKCOMPAT_NAMESPACE``."""
         settings = access.settings
         if settings is None:
             settings = settings_from_environment(_SETTINGS)
@@ -131,10 +123,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return _NOT_PLANNED
 
     def _try_files(self, job: JobSpec, body: Mapping[str, Any], base: FlinkResource | None) -> None:
-        """Check with the API server that the files of a start, and of a way back, could be written.
-
-        Raises TargetError if not.
-        """
+        """Check with a dry run that the files of a start and a way back can be written. Raises TargetError."""
         name, file = name_of(job), self._file(job, _NO_REQUEST)
         if self._manifest.mounts:
             with self._tried(job, "the start stores its script in", file.kept):
@@ -381,10 +370,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return final
 
     def _take_back_failed(self, current: FlinkResource, note: Mapping[str, Any]) -> None:
-        """Withdraw a failed stop: the operator would retry it for ever, and later end the job unnoticed.
-
-        Raises StopFailed if it failed and the job still runs.
-        """
+        """Withdraw a failed stop, which the operator would retry for ever. Raises StopFailed if the job runs."""
 
         def failed(seen: FlinkResource) -> bool:
             lasting = seen.error_digest != note.get("error") or time.time() - float(note.get("at", 0)) > _STALE_SECONDS
@@ -449,10 +435,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return self._jobs_of(current).ever_ran(JobRef(current.flink_job)) is False
 
     def _remove(self, current: FlinkResource, following: Mapping[str, Any] | None) -> None:
-        """Delete a resource, and wait until it and its job are gone. Raises Overdue.
-
-        ``following``: the spec of the next one, kept before this one is deleted.
-        """
+        """Keep ``following``, the next spec; then delete a resource and await its end. Raises Overdue."""
         if following is not None:
             Following(self._api).keep(current.name, following, str(current.metadata["uid"]))
 
@@ -519,11 +502,7 @@ class KubernetesTarget(KubernetesSavepoints):
             _log.warning("%s of namespace %s is left over: %s", next_of(name), self._api.namespace, error)
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
-        """Write a patch to the spec that was read.
-
-        ``patch`` receives each state that is written to; if it returns None the patch does not apply, and False is
-        returned.
-        """
+        """Write ``patch`` of the present state to the spec that was read; False if it returns None."""
 
         def write(seen: FlinkResource) -> bool:
             body = patch(seen)
@@ -535,10 +514,7 @@ class KubernetesTarget(KubernetesSavepoints):
         return self._written(read, write)
 
     def _written(self, read: FlinkResource, write: Callable[[FlinkResource], bool]) -> bool:
-        """Write to the spec that was read, whatever the operator writes to the status meanwhile.
-
-        ``write`` receives each state that is tried; its result is returned, and a Conflict is another try.
-        """
+        """Write to the spec that was read, again after each Conflict with the operator's status."""
         seen = read
         for _ in range(_ATTEMPTS):
             try:

@@ -69,10 +69,7 @@ def by_age(jobs: Iterable[Any]) -> list[Any]:
 
 
 def of_request(jobs: Iterable[Any], request_id: str) -> Any | None:
-    """The job instance that a request started.
-
-    A later start of the deployment by hand uses the same configuration, so the oldest instance is the one.
-    """
+    """The oldest job instance with a request's configuration: later ones were started by hand."""
     return next((job for job in by_age(jobs) if configuration(job).get(REQUEST) == request_id), None)
 
 
@@ -175,10 +172,7 @@ def configured(models: Any, deployment: Any, **changes: Any) -> Any:
 def with_settings(
     deployment: Any | None, settings: Mapping[str, str], request_id: str
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """The configuration of a deployment with these settings, and the keys that it loses.
-
-    Console settings stay; settings of an earlier start that this one lacks are removed.
-    """
+    """The configuration with these settings, and the keys of an earlier start that it loses."""
     given = {key: value for key, value in settings.items() if key != JOB_NAME}
     before = {} if deployment is None else dict(deployment.flink_conf or {})
     gone = frozenset(given_settings(deployment) or {}) - given.keys() if deployment is not None else frozenset()
@@ -187,10 +181,7 @@ def with_settings(
 
 
 def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:
-    """Fields in which a deployment differs from the written one.
-
-    In maps, only written and removed keys count: the platform may add others.
-    """
+    """Fields that differ from the written ones; in maps, only written and removed keys count."""
     differing = []
     for name in _CONFIGURABLE:
         asked, got = getattr(wanted, name), getattr(found, name)

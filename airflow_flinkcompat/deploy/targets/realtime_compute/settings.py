@@ -166,10 +166,7 @@ class _Reader:
         return found
 
     def _borrowed(self, conn_id: str) -> Credential:
-        """The access key of a connection of type ``alibaba_cloud``.
-
-        By the hook of its own provider, else by the two extras in which that provider keeps it: a key needs no more.
-        """
+        """The access key of a connection of type ``alibaba_cloud``, by its hook or its two extras."""
         if self.access.hook is not None:
             try:
                 hook = self.access.hook(conn_id)

@@ -57,17 +57,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     @classmethod
     def connect(cls, access: Access) -> Self:
-        """Open the target.
-
-        Args:
-            access: How it is reached: ``endpoint`` or ``region``, ``workspace``, ``namespace`` and an access key.
-
-        Returns:
-            The target, to be used in a ``with``.
-
-        Raises:
-            DeployError: A setting is missing or wrong, or the vendor's SDK is not installed.
-        """
+        """Open the target. Raises DeployError if a setting is wrong or the vendor's SDK is missing."""
         return cls(OpenApi(WorkspaceSettings.of(access)))
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
