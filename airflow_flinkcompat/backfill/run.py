@@ -16,13 +16,7 @@ from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
 from airflow_flinkcompat.backfill.protocols import Publication
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
-from airflow_flinkcompat.backfill.spark import (
-    Effort,
-    effort,
-    is_local,
-    pinned_snapshots,
-    spark_session,
-)
+from airflow_flinkcompat.backfill.spark import Effort, effort, is_local, pinned_snapshots, spark_session
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.secrets import Redactor, environment_lookup, redactor_of

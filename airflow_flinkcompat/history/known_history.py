@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,52 +11,29 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
-from airflow_flinkcompat.backfill.spark import pinned_snapshots
-from airflow_flinkcompat.backfill.spark_sql.expressions import references
+from airflow_flinkcompat.backfill.spark import Effort, effort, pinned_snapshots, spark_session
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import last_name
-from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
-from airflow_flinkcompat.exec_graph.migration import (
-    SAMPLED_KEYS,
-    Accept,
-    Migration,
-    OperatorMigration,
-    with_history,
-)
+from airflow_flinkcompat.exec_graph.migration import SAMPLED_KEYS, Accept, Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
-from airflow_flinkcompat.history.computing import HistoryComputer
+from airflow_flinkcompat.history.computable import declared_elsewhere, with_computable_state
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.entries import LocalClock
 from airflow_flinkcompat.history.queries import preview, state_query
-from airflow_flinkcompat.history.sources import (
-    ALL,
-    AssumedHistory,
-    end_of,
-    left_out,
-    new_sources,
-    read_positions,
-    reason_without_watermark,
-    require_looks,
-    resumable,
-    resume_after_rows,
-)
-from airflow_flinkcompat.history.state_rows import StateQuery
+from airflow_flinkcompat.history.sources import ALL, AssumedHistory, end_of, read_positions, resumable
 from airflow_flinkcompat.history.table_rows import LONG_AGO
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
-from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_show_pending, watermarks
+from airflow_flinkcompat.migration.slices import least_begin, watermarks
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.spark_migration import SparkWorkers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-_NOT_STORED = "the operator does not store its watermark, which shows the rows that the job had emitted"
-_WAITING = f"{_NOT_STORED}; only timers of an OVER by event time show it, for its own input rows and its own clock"
-_NEVER_SENT = "an OVER by processing time would never emit rows that still wait for the watermark"
+    from airflow_flinkcompat.history.computing import HistoryComputer
 
 
 @dataclass(frozen=True)
@@ -100,70 +76,7 @@ class KnownHistory:
         self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
     ) -> tuple[Migration, Mapping[str, str]]:
         """Add computable state to a migration, if the rows that the old job had read are known."""
-        known = {table.path[2]: table.name for table in new.program.tables}
-        before = {} if old is None else {table.path: table for table in old.program.tables}
-        if unknown := sorted(self.tables.keys() - known.keys()):
-            raise InputError(
-                f"history of {unknown[0]}: the new script declares no table of that name; its tables are "
-                f"{', '.join(sorted(known)) or 'none'}"
-            )
-        reasons: dict[str, str] = {}
-        specs = [line.new for line in found.operators if line.new is not None]
-        sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
-
-        new_tables = new_sources(found)
-        # Of these the savepoint holds no watermark.
-        without_watermark = {line.new.id for line in found.operators if line.old is None and line.new is not None}
-        completes_windows = {
-            line.new.id
-            for line in found.operators
-            if line.new is not None
-            and line.effect is RestoreEffect.REWRITTEN
-            and line.keeps
-            and not (line.merges or line.accepted)
-        }
-        waiting = {line.new.id: line for line in found.operators if line.new is not None and _by_timers(line)}
-        queries: dict[str, StateQuery] = {}
-        refused: dict[str, str] = {}
-
-        def computable(spec: StateSpec) -> bool:
-            try:
-                query = state_query(new, spec, AssumedHistory(self.places))
-                if not begins:
-                    _require_known_output(query, spec, spec.id in completes_windows, waiting.get(spec.id), old)
-                    for table in query.tables:
-                        require_looks(table)
-                        require_looks(before.get(table.path, table))
-                if query.in_windows and query.states and spec.id in without_watermark and not begins:
-                    raise NotComputable("the savepoint does not store the watermark of a new operator")
-            except (BackfillError, NotComputable) as error:
-                reasons[spec.name] = str(error)
-                return False
-            names = [table.path[2] for table in query.tables]
-            if missing := [name for name in names if name not in self.tables]:
-                reasons[spec.name] = f"the history of table {missing[0]} is missing: pass --history {missing[0]}"
-                return False
-            if several := [name for name in names if sources[name] > 1]:
-                reasons[spec.name] = f"table {several[0]} is read by several sources, each with its own positions"
-                return False
-            why = reason_without_watermark(query, new_tables) or next(
-                (refused[name] for name in names if name in refused), ""
-            )
-            if why:
-                reasons[spec.name] = why
-                return False
-            queries[spec.id] = query
-            return True
-
-        while True:
-            queries.clear()
-            made = with_history(found, computable)
-            read = {table for query in queries.values() for table in query.tables if table.path[2] in new_tables}
-            excluded = {table.path[2]: left_out(new, table, self.places, [*queries.values()]) for table in read}
-            if not any(excluded.values()):
-                lines = (_in_words_of_the_script(line, queries) for line in made.operators)
-                return resume_after_rows(replace(made, operators=tuple(lines)), excluded), reasons
-            refused |= {name: why for name, why in excluded.items() if why}
+        return with_computable_state(found, new, old, self.tables, begins)
 
     def applied(self, found: Migration, old: Side, new: Side) -> Migration:
         """Apply :meth:`extend`, with the reason for each state that is not computed."""
@@ -356,10 +269,9 @@ class KnownHistory:
         savepoint: str,
         say: Callable[[str], None] = lambda line: None,
     ) -> Iterator[tuple[HistoryComputer, ...]]:
-        # What is told without Spark is told without its packages.
+        # What is decided without Spark needs none of its packages.
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.history.prepared import NOTHING, PreparedHistory
-        from airflow_flinkcompat.spark_migration import SparkWorkers
 
         found = [
             replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
@@ -400,78 +312,12 @@ class KnownHistory:
     @property
     def places(self) -> Mapping[str, str]:
         """Places of tables whose rows are not where their script states."""
-        return {table: place for table, place in self.tables.items() if place}
+        return declared_elsewhere(self.tables)
 
 
 def _moment(reached: int) -> datetime | None:
     """The end of the last windows that an operator had sent; None if it had sent none."""
     return None if reached <= LONG_AGO else from_micros((reached + 1) * 1000)
-
-
-def _by_timers(line: OperatorMigration) -> bool:
-    """True if timers of the old operator show which of its rows were not emitted."""
-    return line.old is not None and timers_show_pending(line.old)
-
-
-def _require_known_output(
-    query: StateQuery, spec: StateSpec, completes_windows: bool, waits: OperatorMigration | None, old: Side | None
-) -> None:
-    """Check that a savepoint shows which rows or windows an operator had emitted.
-
-    ``completes_windows``: stored windows are completed. ``waits``: its line, if timers of the old operator show which
-    rows were not emitted.
-    """
-    if spec.name == OVER and waits is not None and not query.timers_show_pending:
-        raise NotComputable(_NEVER_SENT)
-    if query.timers_show_pending and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
-        raise NotComputable(_WAITING)
-    if not (query.stores_watermark or query.timers_show_pending or (query.spans and completes_windows)):
-        raise NotComputable(_NOT_STORED)
-
-
-def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
-    """True if the new operator receives the old one's rows on the same clock."""
-    before, after = line.old, line.new
-    if before is None or after is None or before.rows is None or before.rows != after.rows:
-        return False
-    clocks = {table.path: _clock(table) for table in old.program.tables}
-    return all(clocks.get(table.path) == _clock(table) for table in query.tables)
-
-
-def _clock(table: Table) -> Hashable:
-    """Definition of a table's event time, and the delay of its watermark."""
-    if table.watermark is None:
-        return None
-    computed = dict(table.computed)
-    parts = [table.watermark.expression]
-    if (made := computed.get(table.watermark.column)) is not None:
-        parts.append(made)
-    read = [table.columns[place] for place in sorted(references(parts))]
-    names = {column.name for column in read}
-    return table.watermark.column, *parts, *read, *(each for each in table.metadata if each[0] in names)
-
-
-def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
-    """The computed parts in the words of the script, instead of the plan's names for expressions."""
-    if not line.from_history or line.new is None:
-        return line
-    written = {each.state.name: each.state for each in queries[line.new.id].states}
-
-    def named(stored: Stored, by: Stored) -> Stored:
-        pairs = zip(stored.fields, by.fields, strict=True)
-        return replace(
-            stored,
-            fields=tuple(replace(field, words=own.words) if "$" in field.words else field for field, own in pairs),
-        )
-
-    def renamed(state: NamedState) -> NamedState:
-        by = written.get(state.name)
-        if by is None:
-            return state
-        key = named(state.map_key, by.map_key) if state.map_key and by.map_key else state.map_key
-        return replace(state, value=named(state.value, by.value), map_key=key)
-
-    return replace(line, states=tuple(replace(each, new=renamed(each.new)) for each in line.states))
 
 
 @contextmanager
@@ -481,8 +327,6 @@ def history_spark(
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
     """The Spark session that reads history: the active one, or a new one."""
-    from airflow_flinkcompat.backfill.spark import Effort, effort, spark_session
-
     needs, places = Needs(), set[str]()
     for side, locations in read:
         for table in side.program.tables:

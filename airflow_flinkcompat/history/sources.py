@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -13,17 +13,12 @@ from airflow_flinkcompat.backfill.connectors.kafka import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.registry import TableLocations, reader
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
-from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.exec_node import last_name
-from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
-from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.history.archived_topic import ArchivedTopic, TopicWithArchive, topic_of
-from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.history.time_boundary import BoundaryArchive, names_a_time
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import Operator, OtherKind, Source, StatelessSegment, operators
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import (
     FilesRead,
@@ -356,73 +351,6 @@ def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> K
 
 
 RESUMES_AFTER_ROWS = "it resumes after the rows that are read"
-
-
-def new_sources(found: Migration) -> Mapping[str, StateSpec]:
-    """The sources for which the old job has nothing, by the names of their tables."""
-    lines = (line for line in found.operators if line.effect is RestoreEffect.EMPTY and line.old is None)
-    specs = (line.new for line in lines if line.new is not None)
-    return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
-
-
-def resume_after_rows(found: Migration, names: Collection[str]) -> Migration:
-    """The migration with some sources resumed after the rows used for computed state."""
-    wanted = {spec.id for name, spec in new_sources(found).items() if name in names}
-
-    def line(each: OperatorMigration) -> OperatorMigration:
-        computed = each.new is not None and each.new.id in wanted
-        return replace(each, effect=RestoreEffect.COMPUTED, reason=RESUMES_AFTER_ROWS) if computed else each
-
-    return Migration(tuple(map(line, found.operators)))
-
-
-def reason_without_watermark(query: StateQuery, names: Collection[str]) -> str:
-    """Reason why an operator's state is not computed from rows of new tables."""
-    new = [table.name for table in query.tables if table.path[2] in names]
-    if new and (query.in_windows or query.doubts or query.clocks):
-        return f"the savepoint does not store the watermark of table {new[0]}, which the old job does not read"
-    return ""
-
-
-def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
-    """Reason why the source of a new table cannot resume after rows used for computed state."""
-    if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
-        return f"the script declares {alike} tables {table.path[2]}, and it is ambiguous which of them is new"
-    try:
-        resumable(table, HistoryLocations(tables=dict(places)))
-    except BackfillError as error:
-        return str(error)
-    outputs, _ = side.outputs
-    if any(_reaches(output.segment, table.name) for output in outputs.values()):
-        return f"rows of table {table.name} reach a sink unchanged, and earlier rows would be missing there"
-    readers = {
-        operator
-        for output in outputs.values()
-        for operator in operators(output)
-        if not _is_union(operator) and any(_is_below(segment, table.name) for segment in operator.segments)
-    }
-    if len(readers) != sum(table in query.tables for query in computed):
-        return f"some state of table {table.name} is not computed, and its rows are read only once"
-    return ""
-
-
-def _is_union(operator: Operator) -> bool:
-    return operator.kind == OtherKind.UNION_ALL
-
-
-def _reaches(segment: StatelessSegment, table: str) -> bool:
-    """True if rows of a table pass a segment with only unions in between."""
-    origin = segment.origin
-    if isinstance(origin, Source):
-        return origin.table == table
-    return isinstance(origin, Operator) and _is_union(origin) and any(_reaches(each, table) for each in origin.segments)
-
-
-def _is_below(segment: StatelessSegment, table: str) -> bool:
-    origin = segment.origin
-    if isinstance(origin, Source):
-        return origin.table == table
-    return isinstance(origin, Operator) and any(_is_below(each, table) for each in origin.segments)
 
 
 def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:

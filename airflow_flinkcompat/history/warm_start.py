@@ -22,7 +22,6 @@ from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
-from airflow_flinkcompat.history.computing import HistoryComputer
 from airflow_flinkcompat.history.known_history import KnownHistory, history_session, history_spark
 from airflow_flinkcompat.history.queries import preview, state_query
 from airflow_flinkcompat.history.sources import (
@@ -34,6 +33,7 @@ from airflow_flinkcompat.history.sources import (
     SourceEnd,
     SourceEnds,
     Until,
+    check_source,
     end_of,
     resumable,
 )
@@ -43,9 +43,12 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import METADATA, read_handle, read_metadata
+from airflow_flinkcompat.spark_migration import SparkWorkers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from airflow_flinkcompat.history.computing import HistoryComputer
 
 
 _WARM = "WARM START: all state is computed from history"
@@ -162,8 +165,6 @@ class WarmStart:
     @contextmanager
     def ready(self) -> Iterator[None]:
         """Context in which the rows are available, with a Spark that stays for the computation."""
-        from airflow_flinkcompat.history.sources import check_source
-
         with history_spark(self.history.master, [(self.side, self._locations)]) as session:
             for name, end in self._ends(session).items():
                 source = SourceEnds(ends=((name, end),)).source(self._tables[name])
@@ -186,7 +187,6 @@ class WarmStart:
     def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
         """Context that computes the state, with the savepoint that it replaces."""
         from airflow_flinkcompat.history.computing import HistoryComputer
-        from airflow_flinkcompat.spark_migration import SparkWorkers
 
         with history_session(self.history.master, [(self.side, self._locations)], say) as session:
             ends = self._ends(session)

@@ -1,4 +1,4 @@
-"""Late rows, which a streaming job drops because a watermark has completed their window, and arrival order.
+"""Late rows, which a streaming job drops because their window is complete, and the order of arrival.
 
 A row meets the highest watermark of the rows that arrived before it, as if one was emitted with each row. It is too
 late for a window whose last millisecond that watermark has reached (measured with Flink 2.3). Only operators that keep

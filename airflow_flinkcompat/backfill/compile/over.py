@@ -30,13 +30,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import (
 from airflow_flinkcompat.backfill.spark_sql.translations import AGGREGATES, ERROR, ordered
 from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, Aligned, WindowRange
 from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, OverAggregate, Rank, Step, Where
-from airflow_flinkcompat.plan.expressions import (
-    FLIPPED,
-    Expression,
-    FunctionCall,
-    InputRef,
-    Literal,
-)
+from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Over, OverCall, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.ranks import kept_ranks, numbers_rows
 from airflow_flinkcompat.plan.types import APPROXIMATE, INTEGERS, TIMESTAMPS, TimeAttribute

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from airflow_flinkcompat.compat import Side
@@ -11,14 +14,9 @@ from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent,
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.history.computable import left_out, new_sources, reason_without_watermark, resume_after_rows
 from airflow_flinkcompat.history.queries import state_query
-from airflow_flinkcompat.history.sources import (
-    AssumedHistory,
-    left_out,
-    new_sources,
-    reason_without_watermark,
-    resume_after_rows,
-)
+from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.history.state_rows import StateQuery
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators
@@ -95,3 +93,11 @@ def test_a_source_for_which_there_is_nothing_goes_on_behind_its_rows() -> None:
     assert [line.effect for line in made.operators] == [RestoreEffect.COMPUTED, RestoreEffect.EMPTY]
     assert resume_after_rows(found, []) == found
     assert resume_after_rows(Migration(tuple(begun[:1])), ["new"]).kept is MigrationExtent.WHOLE
+
+
+def test_decisions_need_no_spark() -> None:
+    script = (
+        "import sys, airflow_flinkcompat.history.known_history, airflow_flinkcompat.history.warm_start; "
+        "assert 'pyspark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
