@@ -91,14 +91,7 @@ def plan(request: BackfillRequest) -> BackfillPlan:
 
 
 def why_refused(side: Side) -> str:
-    """Reason why no backfill can recompute a script, independent of places.
-
-    Args:
-        side: The script, with all that it is planned with.
-
-    Returns:
-        The reasons, with secrets masked; "" if it can be recomputed once places and a range are named.
-    """
+    """Reason why no backfill can recompute a script, independent of places."""
     try:
         compile_program(_program(side), AssumedLocations(), Range(None, None), drop_late=False)
     except Untranslatable as error:
@@ -219,9 +212,8 @@ def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelt
     number = -((to - from_) // -length)
     if number > _MOST:
         raise BackfillError(
-            f"a chunk of {shown_duration(length)} would split this range into {number} chunks, more "
-            f"than {_MOST}: it must last "
-            f"{shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
+            f"a chunk of {shown_duration(length)} would split this range into {number} chunks, more than {_MOST}: it "
+            f"must last {shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
         )
     origin = EPOCH + found[0] * _MILLISECOND
     cuts = (origin + (from_ + length * i - origin) // step * step for i in range(1, number))

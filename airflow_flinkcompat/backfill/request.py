@@ -213,17 +213,7 @@ def _after(first: datetime, second: datetime) -> bool:
 
 
 def parse_orders(given: Iterable[str]) -> dict[str, str]:
-    """Read the orders of arrival from the command line.
-
-    Args:
-        given: Each as ``COLUMN[,COLUMN]``, for all tables, or ``TABLE=COLUMN[,COLUMN]``.
-
-    Returns:
-        The columns by table, "" standing for all other tables: ``order_by`` of a request.
-
-    Raises:
-        BackfillError: One names no column, or two are of one table.
-    """
+    """Read the orders of arrival from the command line."""
     found: dict[str, str] = {}
     for text in given:
         table, separator, columns = text.partition("=")
@@ -237,17 +227,7 @@ def parse_orders(given: Iterable[str]) -> dict[str, str]:
 
 
 def parse_time(text: str) -> datetime:
-    """Read a bound of a range.
-
-    Args:
-        text: An ISO date or timestamp, with blank or T.
-
-    Returns:
-        The moment, with a zone where the text has one.
-
-    Raises:
-        BackfillError: The text is none.
-    """
+    """Read a bound of a range."""
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
@@ -257,17 +237,7 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a length of time.
-
-    Args:
-        text: A duration such as ``1d``, ``6h``, ``30 min``, ``90s`` or ``500ms``.
-
-    Returns:
-        The length, longer than zero.
-
-    Raises:
-        BackfillError: The text is anything else, or zero.
-    """
+    """Read a length of time."""
     found = _DURATION.fullmatch(text)
     if found is None or not int(found[1]):
         raise BackfillError(f"{text!r} is not a duration; write it as 1d, 6h, 30min or 90s")

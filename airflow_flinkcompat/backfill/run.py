@@ -18,7 +18,6 @@ from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.spark import Effort, effort, is_local, pinned_snapshots, spark_session
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
-from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.secrets import Redactor, environment_lookup, redactor_of
 
 if TYPE_CHECKING:
@@ -26,21 +25,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 _RAISED = re.compile(re.escape(ERROR) + r"(.*?)(?: SQLSTATE|\n|$)")
-
-
-def plan_backfill(request: BackfillRequest) -> Work:
-    """The work of :func:`~airflow_flinkcompat.backfill.plan`.
-
-    Args:
-        request: The request.
-
-    Returns:
-        The work that computes and publishes the whole range.
-
-    Raises:
-        BackfillError: Something cannot be done exactly.
-    """
-    return plan(request).work
 
 
 def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lambda line: None) -> BackfillResult:

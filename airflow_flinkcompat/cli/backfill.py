@@ -101,16 +101,10 @@ def backfill_command(
     """
     if not dry_run:
         require_spark("backfill")
-    from airflow_flinkcompat.backfill import (
-        BackfillError,
-        BackfillRequest,
-        parse_duration,
-        parse_orders,
-        parse_time,
-        run_backfill,
-    )
+    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
     from airflow_flinkcompat.backfill import explain as explain_backfill
     from airflow_flinkcompat.backfill import plan as plan_backfill
+    from airflow_flinkcompat.backfill.request import parse_duration, parse_orders, parse_time
 
     try:
         text = read_text(script, program=True)

@@ -263,7 +263,7 @@ def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
     each = report.each if isinstance(report, Reports) else (report,)
     if new is None or (report.outcome is Outcome.COMPATIBLE and not any(one.sinks_begin_empty for one in each)):
         return ReportContext()
-    from airflow_flinkcompat.backfill import why_refused
+    from airflow_flinkcompat.backfill.planning import why_refused
 
     return ReportContext(backfill_refused=why_refused(new))
 

@@ -78,7 +78,11 @@ def state_errors() -> Iterator[None]:
 
 def require_predicted(migration: Migration, *, savepoint: str | None = None, template: str | None = None) -> None:
     """Check beforehand that state can be rewritten, and is stored as plans predict."""
-    from airflow_flinkcompat.migration import require_predicted_state, require_predicted_template, require_rewritable
+    from airflow_flinkcompat.migration.writing import (
+        require_predicted_state,
+        require_predicted_template,
+        require_rewritable,
+    )
 
     with state_errors():
         require_rewritable(migration)

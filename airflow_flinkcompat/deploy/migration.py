@@ -40,16 +40,14 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.migration import (
-    MigrationVerificationFailed,
-    NotMigratable,
-    migrate_savepoint,
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration.computed import StateComputer
+from airflow_flinkcompat.migration.workers import Workers
+from airflow_flinkcompat.migration.writing import (
     require_predicted_state,
     require_predicted_template,
     require_rewritable,
 )
-from airflow_flinkcompat.migration.computed import StateComputer
-from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 

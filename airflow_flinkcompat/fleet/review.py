@@ -324,7 +324,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
     if reports[0].outcome is not Outcome.COMPATIBLE or reports[0].sinks_begin_empty:
-        from airflow_flinkcompat.backfill import why_refused
+        from airflow_flinkcompat.backfill.planning import why_refused
 
         known = replace(known, backfill_refused=why_refused(new))
     if refused:

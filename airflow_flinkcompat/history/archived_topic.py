@@ -21,9 +21,7 @@ class TopicWithArchive:
     """A table whose older rows are read from an archive, and the others from its topic.
 
     Attributes:
-        topic: The topic and the end offset of its rows.
         archive: The same rows, also those that the topic has deleted.
-        declared: The table as declared.
         span: The archive may leave out rows outside of it.
     """
 

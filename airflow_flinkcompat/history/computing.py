@@ -53,13 +53,6 @@ class HistoryComputer:
     """Computation of state from the rows that the job of a savepoint had read.
 
     Attributes:
-        session: The Spark session.
-        workers: Spark workers of the same session.
-        side: The new script.
-        locations: Places of the rows, and how far each was read.
-        say: Receives progress lines.
-        accepts: True if differences are accepted.
-        prepared: Results for earlier rows.
         sample: Number of keys per operator that Python recomputes.
         reached: Watermarks in milliseconds by operator id, for a job that has never run.
         new_sources: End positions by source id, for sources that the savepoint lacks.

@@ -86,11 +86,7 @@ def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
 
 @dataclass(frozen=True)
 class Computed(Values):
-    """Rows with settled steps for their computation.
-
-    Attributes:
-        steps: Their columns are those of the schema.
-    """
+    """Rows with settled steps, whose columns are those of the schema."""
 
     steps: Step = field(kw_only=True)
 

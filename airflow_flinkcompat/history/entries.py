@@ -41,11 +41,7 @@ _FAR, _NEAR = 2090, 2037
 
 @dataclass(frozen=True)
 class LocalClock:
-    """The clock of windows.
-
-    Attributes:
-        zone: Time zone; ``UTC`` for times without a zone.
-    """
+    """The clock of windows in a time zone; ``UTC`` for times without a zone."""
 
     zone: str = "UTC"
 
@@ -137,14 +133,10 @@ class EntryWriter:
     """Writer of entries of one state from rows.
 
     Attributes:
-        key: Fields of the key.
-        state: The state.
-        header: Header of the new files.
         max_parallelism: Number of key groups.
         windows: Windows whose slice end follows the key; None without windows.
         spans: True if the start and the end of a window follow the key.
         watermark: The watermark; windows that ended before it are not stored.
-        zone: Time zone of the windows.
         moment: Rule that selects entries by their times, which follow the key.
         expired: Values last written at or before this time have expired, in milliseconds; for state with a TTL.
     """

@@ -83,14 +83,7 @@ def _sides(condition: Expression) -> set[int]:
 
 @dataclass(frozen=True)
 class JoinSide:
-    """The rows of one side of a join.
-
-    Attributes:
-        rows: Input rows of the side.
-        operator: The join in the script's own plan.
-        side: Number of the side.
-        layout: Layout of the join's state.
-    """
+    """The rows of one side of a join."""
 
     rows: TableRows
     operator: JoinOperator
@@ -225,8 +218,6 @@ class _TimedSide:
     """The rows of one side.
 
     Attributes:
-        side: Input of the side.
-        state: State that stores its rows.
         reach: Largest time distance from a row to a later match of the other side, in milliseconds.
     """
 

@@ -41,7 +41,6 @@ class _Job:
     """The job whose rows are read.
 
     Attributes:
-        side: The script.
         sources: Ids of the savepoint's sources, by the names of their tables in plans.
         new_sources: Ids of sources that the savepoint lacks, by the names of their tables.
     """

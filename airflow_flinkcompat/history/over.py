@@ -65,11 +65,7 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
 
 @dataclass(frozen=True)
 class FramedRows(TableRows):
-    """Rows whose accumulators an event-time OVER holds: emitted rows that have not left its frame.
-
-    Attributes:
-        over: The OVER.
-    """
+    """Rows whose accumulators an event-time OVER holds: emitted rows that have not left its frame."""
 
     over: OverOperator = field(kw_only=True)
 

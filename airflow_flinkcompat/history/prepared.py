@@ -54,12 +54,7 @@ class PreparedPart:
 
 @dataclass(frozen=True)
 class PreparedHistory:
-    """Prepared aggregates of a history, and Python's results for some keys; empty by default.
-
-    Attributes:
-        folder: Path or URI, for Spark.
-        parts: Prepared parts by digest.
-    """
+    """Prepared aggregates of a history, and Python's results for some keys; empty by default."""
 
     folder: str = ""
     parts: Mapping[str, PreparedPart] = field(default_factory=dict)

@@ -46,11 +46,8 @@ class PlainCall:
     """One aggregate over some columns of rows.
 
     Attributes:
-        function: COUNT, SUM, MIN or MAX.
         argument: Column of the argument; None for COUNT(*).
         condition: Column that is true if a row counts; None: each row counts.
-        distinct: True if equal values count once.
-        type: Flink type of the result.
     """
 
     function: str
@@ -115,7 +112,6 @@ class PlainState:
     """Definition of one state for the Python recomputation.
 
     Attributes:
-        state: The state.
         calls: One for each column of an accumulator row, in order; else those that make up its number.
         by: Columns of a map's key.
         holds: A column, and true if it must be non-NULL, false if NULL; other rows do not change the state.
@@ -144,11 +140,8 @@ class PlainAggregation:
 
     Attributes:
         key: Number of key columns.
-        states: Computed states.
         time: Event-time column of a windowed operator.
-        windows: Its windows.
         spans: True if start and end identify a window, false if the end of its slice does.
-        zone: Time zone of the windows.
     """
 
     key: int
@@ -192,13 +185,7 @@ class PlainAggregation:
 
 @dataclass
 class PlainKey:
-    """Partial results of the rows of one key.
-
-    Attributes:
-        key: Key columns.
-        rows: Number of rows.
-        found: Partial results of each call by place.
-    """
+    """Partial results of the rows of one key."""
 
     key: tuple[Any, ...]
     rows: int = 0
@@ -236,7 +223,6 @@ class KeySample:
 
     Attributes:
         below: Keys from this hash on were left out; None: no key was.
-        held: Recomputed keys by hash and key.
     """
 
     below: int | None = None
@@ -266,8 +252,6 @@ class KeySampling:
     """Definition of a sample, shipped to the rows.
 
     Attributes:
-        made: Definition of the recomputation.
-        count: Number of keys.
         reached: Watermark in milliseconds of the windows' clock.
         most: Maximum number of rows of a partition that are added up.
     """

@@ -64,15 +64,7 @@ _DRAWN = 2
 
 @dataclass(frozen=True)
 class WrittenKeys:
-    """Keyed state of one operator as written.
-
-    Attributes:
-        name: Name of the operator.
-        folder: Path or URI of its files.
-        files: File of each subtask.
-        key: Fields of the key.
-        groups: Number of key groups.
-    """
+    """Keyed state of one operator as written: the file of each subtask, in a folder."""
 
     name: str
     folder: str

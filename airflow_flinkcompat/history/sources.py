@@ -189,11 +189,7 @@ class FolderEnd:
 
 @dataclass(frozen=True)
 class SourceEnds(TableLocations):
-    """Places of tables that are read to their ends.
-
-    Attributes:
-        ends: End position by table name.
-    """
+    """Places of tables that are read to their ends, by table name."""
 
     ends: tuple[tuple[str, SourceEnd], ...] = ()
 
@@ -299,7 +295,6 @@ class RowsRead(HistoryLocations):
     """Places of tables, restricted to the rows that a job had read.
 
     Attributes:
-        savepoint: Path or URI of the job's savepoint.
         readers: Stored source of the savepoint by table name.
         new_tables: The tables without any rows here, as the job did not read them.
         ends: End position of each, as soon as it is known.

@@ -29,7 +29,6 @@ class StateRows:
     """The query for the entries of one named state.
 
     Attributes:
-        state: Layout of the state.
         steps: Their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map its
             key, and the value, as columns ``c0`` … that Python reads exactly; with a time to live when the value was
             last written, in milliseconds.
@@ -43,12 +42,7 @@ class StateRows:
 
 @dataclass(frozen=True)
 class PlainRows:
-    """Rows from which Python recomputes the state of some keys.
-
-    Attributes:
-        steps: Their columns are ``c0`` …, in values that Python reads exactly.
-        made: Definition of the recomputation.
-    """
+    """Rows from which Python recomputes the state of some keys, in columns ``c0`` … that it reads exactly."""
 
     steps: Step
     made: PlainAggregation
@@ -72,12 +66,8 @@ class StateQuery:
     """The query for one operator's state.
 
     Attributes:
-        tables: Tables that it reads.
-        key: Fields of its key.
-        states: Queries of its states.
         windows: Windows of an operator whose state is stored in slices.
         spans: True if window start and end, which follow the key, identify them.
-        zone: Time zone of the windows or sessions.
         doubts: Rows that prevent the computation if they belong to an open window.
         incomparable: Reason why Flink's stored state may differ from the computed one although both mean the same.
         stores_watermark: True if the operator stores its watermark.

@@ -83,9 +83,6 @@ class TableRows:
     """Input rows of an operator from a table, or from several that are joined or combined by UNION ALL.
 
     Attributes:
-        pipeline: Pipeline of the operator.
-        segment: Operators in between.
-        locations: Places of the rows.
         watermark: The watermark in milliseconds; None if unknown.
         published: Range of windows for the rows; an open range means all windows.
         time_to_live: State TTL of the operator in milliseconds; 0: none.

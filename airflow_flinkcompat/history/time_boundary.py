@@ -34,7 +34,6 @@ class BoundaryArchive(TopicWithArchive):
         time: The event time in Spark SQL, over the stored columns as ``c0`` ….
         field: Its position among them; None if it is computed.
         boundary: Boundary in microseconds of the event time's clock.
-        zoned: True if the event time is an instant.
     """
 
     time: str

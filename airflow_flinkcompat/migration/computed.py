@@ -78,9 +78,6 @@ class ComputedOperator:
     """An operator whose state is computed.
 
     Attributes:
-        made: Migration of the operator.
-        header: Header of its new files.
-        max_parallelism: The number of its key groups.
         watermark: Watermark in the savepoint; None if the operator stores none.
         now: Milliseconds since 1970; values with a state TTL expire by this time.
     """
@@ -101,7 +98,6 @@ class Differences:
         unknown: Number of keys and windows in the savepoint only.
         added: Number of keys and windows in history only.
         other: Number of keys and windows with another value.
-        shown: Some differences, in words.
     """
 
     compared: int = 0

@@ -66,11 +66,8 @@ class OperatorRewriting:
 
     Attributes:
         source: Path or URI of the old savepoint.
-        stored: Keyed state of each subtask in it.
-        made: Source of the parts of each state.
         header: Header of the new operator, with uncompressed key groups.
         widths: Number of key groups of the old and of the new operator.
-        target: Path of the output folder.
         now: Milliseconds since 1970, the last access timestamp of values that get one.
         slices: New windows of its entries; None: windows are unchanged.
     """

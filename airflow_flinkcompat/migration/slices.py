@@ -34,12 +34,7 @@ EVER = 1 << 50
 
 @dataclass(frozen=True)
 class StoredSlices:
-    """Slices of an operator's entries under its present windows.
-
-    Attributes:
-        windows: The windows.
-        watermark: Watermark in the old savepoint.
-    """
+    """Slices of an operator's entries under its present windows."""
 
     windows: SlicedWindow
     watermark: int

@@ -161,8 +161,6 @@ class _Side:
     """One of the two savepoints that are compared.
 
     Attributes:
-        path: Path or URI of its folder.
-        groups: Number of key groups of the operator.
         line: Migration of the operator; None: only its position in the job changed.
         new: True for the written savepoint.
         in_groups: True if keys are rows, each of which must be in its key group.

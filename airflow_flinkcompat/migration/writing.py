@@ -95,22 +95,7 @@ def migrate_savepoint(
 
 
 def write_migrated(source: str, template: str, target: str, migration: Migration, now: int) -> tuple[WrittenState, ...]:
-    """Write the savepoint from which the new job resumes, without reading it back.
-
-    Args:
-        source: Path or URI of the old job's canonical savepoint, which is only read.
-        template: The same of a savepoint that the new job took before it had read anything.
-        target: Path or URI of the folder to write. It must be empty, except for files of a killed run.
-        migration: Migration of each state.
-        now: Milliseconds since 1970, for values that are to carry when they were last used.
-
-    Returns:
-        Written state of each operator that is kept.
-
-    Raises:
-        NotMigratable: A state cannot be kept, would be lost silently, or differs from its plan.
-        SavepointUnreadable: A savepoint cannot be read, is damaged, or has an unknown form.
-    """
+    """Write the savepoint from which the new job resumes, without reading it back."""
     run = _Writing(source, template, target, now)
     with run.target:
         metadata, written = run.write(migration)
@@ -119,16 +104,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
 
 
 def require_predicted_state(migration: Migration, savepoint: str) -> None:
-    """Compare the state that the old plan predicts with the headers of the old job's savepoint.
-
-    Args:
-        migration: Migration of each state.
-        savepoint: Path or URI of the savepoint's folder.
-
-    Raises:
-        NotMigratable: An operator stores something else than its plan predicts; the message shows both.
-        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
-    """
+    """Compare the state that the old plan predicts with the headers of the old job's savepoint."""
     # A job that has never run has the template in place of a savepoint, and the template has stand-ins for sinks.
     compared = (line.old for line in migration.operators if not _is_sink_that_begins(line))
     _require_predicted("old", compared, savepoint, "savepoint")
@@ -139,14 +115,7 @@ def _is_sink_that_begins(line: OperatorMigration) -> bool:
 
 
 def require_rewritable(migration: Migration) -> None:
-    """Build each rewriting from predicted layouts alone, so that a dry run refuses what a run would.
-
-    Args:
-        migration: Migration of each state.
-
-    Raises:
-        NotMigratable: A field cannot be rewritten or merged.
-    """
+    """Build each rewriting from predicted layouts alone, so that a dry run refuses what a run would."""
     for line in migration.operators:
         layouts = [spec and spec.layout for spec in (line.old, line.new)]
         if line.effect is RestoreEffect.REWRITTEN:
@@ -164,16 +133,7 @@ def _predicted_header(layout: StateLayout) -> KeyedHeader:
 
 
 def require_predicted_template(migration: Migration, template: str) -> None:
-    """Compare the state that the new plan predicts with the headers of the template.
-
-    Args:
-        migration: Migration of each state.
-        template: Path or URI of a savepoint that the new job took before it had read anything.
-
-    Raises:
-        NotMigratable: An operator stores something else than its plan predicts; the message shows both.
-        SavepointUnreadable: The template cannot be read from here, is damaged, or is of an unknown form.
-    """
+    """Compare the state that the new plan predicts with the headers of the template."""
     _require_predicted("new", (line.new for line in migration.operators), template, "template")
 
 

@@ -46,11 +46,7 @@ class KeyedState:
     """One named state of an operator.
 
     Attributes:
-        name: Name that the operator registered.
-        kind: Kind of its content for a key and a namespace.
         namespace: Serializer of the namespace; None for timers, where the value's includes it.
-        value: Serializer of the value.
-        options: Further options that Flink stores, such as the kind.
     """
 
     name: str
@@ -65,10 +61,7 @@ class KeyedHeader:
     """Content before the first key group.
 
     Attributes:
-        compressed: True if key groups are compressed with Snappy.
-        key: Serializer of the keys.
         states: States, in the order of the numbers that entries use.
-        stored: The bytes of the header.
     """
 
     compressed: bool
@@ -191,13 +184,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class KeyedFile:
-    """The keyed state of one subtask.
-
-    Attributes:
-        header: Header of the file.
-        stored: Its key groups and their offsets.
-        content: The file, open.
-    """
+    """The keyed state of one subtask."""
 
     header: KeyedHeader
     stored: KeyGroups

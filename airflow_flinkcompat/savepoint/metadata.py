@@ -80,7 +80,6 @@ class ListState:
     """A list of operator state.
 
     Attributes:
-        name: Name that the operator registered.
         mode: Redistribution among subtasks: 0 split, 1 whole to each (union), 2 the same in each (broadcast).
         begins: Offset of each element in the content of the handle.
     """
@@ -119,10 +118,7 @@ class KeyGroups:
     """The keyed state of one subtask.
 
     Attributes:
-        form: Form in which it is stored.
-        first: The first of its key groups.
         begins: Offset of each key group in the content of the handle; 0 if the group is empty.
-        handle: The content.
         id: Id, if the form has one; else "".
     """
 
@@ -152,9 +148,7 @@ class SubtaskState:
 
     Attributes:
         index: Number of the subtask; negative if it had finished and stores nothing.
-        managed: Lists of the operator.
         raw: Lists that the operator wrote itself.
-        keyed: State by key.
         raw_keyed: State by key that the operator wrote itself.
         marked: True for managed and for raw lists if these are marked as present, even if nothing follows.
     """
@@ -190,10 +184,7 @@ class OperatorState:
 
     Attributes:
         id: Id by which Flink finds the operator, 32 hex digits.
-        name: Name; "" if the format stores none.
         uid: Uid set by a program; "" without one.
-        parallelism: Parallelism in the job that stored it.
-        max_parallelism: Number of its key groups.
         coordinator: State of its coordinator on the JobManager, such as a source's.
         subtasks: None if all of them had finished.
     """
@@ -238,10 +229,7 @@ class SavepointMetadata:
     """A ``_metadata`` file.
 
     Attributes:
-        format: Version of the format.
-        checkpoint_id: Id of the checkpoint.
         masters: State of the job's master hooks, as stored.
-        operators: Operators with and without state.
         properties: Kind of the savepoint in Java's serialization; copied unchanged.
     """
 

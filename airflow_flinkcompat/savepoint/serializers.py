@@ -67,10 +67,8 @@ class Serializer:
     """One serializer.
 
     Attributes:
-        class_name: The Java class of its snapshot.
         types: The logical types that it serializes, if it contains them: of a row its fields, in order.
         nested: Serializers of parts: of a list the one of its elements, of a map those of keys and values.
-        stored: The bytes of its snapshot.
     """
 
     class_name: str

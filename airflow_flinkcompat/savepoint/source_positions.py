@@ -30,8 +30,6 @@ class PartitionRead:
     """Position in one partition of a topic.
 
     Attributes:
-        topic: Topic of the partition.
-        partition: Number of the partition.
         offset: The offset of the first record that has not been read; negative where none has been.
     """
 
@@ -45,10 +43,6 @@ class FileSplit:
     """A part of a file that has not been read to its end.
 
     Attributes:
-        path: The URI of the file as Flink names it.
-        offset: Begin of the part, in bytes.
-        length: Length of the part, in bytes.
-        file_size: Size of the whole file, in bytes.
         records_read: Number of its rows read, from ``position`` on.
         position: Byte from which they are counted; None: the begin of the part.
     """

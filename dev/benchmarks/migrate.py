@@ -29,7 +29,8 @@ from typing import Any
 
 import psutil
 
-from airflow_flinkcompat.migration import migrate_savepoint, verify, write_migrated
+from airflow_flinkcompat.migration import migrate_savepoint, verify
+from airflow_flinkcompat.migration.writing import write_migrated
 from airflow_flinkcompat.savepoint.keyed_state import open_keyed, read_entries
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers

@@ -309,7 +309,8 @@ class FlinkBackfillOperator(ScriptOperator):
             AirflowFailException: The script holds a literal secret, which no file should hold.
             BackfillError: A bound is no time, or the span is empty.
         """
-        from airflow_flinkcompat.backfill import BackfillRequest, parse_duration, parse_time
+        from airflow_flinkcompat.backfill import BackfillRequest
+        from airflow_flinkcompat.backfill.request import parse_duration, parse_time
 
         side = self.proposed_side("flink", None)
         if side.secrets:

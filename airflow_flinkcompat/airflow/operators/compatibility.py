@@ -476,7 +476,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
         """Facts about the change from the ledger and this DAG."""
-        from airflow_flinkcompat.backfill import why_refused
+        from airflow_flinkcompat.backfill.planning import why_refused
         from airflow_flinkcompat.compat import ReportContext
         from airflow_flinkcompat.deploy.target import SourceTables
 

@@ -266,9 +266,8 @@ def check_no_expiry(settings: Mapping[str, str], node: Over | GroupWindowAggrega
     """Raise :class:`Untranslatable` if Flink may forget a key in between, depending on its machine."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(
-            f"with {TTL} = '{value}' Flink drops the state of a key that pauses, depending on "
-            "processing time, which no history records; leave the setting out of the backfilled "
-            "script",
+            f"with {TTL} = '{value}' Flink drops the state of a key that pauses, depending on processing time, which "
+            "no history records; leave the setting out of the backfilled script",
             node.span,
         )
 

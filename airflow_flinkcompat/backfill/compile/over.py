@@ -128,9 +128,8 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
     lateness.check_no_expiry(context.settings, node)
     if windows > 1 and not context.written:
         raise Untranslatable(
-            "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates "
-            "must be computed on the same window.); write one query after the other, the second over "
-            "the rows of the first",
+            "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates must be computed "
+            "on the same window.); write one query after the other, the second over the rows of the first",
             node.span,
         )
 
@@ -153,9 +152,8 @@ def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAtt
         return clock, None
     if not isinstance(key, InputRef) or typed(key).type.name not in TIMESTAMPS or (clock is None and not context.batch):
         raise Untranslatable(
-            "an OVER aggregation that is not ordered by a time attribute updates earlier rows, which "
-            "a backfill does not recompute: ORDER BY the column that has the WATERMARK, or "
-            f"{FLINK_BATCH}",
+            "an OVER aggregation that is not ordered by a time attribute updates earlier rows, which a backfill does "
+            f"not recompute: ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
             key.span or node.span,
         )
     return TimeAttribute.ROWTIME, key

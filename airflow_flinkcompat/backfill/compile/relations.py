@@ -92,9 +92,8 @@ def _metadata(context: CompileContext, node: Scan, source: BackfillSource, colum
         if zone == "UTC":
             return f"CAST({sql} AS TIMESTAMP_NTZ)"
         raise Untranslatable(
-            f"table {node.table.name}: metadata column {column.name} is a local time in "
-            f"table.local-time-zone, which is {zone}; SET 'table.local-time-zone' = 'UTC', or declare "
-            f"the column as {kind}",
+            f"table {node.table.name}: metadata column {column.name} is a local time in table.local-time-zone, which "
+            f"is {zone}; SET 'table.local-time-zone' = 'UTC', or declare the column as {kind}",
             node.span,
         )
     raise Untranslatable(

@@ -96,9 +96,8 @@ def check_sets(node: Aggregate | GroupWindowAggregate) -> None:
         return
     if isinstance(node, GroupWindowAggregate):
         raise Untranslatable(
-            "Flink plans no windowed aggregation of GROUPING SETS, CUBE or ROLLUP next to TUMBLE, "
-            "HOP or SESSION in GROUP BY; use TABLE(TUMBLE(…)) and group by window_start and "
-            "window_end",
+            "Flink plans no windowed aggregation of GROUPING SETS, CUBE or ROLLUP next to TUMBLE, HOP or SESSION in "
+            "GROUP BY; use TABLE(TUMBLE(…)) and group by window_start and window_end",
             node.span,
         )
     if isinstance(node, WindowAggregate) and node.window.kind is WindowKind.SESSION:

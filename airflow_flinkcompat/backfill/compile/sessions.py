@@ -169,9 +169,8 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     fixed = {key for part in chain.conditions for key in _fixed(part)}
     if {key for key in keys if not isinstance(key, Literal)} != partition or fixed & partition:
         raise Untranslatable(
-            "Flink plans no windowed aggregation of a SESSION unless its keys are exactly "
-            "window_start, window_end and the keys of its PARTITION BY, and no condition fixes one "
-            "of them to a value",
+            "Flink plans no windowed aggregation of a SESSION unless its keys are exactly window_start, window_end "
+            "and the keys of its PARTITION BY, and no condition fixes one of them to a value",
             node.span,
         )
     if not chain.conditions:
@@ -181,9 +180,8 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
     above = [filter for filter in walk_nodes(sink) if isinstance(filter, Filter) and _reads_window(filter, node)]
     if rows_too and (above or unclear):
         raise Untranslatable(
-            "with one filter on the rows and one on the window of a SESSION, Flink's planner decides "
-            "if rows are filtered before or after they are merged; filter the rows in the table that "
-            "SESSION reads",
+            "with one filter on the rows and one on the window of a SESSION, Flink's planner decides if rows are "
+            "filtered before or after they are merged; filter the rows in the table that SESSION reads",
             above[0].span if above else node.span,
         )
 

@@ -141,9 +141,8 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
     zone = settings.get("table.local-time-zone")
     if zone is None or zone == "default":
         raise Untranslatable(
-            f"windows on {kind} use table.local-time-zone, which is not set, so Flink takes the zone "
-            "of its machine: SET 'table.local-time-zone' = 'UTC' or that zone, or declare the time "
-            "as TIMESTAMP",
+            f"windows on {kind} use table.local-time-zone, which is not set, so Flink takes the zone of its machine: "
+            "SET 'table.local-time-zone' = 'UTC' or that zone, or declare the time as TIMESTAMP",
             node.span,
         )
     clock = time_zone(zone)

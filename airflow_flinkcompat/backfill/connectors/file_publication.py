@@ -78,9 +78,8 @@ class Claim:
         """Raise :class:`BackfillError` if another run considered this one dead."""
         if not self._files.exists(f"{self.folder}/rows"):
             raise BackfillError(
-                f"sink {sink}: the staged rows next to {self._place} were removed during the run, by "
-                "hand or by another run that considered this one dead; nothing was published, run it "
-                "again"
+                f"sink {sink}: the staged rows next to {self._place} were removed during the run, by hand or by "
+                "another run that considered this one dead; nothing was published, run it again"
             )
 
     def give_up(self) -> None:

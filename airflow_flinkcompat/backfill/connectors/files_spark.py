@@ -175,9 +175,8 @@ def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileS
         found[normal(split.path)].append(split)
         if split.offset or split.length < split.file_size or split.position is not None:
             raise BackfillError(
-                f"table {source.table}: the job was reading {split.path} in parts, and their number "
-                "does not show which rows were read. Take another savepoint when no file is being "
-                "read"
+                f"table {source.table}: the job was reading {split.path} in parts, and their number does not show "
+                "which rows were read. Take another savepoint when no file is being read"
             )
     return {path: splits[0] for path, splits in found.items()}
 

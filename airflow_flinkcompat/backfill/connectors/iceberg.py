@@ -73,9 +73,8 @@ class IcebergTable:
         kind = table.option("catalog-type", "hive") or ""
         if kind not in _TYPES:
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support catalog-type '{kind}', only "
-                f"{', '.join(_TYPES)}; name one of Spark's catalogs with --table or --sink "
-                f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                f"table {table.name}: a backfill does not support catalog-type '{kind}', only {', '.join(_TYPES)}; "
+                f"name one of Spark's catalogs with --table or --sink {table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
                 table.span,
             )
         properties["type"] = kind

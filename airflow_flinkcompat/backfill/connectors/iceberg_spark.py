@@ -134,9 +134,8 @@ class IcebergPublication:
         self._table = table = self._load()
         if table.properties().get("write.delete.mode") == "merge-on-read":
             raise BackfillError(
-                f"sink {self.rows.name}: {self.location.place} uses merge-on-read deletes, but a "
-                "backfill needs copy-on-write: ALTER TABLE … SET TBLPROPERTIES ('write.delete.mode' "
-                "= 'copy-on-write')"
+                f"sink {self.rows.name}: {self.location.place} uses merge-on-read deletes, but a backfill needs "
+                "copy-on-write: ALTER TABLE … SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')"
             )
         current = table.currentSnapshot()
         snapshots = table.manageSnapshots()

@@ -190,9 +190,8 @@ class KafkaSink:
 def _changelog(table: Table) -> KafkaSource:
     """Refuse an upsert-kafka table as a source."""
     raise Untranslatable(
-        f"table {table.name} is an upsert-kafka table, whose records replace each other; windows over "
-        f"it depend on their arrival order. Name the place of all rows with --table {table.path[2]}=URI, "
-        f"or {FLINK_BATCH}",
+        f"table {table.name} is an upsert-kafka table, whose records replace each other; windows over it depend on "
+        f"their arrival order. Name the place of all rows with --table {table.path[2]}=URI, or {FLINK_BATCH}",
         table.span,
     )
 

@@ -61,9 +61,8 @@ class KafkaReader:
         source = self._source
         if len(reach(self._session, source)[1]) > 1:
             raise BackfillError(
-                f"table {source.table}: late rows depend on how a job interleaves the partitions of "
-                f"{source.place}; include late rows, or name the columns that define the order with "
-                f"--order-by {source.table}=COLUMN"
+                f"table {source.table}: late rows depend on how a job interleaves the partitions of {source.place}; "
+                f"include late rows, or name the columns that define the order with --order-by {source.table}=COLUMN"
             )
 
 

@@ -226,11 +226,10 @@ def _went_through(gap: int) -> str:
         f"CAST(array() AS ARRAY<STRUCT<{session}, closed: INT>>) AS closed, CAST(array() AS ARRAY<INT>) AS late)"
     )
     then = (
-        f"struct(IF({late}, filter(a.open, s -> {is_open}), "
-        f"concat(filter(a.open, s -> {is_open} AND NOT ({touches})), array({merged}))) AS open, "
-        f"IF(forall(a.open, s -> {is_open}), a.closed, concat(a.closed, transform("
-        f"filter(a.open, s -> NOT ({is_open})), s -> {_closed(f'r.{_NUMBER}')}))) AS closed, "
-        f"IF({late}, concat(a.late, array(r.{_NUMBER})), a.late) AS late)"
+        f"struct(IF({late}, filter(a.open, s -> {is_open}), concat(filter(a.open, s -> {is_open} AND NOT "
+        f"({touches})), array({merged}))) AS open, IF(forall(a.open, s -> {is_open}), a.closed, concat(a.closed, "
+        f"transform(filter(a.open, s -> NOT ({is_open})), s -> {_closed(f'r.{_NUMBER}')}))) AS closed, IF({late}, "
+        f"concat(a.late, array(r.{_NUMBER})), a.late) AS late)"
     )
     arrived = f"array_sort(collect_list(struct({_NUMBER}, {_MICROS}, {_REACHED})))"
     return f"aggregate({arrived}, {begin}, (a, r) -> {then})"

@@ -134,9 +134,8 @@ def decode(format: Format, column: Column, text: str, table: Table) -> str:
     kind = column.type
     if spark_type(kind) is None or kind.name == "NULL":
         raise Untranslatable(
-            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from "
-            f"{format.name}; leave the column out of the query, or compute these rows with Flink in "
-            "batch mode",
+            f"table {table.name}: column {column.name} of type {kind} cannot be read exactly from {format.name}; "
+            "leave the column out of the query, or compute these rows with Flink in batch mode",
             table.span,
         )
     if isinstance(format, CsvFormat) and format.null_literal is not None:

@@ -59,9 +59,8 @@ def _arithmetic(sign: str) -> tuple[Translation, ...]:
 
 # Java divides by a zero of either sign into an infinity of that sign, or NaN; Spark answers NULL.
 _DOUBLE_DIVISION = (
-    "CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) "
-    "* CAST(IF(CAST(CAST({1} AS DOUBLE) AS STRING) = '-0.0', '-Infinity', 'Infinity') AS DOUBLE) "
-    "ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END"
+    "CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) * CAST(IF(CAST(CAST({1} AS DOUBLE) AS STRING) = "
+    "'-0.0', '-Infinity', 'Infinity') AS DOUBLE) ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END"
 )
 _SAME = ("text", "boolean", "date", "timestamp", "ltz")
 

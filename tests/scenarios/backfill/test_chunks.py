@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_duration, plan, run_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.backfill.journal import filled_in, journal_place
 from airflow_flinkcompat.backfill.planning import chunk_ranges
 from airflow_flinkcompat.backfill.protocols import Range
-from airflow_flinkcompat.backfill.request import shown_duration
+from airflow_flinkcompat.backfill.request import parse_duration, shown_duration
 from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, WindowRange, to_micros
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.plan import build_program

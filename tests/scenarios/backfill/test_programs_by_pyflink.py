@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, run_backfill
 from airflow_flinkcompat.backfill.errors import Untranslatable
-from airflow_flinkcompat.backfill.run import plan_backfill
+from airflow_flinkcompat.backfill.planning import plan
 from airflow_flinkcompat.model import JobSpec
 from dev.measure.pyflink import PyFlink
 from tests.support.backfill.scripts import lines
@@ -64,7 +64,7 @@ def request(text: str, name: str, late: str) -> BackfillRequest:
 def test_which_rows_came_late_is_not_known_of_every_program(tmp_path: Path, name: str) -> None:
     text = PROGRAMS[name].replace("file://DATA", tmp_path.as_uri()).replace("file://OUT", tmp_path.as_uri())
     with pytest.raises(Untranslatable, match="late"):
-        plan_backfill(request(text, name, "drop"))
+        plan(request(text, name, "drop"))
 
 
 CASES = [(name, late) for name in PROGRAMS for late in LATE if late == "include" or name not in NOT_KNOWN]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.reference import Aggregate, Event, Having, Query, Row, TopN, Windows
 from tests.support.backfill.scripts import script, table
@@ -257,7 +257,7 @@ def test_any_queries_over_any_history(
         _history(folder / f"t{number}", events)
     from_, to = (None if moment is None else _time(moment) for moment in bounds)
     text = _program(folder, asked, len(histories))
-    work = plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), from_=from_, to=to))
+    work = plan(BackfillRequest(JobSpec(text, source="job.sql"), from_=from_, to=to)).work
     for way in WAYS:
         computed = _computed(plain_spark, work.writes, [query for _, query in asked], way)
         for number, ((source, query), found) in enumerate(zip(asked, computed, strict=True)):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_time, plan
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
+from airflow_flinkcompat.backfill.request import parse_time
 from airflow_flinkcompat.model import JobSpec
 from tests.support.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, lines, script, table
 

@@ -12,8 +12,9 @@ from unittest.mock import MagicMock
 import pytest
 from click.testing import CliRunner
 
-from airflow_flinkcompat.backfill import BackfillRequest, explain, plan, planning, run, run_backfill, why_refused
+from airflow_flinkcompat.backfill import BackfillRequest, explain, plan, planning, run, run_backfill
 from airflow_flinkcompat.backfill.compile import compiler
+from airflow_flinkcompat.backfill.planning import why_refused
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import Side, side
 from airflow_flinkcompat.model import JobSpec

@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill import (
-    BackfillError,
-    BackfillRequest,
-    BackfillResult,
-    SinkRows,
-    SourceRows,
-    parse_time,
-)
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, BackfillResult
+from airflow_flinkcompat.backfill.request import parse_time
+from airflow_flinkcompat.backfill.result import SinkRows, SourceRows
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.plan import FunctionDeclaration
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.backfill import why_refused
+from airflow_flinkcompat.backfill.planning import why_refused
 from airflow_flinkcompat.compat import Side
 
 WINDOWED = """\

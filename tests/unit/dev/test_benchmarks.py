@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
@@ -91,7 +91,7 @@ TINY = Case("tiny", "HOP", 2, 10, rows=4_000, keys=3)
 
 def test_every_case_is_a_script_a_backfill_computes(tmp_path: Path) -> None:
     for case in (*CASES, LARGE):
-        work = plan_backfill(BackfillRequest(JobSpec(case.script(tmp_path / "in", tmp_path / "out"), source=case.name)))
+        work = plan(BackfillRequest(JobSpec(case.script(tmp_path / "in", tmp_path / "out"), source=case.name))).work
         (source,) = work.sources
         assert source.place == (tmp_path / "in").as_uri()
 

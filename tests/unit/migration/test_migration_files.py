@@ -20,15 +20,9 @@ from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigratio
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.migration import (
-    MigrationVerificationFailed,
-    NotMigratable,
-    migrate_savepoint,
-    require_rewritable,
-    verify,
-    write_migrated,
-)
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
 from airflow_flinkcompat.migration.entries import StoredRow, stored_rows, write_rows
+from airflow_flinkcompat.migration.writing import require_rewritable, write_migrated
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
     NULL,

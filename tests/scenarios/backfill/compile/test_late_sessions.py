@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.engines import by_both
 from tests.support.backfill.scripts import filled, script, table
@@ -118,9 +118,9 @@ TWICE = "CREATE VIEW twice AS SELECT * FROM t UNION ALL SELECT * FROM t"
 )
 def test_what_is_not_known_to_be_late_is_refused(query: str, words: str) -> None:
     text = script(table("t", COLUMNS, "/in"), VIEW, TWICE, table("o", SUMS, "/out"), f"INSERT INTO o {query}")
-    plan_backfill(BackfillRequest(JobSpec(text)))
+    plan(BackfillRequest(JobSpec(text)))
     with pytest.raises(BackfillError, match=words) as caught:
-        plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
+        plan(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
     assert str(caught.value).startswith("job.sql:")
 
 
@@ -128,6 +128,6 @@ def test_clocks_that_change_are_refused() -> None:
     source = table("t", COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"), "/in")
     text = script(source, table("o", ROWS, "/out"), f"INSERT INTO o {QUERIES['rows'][0]}")
     settings = {"table.local-time-zone": "Europe/Berlin"}
-    plan_backfill(BackfillRequest(JobSpec(text, settings=settings)))
+    plan(BackfillRequest(JobSpec(text, settings=settings)))
     with pytest.raises(BackfillError, match="whose clocks change"):
-        plan_backfill(BackfillRequest(JobSpec(text, settings=settings), late="drop"))
+        plan(BackfillRequest(JobSpec(text, settings=settings), late="drop"))

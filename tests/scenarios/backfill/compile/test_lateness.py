@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from airflow_flinkcompat.backfill.steps import DropLate, Step, UnionAll
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.engines import by_both
@@ -159,7 +159,7 @@ def test_files_arrive_in_the_order_they_were_modified(run: Run, tmp_path: Path, 
 
 
 def late_steps(text: str) -> int:
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text), late="drop")).writes
+    (write,) = plan(BackfillRequest(JobSpec(text), late="drop")).work.writes
     pending: list[Step] = list(write.inputs)
     found = 0
     while pending:
@@ -177,9 +177,9 @@ def test_only_what_keeps_windows_open_drops_rows() -> None:
 def test_which_rows_of_a_union_came_late_is_not_known() -> None:
     view = "CREATE VIEW twice AS SELECT * FROM bid UNION ALL SELECT * FROM bid;\nINSERT INTO"
     text = bids(SUM.replace("TABLE bid", "TABLE twice"), SUM_COLUMNS).replace("INSERT INTO", view)
-    plan_backfill(BackfillRequest(JobSpec(text)))
+    plan(BackfillRequest(JobSpec(text)))
     with pytest.raises(BackfillError, match="UNION ALL depend") as caught:
-        plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
+        plan(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
     assert str(caught.value).startswith("job.sql:")
 
 
@@ -196,11 +196,11 @@ OLDER = "SELECT SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '10' MINUT
 )
 def test_windows_that_take_late_rows_drop_none(query: str, columns: str, setting: str) -> None:
     text = f"SET '{setting}' = '1 h';\n{bids(query, columns)}"
-    plan_backfill(BackfillRequest(JobSpec(text)))
+    plan(BackfillRequest(JobSpec(text)))
     with pytest.raises(BackfillError, match=rf"job\.sql:.*{setting} = '1 h' lets windows accept late rows") as caught:
-        plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
+        plan(BackfillRequest(JobSpec(text, source="job.sql"), late="drop"))
     assert "include late rows" in str(caught.value)
-    plan_backfill(BackfillRequest(JobSpec(text.replace("1 h", "0")), late="drop"))
+    plan(BackfillRequest(JobSpec(text.replace("1 h", "0")), late="drop"))
 
 
 def test_rows_without_an_order_cannot_be_late() -> None:
@@ -208,7 +208,7 @@ def test_rows_without_an_order_cannot_be_late() -> None:
         "'filesystem', 'path' = '/history', 'format' = 'csv'", "'delta', 'table-path' = '/d'"
     )
     with pytest.raises(BackfillError, match="depends on their arrival order"):
-        plan_backfill(BackfillRequest(JobSpec(text), late="drop"))
+        plan(BackfillRequest(JobSpec(text), late="drop"))
 
 
 def test_the_request_says_what_becomes_of_late_rows() -> None:

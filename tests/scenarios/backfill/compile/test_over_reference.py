@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.reference import Aggregate, Event
 from tests.scenarios.backfill.test_reference import KEYS, NULL, VALUES, _history, _many
@@ -175,7 +175,7 @@ def test_any_row_windows_over_any_history(
     sinks = [table(f"o{i}", "nr INT, s INT, n BIGINT", folder / f"o{i}") for i in range(len(asked))]
     queries = [f'val t{i} = tEnv.from("t");\nt{i}.{drawn.text}.insertInto("o{i}")' for i, drawn in enumerate(asked)]
     program = ";\n".join([table("t", COLUMNS, folder / "t", csv__null_literal=NULL), *sinks, *queries]) + ";\n"
-    work = plan_backfill(BackfillRequest(JobSpec(program, source="job.table", language="table")))
+    work = plan(BackfillRequest(JobSpec(program, source="job.table", language="table"))).work
     execution = Execution(plain_spark)
     frames = [
         execution.rows(write)[0].selectExpr(f"{i} AS query", "c0", "c1", "c2") for i, write in enumerate(work.writes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from airflow_flinkcompat.backfill.steps import Rank, Step, UnionAll
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.engines import by_both
@@ -173,7 +173,7 @@ def rank_of(step: Step) -> Rank:
 def test_the_range_of_a_top_n(select: str, kept: str, first: int, last: int, shown: bool) -> None:
     columns = "item STRING" + (", rn BIGINT" if shown else "")
     text = bids(f"SELECT {select} FROM ({BIDS.format(NUMBER)}) WHERE {kept}", columns)
-    rank = rank_of(plan_backfill(BackfillRequest(JobSpec(text))).writes[0].inputs[0])
+    rank = rank_of(plan(BackfillRequest(JobSpec(text))).work.writes[0].inputs[0])
     assert (rank.first, rank.last, rank.number_read) == (first, last, shown)
     assert rank.columns == (0, 1, 2, 3, 4)[1:]
 
@@ -199,7 +199,7 @@ def test_the_range_of_a_top_n(select: str, kept: str, first: int, last: int, sho
 def test_any_other_over_is_refused(number: str, kept: str, words: str) -> None:
     text = bids(f"SELECT item FROM ({BIDS.format(number)}) WHERE {kept}", "item STRING")
     with pytest.raises(BackfillError, match=re.escape(words)) as caught:
-        plan_backfill(BackfillRequest(JobSpec(text, source="job.sql")))
+        plan(BackfillRequest(JobSpec(text, source="job.sql")))
     assert str(caught.value).startswith("job.sql:")
 
 
@@ -207,4 +207,4 @@ def test_rows_of_no_window_are_not_ranked() -> None:
     number = NUMBER.replace("window_start, window_end", "item")
     text = bids(f"SELECT item FROM (SELECT item, {number} AS rn FROM bid) WHERE rn <= 3", "item STRING")
     with pytest.raises(BackfillError, match="several windows"):
-        plan_backfill(BackfillRequest(JobSpec(text)))
+        plan(BackfillRequest(JobSpec(text)))

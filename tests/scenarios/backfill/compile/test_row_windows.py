@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.engines import by_both
 from tests.support.backfill.scripts import TUMBLE, bids, filled, table
@@ -96,5 +96,5 @@ SESSION = "TABLE(SESSION(TABLE bid PARTITION BY item, DESCRIPTOR(bidtime), INTER
 def test_what_flink_refuses_is_refused(query: str, words: str) -> None:
     text = bids(query, "v BIGINT" if "GROUPING_ID" in query else "v DECIMAL(38, 2)")
     with pytest.raises(BackfillError, match=words) as caught:
-        plan_backfill(BackfillRequest(JobSpec(text, source="job.sql")))
+        plan(BackfillRequest(JobSpec(text, source="job.sql")))
     assert str(caught.value).startswith("job.sql:")

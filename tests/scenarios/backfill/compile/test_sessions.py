@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.engines import by_both
 from tests.support.backfill.scripts import Run, bids, filled, lines, script, table
@@ -186,12 +186,12 @@ NOT_ITS_KEYS = "Flink plans no windowed aggregation of a SESSION unless"
 )
 def test_what_flink_does_not_make_sessions_of_is_refused(query: str, words: str) -> None:
     with pytest.raises(BackfillError, match=words) as caught:
-        plan_backfill(BackfillRequest(JobSpec(bids(query, "v DECIMAL(38, 2)"), source="job.sql")))
+        plan(BackfillRequest(JobSpec(bids(query, "v DECIMAL(38, 2)"), source="job.sql")))
     assert str(caught.value).startswith("job.sql:")
 
 
 def test_a_range_of_sessions_is_planned() -> None:
     query = f"SELECT item, {BOUNDS}, SUM(price) FROM {SESSION} WHERE price > 1 GROUP BY {BOUNDS}, item"
     text = bids(query, "item STRING, a TIMESTAMP(3), b TIMESTAMP(3), v DECIMAL(38, 2)")
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text), from_=datetime(2020, 1, 1))).writes
+    (write,) = plan(BackfillRequest(JobSpec(text), from_=datetime(2020, 1, 1))).work.writes
     assert (write.rows.windows.start, write.rows.windows.end, write.rows.windows.size) == ("a", "b", None)

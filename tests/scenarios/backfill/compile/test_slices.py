@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill, run_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.backfill.execution.windows import DENSE, density
 from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, from_micros, to_micros
 from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, UnionAll, Work
@@ -36,7 +36,7 @@ WINDOW = "GROUP BY window_start, window_end"
 def work_of(query: str, columns: str, source: str | Path = "/history", **request: object) -> Work:
     source = table("t", COLUMNS, source, csv__null_literal="NULL")
     text = script(source, table("o", columns, "/results"), f"INSERT INTO o {query}")
-    return plan_backfill(requested(text, **request))
+    return plan(requested(text, **request)).work
 
 
 def slices_of(query: str, columns: str) -> Slices | None:

@@ -17,8 +17,8 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
 from airflow_flinkcompat.backfill.connectors.delta import DeltaSource
+from airflow_flinkcompat.backfill.planning import plan
 from airflow_flinkcompat.backfill.protocols import TimeSpan
-from airflow_flinkcompat.backfill.run import plan_backfill
 from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
 from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.model import JobSpec
@@ -95,7 +95,7 @@ def test_a_range_is_replaced_and_the_rest_stays(
         if kind == "delta":
             rows = spark.read.format("delta").load(str(tmp_path / "results"))
         else:
-            (target,) = (write.target for write in plan_backfill(BackfillRequest(JobSpec(text))).writes)
+            (target,) = (write.target for write in plan(BackfillRequest(JobSpec(text))).work.writes)
             rows = spark.table(target.location.identifier)  # type: ignore[attr-defined]
         return sorted((f"{row.window_start:%H:%M}", float(row.total)) for row in rows.collect())
 
@@ -110,7 +110,7 @@ def test_a_range_is_replaced_and_the_rest_stays(
     run(text, "2020-04-15 08:00:00", "2020-04-15 08:10:00")
     assert held() == [("08:10", 110.0)]
     if kind == "iceberg":
-        (target,) = (write.target for write in plan_backfill(BackfillRequest(JobSpec(text))).writes)
+        (target,) = (write.target for write in plan(BackfillRequest(JobSpec(text))).work.writes)
         refs = spark.sql(f"SELECT name FROM {target.location.identifier}.refs").collect()  # type: ignore[attr-defined]
         assert [row.name for row in refs] == ["main"]
 
@@ -171,11 +171,11 @@ def test_the_range_reaches_the_table_through_filters_and_projections() -> None:
     view = "CREATE VIEW kept AS SELECT item, price, bidtime FROM bid WHERE price > 1"
     text = script(source, view, table("results", SUM_COLUMNS, "/r"), f"INSERT INTO results {query}")
     bounds = datetime(2020, 4, 15, 8), datetime(2020, 4, 15, 8, 25)
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text), from_=bounds[0], to=bounds[1])).writes
+    (write,) = plan(BackfillRequest(JobSpec(text), from_=bounds[0], to=bounds[1])).work.writes
     (read,) = reads_of(write.inputs[0])
     assert isinstance(read.source, DeltaSource)
     assert read.source.span == TimeSpan(0, to_micros(bounds[0]), to_micros(datetime(2020, 4, 15, 8, 20)))
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text))).writes
+    (write,) = plan(BackfillRequest(JobSpec(text))).work.writes
     (read,) = reads_of(write.inputs[0])
     assert isinstance(read.source, DeltaSource)
     assert read.source.span is None
@@ -197,16 +197,16 @@ def test_options_that_are_not_understood(options: dict[str, str], words: str) ->
         declared("bid", BID_COLUMNS, **options), table("results", SUM_COLUMNS, "/r"), f"INSERT INTO results {SUM}"
     )
     with pytest.raises(BackfillError, match=words):
-        plan_backfill(BackfillRequest(JobSpec(text)))
+        plan(BackfillRequest(JobSpec(text)))
 
 
 def test_a_range_needs_a_column_that_tells_it() -> None:
     sink = declared("results", "total DECIMAL(38, 2)", connector="delta", table_path="/r")
     query = SUM.replace("window_start, window_end, SUM", "SUM")
     text = script(table("bid", BID_COLUMNS, "/h"), sink, f"INSERT INTO results {query}")
-    plan_backfill(BackfillRequest(JobSpec(text)))
+    plan(BackfillRequest(JobSpec(text)))
     with pytest.raises(BackfillError, match="the sink has no column of window_start"):
-        plan_backfill(BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15)))
+        plan(BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15)))
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
@@ -217,10 +217,10 @@ def test_a_primary_key_that_other_windows_share(tmp_path: Path, kind: str) -> No
 
     range_ = {"from_": datetime(2020, 4, 15, 8), "to": datetime(2020, 4, 15, 9)}
     for key in ("item, window_end", "item, window_start"):
-        plan_backfill(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, key)), **range_))
-    plan_backfill(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, "item"))))
+        plan(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, key)), **range_))
+    plan(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, "item"))))
     with pytest.raises(BackfillError, match="add window_end to the key"):
-        plan_backfill(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, "item")), **range_))
+        plan(BackfillRequest(JobSpec(planned(ITEM_COLUMNS, "item")), **range_))
 
 
 @pytest.mark.nightly
@@ -237,7 +237,7 @@ def test_several_rows_of_one_primary_key(
     text = script(source, lake("results", f"{ITEM_COLUMNS}, PRIMARY KEY (item) NOT ENFORCED", kind, tmp_path), insert)
     with pytest.raises(BackfillError, match=r"2 rows for the primary key \(item\) = \(A\)"):
         run(text)
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text))).writes
+    (write,) = plan(BackfillRequest(JobSpec(text))).work.writes
     name = f"delta.`{tmp_path / 'results'}`" if kind == "delta" else write.target.location.identifier  # type: ignore[attr-defined]
     assert spark.sql(f"SELECT * FROM {name}").count() == 6
     if kind == "iceberg":

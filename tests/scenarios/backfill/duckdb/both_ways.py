@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill, run_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
 from airflow_flinkcompat.model import JobSpec
 from tests.support.backfill.scripts import script
@@ -51,7 +51,7 @@ def job(folder: Path, query: str, results: str = RESULTS, source: str | None = N
 def decided(text: str) -> tuple[list[str], bool]:
     """What is said of a script's aggregation, and whether it is computed natively."""
     said: list[str] = []
-    return said, DuckDbAccelerator(said.append).covers(plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"))))
+    return said, DuckDbAccelerator(said.append).covers(plan(BackfillRequest(JobSpec(text, source="job.sql"))).work)
 
 
 def both_ways(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.backfill.connectors.iceberg import IcebergSource
 from airflow_flinkcompat.backfill.connectors.iceberg_spark import configure
 from airflow_flinkcompat.backfill.duckdb.eligibility import DuckDbAccelerator
@@ -52,7 +52,7 @@ def test_the_rows_are_those_of_sparks_own_operators(spark: SparkSession, tmp_pat
         f"'{tmp_path}/lake', 'catalog-database' = 'db'",
     }
     text = job(tmp_path, QUERY, RESULTS, f"CREATE TABLE t ({COLUMNS}) WITH ({options[kind]})")
-    work = plan_backfill(BackfillRequest(JobSpec(text)))
+    work = plan(BackfillRequest(JobSpec(text))).work
     (source,), name = work.sources, f"delta.`{tmp_path}/t`"
     if isinstance(source, IcebergSource):
         configure(spark, source.location)

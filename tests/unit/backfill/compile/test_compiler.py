@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan
 from airflow_flinkcompat.backfill.connectors.files import FileSource
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, to_micros
 from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, UnionAll, reads_of
@@ -20,15 +20,13 @@ SUM = f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} GROUP BY windo
 
 def refusal(text: str, **request: object) -> str:
     with pytest.raises(BackfillError) as caught:
-        plan_backfill(requested(text, **{"source": "job.sql", **request}))
+        plan(requested(text, **{"source": "job.sql", **request}))
     return str(caught.value)
 
 
 def test_a_windowed_aggregation_becomes_steps() -> None:
     text = bids(SUM, WINDOWED)
-    work = plan_backfill(
-        BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15, 8, 5), to=datetime(2020, 4, 15, 8, 35))
-    )
+    work = plan(BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15, 8, 5), to=datetime(2020, 4, 15, 8, 35))).work
     (write,) = work.writes
     assert (write.target.place, write.target.exclusive) == ("file:///results", False)
     (select,) = write.inputs
@@ -43,7 +41,7 @@ def test_a_windowed_aggregation_becomes_steps() -> None:
 
 
 def test_columns_nobody_reads_are_not_decoded() -> None:
-    (write,) = plan_backfill(BackfillRequest(JobSpec(bids(SUM, WINDOWED)))).writes
+    (write,) = plan(BackfillRequest(JobSpec(bids(SUM, WINDOWED)))).work.writes
     (read,) = reads_of(write.inputs[0])
     assert [position for position, _ in read.columns] == [0, 1]
     assert isinstance(read.source, FileSource)
@@ -53,7 +51,7 @@ def test_columns_nobody_reads_are_not_decoded() -> None:
 def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> None:
     columns = BID_COLUMNS + ", more ARRAY<INT>"
     good = script(table("bid", columns, "/h"), table("results", WINDOWED, "/r"), f"INSERT INTO results {SUM}")
-    plan_backfill(BackfillRequest(JobSpec(good)))
+    plan(BackfillRequest(JobSpec(good)))
     bad = good.replace("SUM(price)", "COUNT(more)").replace("DECIMAL(38, 2)", "BIGINT")
     assert "column more of type ARRAY<INT>" in refusal(bad)
 
@@ -117,12 +115,12 @@ def test_tables_that_cannot_be_read_exactly(change: tuple[str, str], words: str)
     if words:
         assert words in refusal(text)
     else:
-        plan_backfill(BackfillRequest(JobSpec(text)))
+        plan(BackfillRequest(JobSpec(text)))
 
 
 def test_a_conflict_clause_is_computed_where_no_order_of_arrival_decides() -> None:
     text = bids(SUM, WINDOWED).rstrip().removesuffix(";")
-    plan_backfill(BackfillRequest(JobSpec(f"{text} ON CONFLICT DO DEDUPLICATE;")))
+    plan(BackfillRequest(JobSpec(f"{text} ON CONFLICT DO DEDUPLICATE;")))
     for action in ("NOTHING", "ERROR"):
         assert f"ON CONFLICT DO {action} depends on the row" in refusal(f"{text} ON CONFLICT DO {action};")
 
@@ -193,12 +191,12 @@ def test_windows_flink_refuses_are_refused_with_its_reason(query: str, words: st
 def test_in_batch_mode_any_timestamp_is_a_time() -> None:
     text = bids(SUM, WINDOWED).replace(", WATERMARK FOR bidtime AS bidtime - INTERVAL '1' SECOND", "")
     assert "declare a WATERMARK" in refusal(text)
-    plan_backfill(BackfillRequest(JobSpec(text, settings={"execution.runtime-mode": "batch"})))
+    plan(BackfillRequest(JobSpec(text, settings={"execution.runtime-mode": "batch"})))
 
 
 def test_arguments_by_name_may_follow_in_any_order() -> None:
     function = f"TUMBLE(DATA => TABLE bid, SIZE => {TEN}, TIMECOL => DESCRIPTOR(bidtime))"
-    plan_backfill(BackfillRequest(JobSpec(bids(_window(function), "price DECIMAL(10, 2)"))))
+    plan(BackfillRequest(JobSpec(bids(_window(function), "price DECIMAL(10, 2)"))))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +220,7 @@ def test_a_window_over_windows_asks_for_the_rows_it_needs(inner: str, spans: tup
         "GROUP BY window_start, window_end"
     )
     bounds = {"from_": datetime(2020, 4, 15, 8, 5), "to": datetime(2020, 4, 15, 8, 35)}
-    (write,) = plan_backfill(BackfillRequest(JobSpec(bids(query, WINDOWED)), **bounds)).writes
+    (write,) = plan(BackfillRequest(JobSpec(bids(query, WINDOWED)), **bounds)).work.writes
     found = []
     step: Step = write.inputs[0]
     while not isinstance(step, Read):
@@ -249,7 +247,7 @@ BOTH_BOUNDS = [
 
 @pytest.mark.parametrize("query", BOTH_BOUNDS)
 def test_groups_that_lie_in_one_window_are_computed_whatever_else_is_among_their_keys(query: str) -> None:
-    plan_backfill(BackfillRequest(JobSpec(bids(query, WINDOWED)), to=datetime(2020, 4, 16)))
+    plan(BackfillRequest(JobSpec(bids(query, WINDOWED)), to=datetime(2020, 4, 16)))
 
 
 @pytest.mark.parametrize(
@@ -273,10 +271,8 @@ def test_older_hops_at_clock_changes() -> None:
     text = bids(f"SELECT SUM(price) FROM bid GROUP BY {hop}", "total DECIMAL(38, 2)")
     text = text.replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP_LTZ(3)")
     assert "write TABLE(HOP(" in refusal(text, settings={"table.local-time-zone": "America/Los_Angeles"})
-    plan_backfill(
-        BackfillRequest(JobSpec(text.replace(TWELVE, TEN), settings={"table.local-time-zone": "America/Los_Angeles"}))
-    )
-    plan_backfill(BackfillRequest(JobSpec(text, settings={"table.local-time-zone": "GMT+01:00"})))
+    plan(BackfillRequest(JobSpec(text.replace(TWELVE, TEN), settings={"table.local-time-zone": "America/Los_Angeles"})))
+    plan(BackfillRequest(JobSpec(text, settings={"table.local-time-zone": "GMT+01:00"})))
 
 
 @pytest.mark.parametrize(
@@ -292,7 +288,7 @@ def test_older_hops_at_clock_changes() -> None:
     ],
 )
 def test_expressions_in_spark(expression: str, sql: str) -> None:
-    (write,) = plan_backfill(BackfillRequest(JobSpec(bids(f"SELECT {expression} FROM bid", "b BOOLEAN")))).writes
+    (write,) = plan(BackfillRequest(JobSpec(bids(f"SELECT {expression} FROM bid", "b BOOLEAN")))).work.writes
     step = write.inputs[0]
     found = []
     while isinstance(step, Select):
@@ -304,7 +300,7 @@ def test_expressions_in_spark(expression: str, sql: str) -> None:
 def test_a_range_needs_windows() -> None:
     text = bids("SELECT item FROM bid", "item STRING")
     assert "no time range can be applied" in refusal(text, from_=datetime(2020, 1, 1))
-    plan_backfill(BackfillRequest(JobSpec(text)))
+    plan(BackfillRequest(JobSpec(text)))
 
 
 @pytest.mark.parametrize(
@@ -346,7 +342,7 @@ def test_all_trouble_is_told_at_once() -> None:
 def test_the_catalog_declares_what_the_script_leaves_out() -> None:
     text = script(table("results", "item STRING", "/r"), "INSERT INTO results SELECT item FROM bid")
     assert "table bid is not declared" in refusal(text)
-    plan_backfill(BackfillRequest(JobSpec(text, catalog=script(table("bid", BID_COLUMNS, "/h")))))
+    plan(BackfillRequest(JobSpec(text, catalog=script(table("bid", BID_COLUMNS, "/h")))))
 
 
 def test_an_archive_stands_in_for_a_topic() -> None:
@@ -355,9 +351,9 @@ def test_an_archive_stands_in_for_a_topic() -> None:
         "'properties.bootstrap.servers' = '${conn.kafka.host}:9092', 'json.timestamp-format.standard' = 'ISO-8601')"
     )
     text = script(kafka, table("results", WINDOWED, "/r"), f"INSERT INTO results {SUM}")
-    (declared,) = plan_backfill(BackfillRequest(JobSpec(text))).writes
+    (declared,) = plan(BackfillRequest(JobSpec(text))).work.writes
     assert reads_of(declared.inputs[0])[0].source.place == "kafka://${conn.kafka.host}:9092/bids"
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text), tables={"bid": "/archive"})).writes
+    (write,) = plan(BackfillRequest(JobSpec(text), tables={"bid": "/archive"})).work.writes
     (read,) = reads_of(write.inputs[0])
     assert isinstance(read, Read)
     assert isinstance(read.source, FileSource)
@@ -396,7 +392,7 @@ def test_two_inserts_into_one_sink_are_one_write() -> None:
         table("bid", BID_COLUMNS, "/h"), table("a", "x STRING", "/r"),
         "INSERT INTO a SELECT item FROM bid WHERE price > 1", "INSERT INTO a SELECT item FROM bid WHERE price <= 1",
     )  # fmt: skip
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text))).writes
+    (write,) = plan(BackfillRequest(JobSpec(text))).work.writes
     assert len(write.inputs) == 2
 
 
@@ -404,7 +400,7 @@ def test_a_field_of_another_window_is_refused() -> None:
     select = "SELECT TUMBLE_START(bidtime, INTERVAL '5' MINUTE), SUM(price)"
     query = select + " FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '{}' MINUTE)"
     columns = "s TIMESTAMP(3), total DECIMAL(38, 2)"
-    plan_backfill(BackfillRequest(JobSpec(bids(query.format(5), columns))))
+    plan(BackfillRequest(JobSpec(bids(query.format(5), columns))))
     assert "it belongs to another window than the GROUP BY" in refusal(bids(query.format(10), columns))
 
 
@@ -418,7 +414,7 @@ def test_windows_on_instants_need_a_time_zone() -> None:
         assert "SET 'table.local-time-zone' = 'UTC'" in refusal(text, settings=settings)
     # What Flink takes and what it does not was measured.
     for zone in ("UTC", "Europe/Berlin", "America/Los_Angeles", "GMT+08:00", "GMT-3", "Etc/GMT+8", "CET", "GMT0"):
-        plan_backfill(BackfillRequest(JobSpec(text, settings={"table.local-time-zone": zone})))
+        plan(BackfillRequest(JobSpec(text, settings={"table.local-time-zone": zone})))
     for zone in ("Nope/City", "+08:00", "UTC+8", "EST", "europe/berlin", "GMT+8:30", "Z", "../etc"):
         assert f"is {zone}, which Flink refuses" in refusal(text, settings={"table.local-time-zone": zone})
 
@@ -433,15 +429,15 @@ def test_settings_that_change_values_are_refused(setting: str) -> None:
 
 def test_a_statement_that_cannot_be_read_is_no_gap_in_silence() -> None:
     with pytest.raises(Untranslatable):
-        plan_backfill(BackfillRequest(JobSpec(bids(SUM, WINDOWED) + "INSERT INTO results SELEC 1;")))
+        plan(BackfillRequest(JobSpec(bids(SUM, WINDOWED) + "INSERT INTO results SELEC 1;")))
 
 
 @pytest.mark.parametrize("drop", ["DROP TABLE bid", "DROP TABLE IF EXISTS default_database.`bid`"])
 def test_what_is_dropped_is_not_read(drop: str) -> None:
     text = bids(SUM, WINDOWED)
     assert "does not support DROP" in refusal(text.replace("INSERT", f"{drop};\nINSERT"))
-    plan_backfill(BackfillRequest(JobSpec(text + drop + ";")))
-    plan_backfill(BackfillRequest(JobSpec("DROP TABLE IF EXISTS bid;\n" + text)))
+    plan(BackfillRequest(JobSpec(text + drop + ";")))
+    plan(BackfillRequest(JobSpec("DROP TABLE IF EXISTS bid;\n" + text)))
 
 
 def test_a_function_in_the_place_of_one_of_flinks_is_not_taken_for_it() -> None:
@@ -451,7 +447,7 @@ def test_a_function_in_the_place_of_one_of_flinks_is_not_taken_for_it() -> None:
         if refused:
             assert "replaces Flink's own UPPER" in refusal(text)
         else:
-            plan_backfill(BackfillRequest(JobSpec(text)))
+            plan(BackfillRequest(JobSpec(text)))
 
 
 def test_a_window_over_what_is_not_declared() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, parse_orders, plan, plan_backfill
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, plan
+from airflow_flinkcompat.backfill.request import parse_orders
 from airflow_flinkcompat.backfill.steps import DropOverLate, OverAggregate, Read, Step, UnionAll, reads_of
 from airflow_flinkcompat.model import JobSpec
 from tests.support.backfill.scripts import BID_COLUMNS, TUMBLE, Run, bids, lines, requested, script, table
@@ -39,7 +40,7 @@ def program(window: str = "Tumble.over(row_interval(2))", source: str = "/histor
 def refused(text: str, **request: object) -> str:
     language = "python" if "pyflink" in text else "sql"
     with pytest.raises(BackfillError) as caught:
-        plan_backfill(requested(text, **{"source": "job", "language": language, **request}))
+        plan(requested(text, **{"source": "job", "language": language, **request}))
     return str(caught.value)
 
 
@@ -50,7 +51,7 @@ def steps(step: Step) -> list[Step]:
 
 def planned(text: str, **request: object) -> list[Step]:
     language = "python" if "pyflink" in text else "sql"
-    (write,) = plan_backfill(requested(text, **{"source": "job", "language": language, **request})).writes
+    (write,) = plan(requested(text, **{"source": "job", "language": language, **request})).work.writes
     return steps(write.inputs[0])
 
 

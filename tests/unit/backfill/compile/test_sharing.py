@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.backfill.execution.frames import shared_steps
 from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, Where
 from airflow_flinkcompat.model import JobSpec
@@ -36,7 +36,7 @@ def two(first: str, second: str, source: str | Path = "/h", columns: str = TOTAL
 
 
 def shared_in(text: str) -> frozenset[Step]:
-    return shared_steps(plan_backfill(BackfillRequest(JobSpec(text))).writes)
+    return shared_steps(plan(BackfillRequest(JobSpec(text))).work.writes)
 
 
 def test_a_view_is_one_step_with_the_columns_all_readers_need() -> None:
@@ -80,7 +80,7 @@ def test_other_settings_are_other_work() -> None:
     text = two("SELECT item, total FROM sums", "SELECT item, total FROM sums")
     assert len(shared_in(text)) == 1
     changed = text.replace("INSERT INTO b", "SET 'table.local-time-zone' = 'Europe/Berlin';\nINSERT INTO b")
-    works = plan_backfill(BackfillRequest(JobSpec(changed))).writes
+    works = plan(BackfillRequest(JobSpec(changed))).work.writes
     assert [write.rows.name for write in works] == ["a", "b"]
 
 

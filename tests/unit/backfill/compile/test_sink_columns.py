@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.backfill.compile.sink_columns import window_columns
 from airflow_flinkcompat.backfill.protocols import WindowColumns
 from airflow_flinkcompat.model import JobSpec
@@ -83,5 +83,5 @@ def test_columns_are_those_the_insert_names() -> None:
 def test_several_inserts_into_one_sink_must_agree() -> None:
     text = bids(f"SELECT window_start, window_end FROM {TUMBLE}", STAMPS)
     text += f"INSERT INTO results SELECT window_start, bidtime FROM {FIVE};\n"
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text))).writes
+    (write,) = plan(BackfillRequest(JobSpec(text))).work.writes
     assert write.rows.windows == WindowColumns("a", None, None)

@@ -255,13 +255,13 @@ def test_a_password_is_shown_nowhere(
 ) -> None:  # fmt: skip
     from airflow_flinkcompat.backfill.connectors.jdbc import JdbcSource
     from airflow_flinkcompat.backfill.connectors.jdbc_spark import JdbcReader
-    from airflow_flinkcompat.backfill.run import plan_backfill
+    from airflow_flinkcompat.backfill.planning import plan
     from airflow_flinkcompat.backfill.steps import reads_of
 
     postgres.run(f"CREATE TABLE results ({RESULTS})")
     text = script(bid, declared("results", SUM_COLUMNS, postgres), f"INSERT INTO results {SUM}")
     request = BackfillRequest(JobSpec(text))
-    (write,) = plan_backfill(request).writes
+    (write,) = plan(request).work.writes
     (source,) = {read.source for step in write.inputs for read in reads_of(step)}
     assert isinstance(source, JdbcSource)
     spark.sparkContext.setLogLevel("INFO")

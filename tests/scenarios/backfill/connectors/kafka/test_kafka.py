@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
-from airflow_flinkcompat.backfill.run import plan_backfill
+from airflow_flinkcompat.backfill.planning import plan
 from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.engines import by_both
@@ -267,8 +267,8 @@ def test_an_upsert_whose_later_window_cannot_be_told_is_refused() -> None:
     sink = topic_table("results", columns, "r", SERVERS, "upsert-kafka", **formats)
     text = planned(table("bid", BID_COLUMNS, "/h"), sink, query)
     with pytest.raises(BackfillError, match="may already hold the row of a later window"):
-        plan_backfill(BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15)))
-    plan_backfill(BackfillRequest(JobSpec(text)))
+        plan(BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15)))
+    plan(BackfillRequest(JobSpec(text)))
 
 
 @pytest.mark.nightly
@@ -315,7 +315,7 @@ SERVERS = "broker:9092"
 )
 def test_options_of_a_source_that_are_not_read_exactly(options: dict[str, str], words: str) -> None:
     with pytest.raises(BackfillError, match=words):
-        plan_backfill(
+        plan(
             BackfillRequest(
                 JobSpec(planned(topic_table("bid", BID_COLUMNS, "b", SERVERS, **{"format": "json"} | options)))
             )
@@ -338,7 +338,7 @@ def test_options_of_a_source_that_are_not_read_exactly(options: dict[str, str], 
 def test_sinks_that_are_refused(columns: str, options: dict[str, str], words: str) -> None:
     sink = topic_table("results", columns, "r", SERVERS, **{"connector": "upsert-kafka"} | options)
     with pytest.raises(BackfillError, match=words):
-        plan_backfill(BackfillRequest(JobSpec(planned(table("bid", BID_COLUMNS, "/h"), sink, BY_ITEM))))
+        plan(BackfillRequest(JobSpec(planned(table("bid", BID_COLUMNS, "/h"), sink, BY_ITEM))))
 
 
 def test_a_metadata_column_has_the_type_of_the_metadata() -> None:
@@ -348,21 +348,21 @@ def test_a_metadata_column_has_the_type_of_the_metadata() -> None:
             query=SUM.replace("SUM(price)", "SUM(price) FILTER (WHERE x IS NOT NULL)"),
         )
 
-    plan_backfill(BackfillRequest(JobSpec(source("x TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'"))))
-    plan_backfill(BackfillRequest(JobSpec(source("x TIMESTAMP(3) METADATA FROM 'timestamp'"), settings=UTC)))
+    plan(BackfillRequest(JobSpec(source("x TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'"))))
+    plan(BackfillRequest(JobSpec(source("x TIMESTAMP(3) METADATA FROM 'timestamp'"), settings=UTC)))
     for column, words in (
         ("x TIMESTAMP(3) METADATA FROM 'timestamp'", "SET 'table.local-time-zone' = 'UTC'"),
         ("x BIGINT METADATA FROM 'timestamp'", r"declare it as TIMESTAMP_LTZ\(3\)"),
         ("x MAP<STRING, BYTES> METADATA FROM 'headers'", "metadata column x is not read"),
     ):
         with pytest.raises(BackfillError, match=words):
-            plan_backfill(BackfillRequest(JobSpec(source(column))))
+            plan(BackfillRequest(JobSpec(source(column))))
 
 
 def test_secrets_stay_placeholders_in_the_plan() -> None:
     jaas = 'x.PlainLoginModule required username="u" password="${conn.k.password}";'
     text = planned(topic_table("bid", BID_COLUMNS, "b", SERVERS, format="json", properties__sasl__jaas__config=jaas))
-    (write,) = plan_backfill(BackfillRequest(JobSpec(text))).writes
+    (write,) = plan(BackfillRequest(JobSpec(text))).work.writes
     (read,) = reads_of(write.inputs[0])
     assert "password" not in repr(read.source) + read.source.place
 
