@@ -10,10 +10,8 @@ from typing import Any
 from airflow_flinkcompat.compat import rules
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
-from airflow_flinkcompat.compat.changes.format import format_value
-from airflow_flinkcompat.compat.changes.naming import clause_spans, differing, name_difference
+from airflow_flinkcompat.compat.changes.format import clause_spans, differing, format_value, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.table_use import startup_positions
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
 from airflow_flinkcompat.compat.engines.flink.engine import FlinkEngine
 from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
@@ -34,6 +32,7 @@ from airflow_flinkcompat.compat.report import (
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict, script_migration
 from airflow_flinkcompat.compat.rule import NOT_COVERED, SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
 from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.side import Side, environments
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent

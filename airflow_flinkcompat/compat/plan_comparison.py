@@ -9,11 +9,11 @@ from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import column_identity

@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.settings import TTL
-from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
@@ -30,6 +29,7 @@ from airflow_flinkcompat.compat.rule import (
     unknown,
     windowed,
 )
+from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.diff import CHAIN

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from airflow_flinkcompat.compat.changes.naming import into
-from airflow_flinkcompat.compat.changes.references import calls, expressions
-from airflow_flinkcompat.compat.changes.table_use import startup_positions
+from airflow_flinkcompat.compat.changes.format import into
+from airflow_flinkcompat.compat.changes.query_form import calls, expressions
 from airflow_flinkcompat.compat.engines.flink.validation.query import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Example, Rule, Verdict, inferred, unknown, windowed
+from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
 from airflow_flinkcompat.compat.rules import declarations, statements
 from airflow_flinkcompat.compat.rules.functions import is_known
 from airflow_flinkcompat.compat.rules.statements import unresolved

@@ -19,8 +19,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_flinkcompat import connectors
-from airflow_flinkcompat.compat.changes.table_use import by_itself, options_that_count
 from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
+from airflow_flinkcompat.compat.rule_builders.table_options import by_itself, options_that_count
 from airflow_flinkcompat.connectors.facts import BY_OFFSET, ISO, MILLIS
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.offset_choices import Choice, Offset, SourceOffsets, iso

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.differences import Difference, declared_differences, operator_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, Pairing, PipelinePair, paired
-from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
+from airflow_flinkcompat.compat.changes.query_form import expressions, function_names, may_name, with_views, words
 from airflow_flinkcompat.compat.refusals import Refusal, refusals
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.lazy import cached_property

@@ -6,8 +6,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_flinkcompat.compat.changes.aggregates import Fates, fates
-from airflow_flinkcompat.compat.changes.differences import Difference, differences_of, operator_parts, output_parts
+from airflow_flinkcompat.compat.changes.differences import (
+    Difference,
+    Fates,
+    differences_of,
+    fates,
+    operator_parts,
+    output_parts,
+)
 from airflow_flinkcompat.compat.changes.query_form import QueryForm, nested_alike, query_form
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.operators import (

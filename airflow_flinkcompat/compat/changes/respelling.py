@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.changes.boundary_rows import (
 )
 from airflow_flinkcompat.compat.changes.differences import operator_parts, output_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.references import never_null
+from airflow_flinkcompat.compat.changes.query_form import never_null
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,

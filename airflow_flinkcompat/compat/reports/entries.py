@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_flinkcompat.compat import rules
-from airflow_flinkcompat.compat.changes.aggregates import Fates
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.differences import Fates
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink import lookups

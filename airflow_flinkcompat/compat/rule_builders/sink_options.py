@@ -14,7 +14,8 @@ from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.engines.flink.upgrade import ENDINGS
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import combined, inferred, right, unknown, wrong
-from airflow_flinkcompat.compat.rule_builders.option_changes import (
+from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
+from airflow_flinkcompat.compat.rule_builders.table_options import (
     OptionChange,
     OptionVerdict,
     append_only,
@@ -27,7 +28,6 @@ from airflow_flinkcompat.compat.rule_builders.option_changes import (
     not_with_this_connector,
     parallelism,
 )
-from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
 from airflow_flinkcompat.connectors import OptionEffect, OptionFact, SinkState, TableUse, format_option
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source

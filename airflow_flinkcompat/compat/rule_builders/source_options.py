@@ -10,7 +10,7 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, expected, right, unknown, wrong
-from airflow_flinkcompat.compat.rule_builders.option_changes import (
+from airflow_flinkcompat.compat.rule_builders.table_options import (
     OptionChange,
     Options,
     OptionVerdict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.changes.aggregates import Fates, listed
+from airflow_flinkcompat.compat.changes.differences import Fates, listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import (

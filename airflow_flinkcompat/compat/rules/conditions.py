@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.references import expressions, never_null
+from airflow_flinkcompat.compat.changes.query_form import expressions, never_null
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, documented, measured, right, unknown, windowed
 from airflow_flinkcompat.compat.rule_builders.part_rules import IGNORE, IGNORED
 from airflow_flinkcompat.compat.rule_builders.projections import on_vvr

@@ -9,7 +9,6 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import LITERAL_ROWS, Difference, table_parts
 from airflow_flinkcompat.compat.changes.format import format_value, shortened
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import settings, stateless
 from airflow_flinkcompat.compat.rule import (
     MINUTE,
@@ -26,8 +25,8 @@ from airflow_flinkcompat.compat.rule import (
     unknown,
     windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, uses_of
 from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import OtherStatement, Program

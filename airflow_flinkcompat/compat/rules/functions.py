@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.changes.aggregates import listed
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.differences import listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import (

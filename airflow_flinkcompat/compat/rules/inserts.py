@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.naming import into
+from airflow_flinkcompat.compat.changes.format import into
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.rule import (
     UNCHANGED,

@@ -10,8 +10,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.references import OPTIONS, hinted
-from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
@@ -28,10 +27,10 @@ from airflow_flinkcompat.compat.rule import (
     unknown,
     wrong,
 )
-from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, row_types
 from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
+from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, UsedTable, uses_in
 from airflow_flinkcompat.compat.rules.outputs import own_functions
 from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Outcome

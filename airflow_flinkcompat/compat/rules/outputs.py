@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import NESTING, OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
+from airflow_flinkcompat.compat.engines.flink.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions, format_order_by
-from airflow_flinkcompat.compat.changes.naming import place_of
+from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions, format_order_by, place_of
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.ranking import Ranking, is_number, rankings, regions_above, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.engines.flink.ranking import Ranking, is_number, stores_no_row
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -27,7 +26,50 @@ from airflow_flinkcompat.compat.rules.outputs import computed_columns, projectio
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
 
+PAGES = {
+    RankKind.WINDOW_TOP_N: "Window Top-N",
+    RankKind.TOP_N: "Top-N page",
+    RankKind.DEDUPLICATION: "Deduplication page",
+}
 KEPT = {"flink": inferred(Outcome.COMPATIBLE, "the same condition applies above the stored rows", ids=("t-unchanged",))}
+
+
+def _on_page(ranking: Ranking, outcome: Outcome, row: str) -> Verdict:
+    """Verdict of this operator kind's page; window deduplication has none (rule-family.md, 17)."""
+    if RankKind.WINDOW_DEDUPLICATION in ranking.kinds:
+        return unknown("no page covers window deduplication")
+    if len(ranking.kinds) > 1:
+        return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
+    return documented(outcome, f"{PAGES[ranking.old.kind]}: {row}")
+
+
+def _metrics_below_changed(ranking: Ranking) -> bool:
+    """True if a window aggregation under a window Top-N computes other metrics, read or not."""
+    if ranking.kinds != {RankKind.WINDOW_TOP_N}:
+        return False
+    below = (p.aggregations for p in ranking.pair.pipeline.operators if p.path.startswith(f"{ranking.pair.path} > "))
+    return any(sides is not None and set(sides[0].aggregates) != set(sides[1].aggregates) for sides in below)
+
+
+def _rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
+    """The Top-Ns and deduplications of a pipeline on both sides, nearest to the sink first."""
+    for pair in pipeline.operators:
+        ranking = Ranking.of(pair)
+        if ranking is not None:
+            yield ranking
+
+
+def _regions_above(pipeline: PipelinePair) -> Iterator[tuple[StatelessSegment, StatelessSegment, tuple[str, ...]]]:
+    """The stretches right above a Top-N or deduplication on either side.
+
+    With each come the keys of its conditions' differences.
+    """
+    parts = ("filters", "window filters")
+    found = [(pipeline.old.segment, pipeline.new.segment, pipeline.claim(*parts))]
+    for pair in pipeline.operators:
+        if len(pair.old.segments) == len(pair.new.segments) == 1:
+            found.append((pair.old.segments[0], pair.new.segments[0], pair.claim(*parts)))
+    yield from (entry for entry in found if any(isinstance(side.origin, RankOperator) for side in entry[:2]))
 
 
 def _of_window_top_n(segment: StatelessSegment) -> bool:
@@ -44,7 +86,7 @@ def _of_window_top_n(segment: StatelessSegment) -> bool:
     operators=(RankOperator,),
 )
 def rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
-    for old, new, claims in regions_above(pair):
+    for old, new, claims in _regions_above(pair):
         before, after = (side.filters | side.window_filters for side in (old, new))
         kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
         if before != after or kept:
@@ -110,13 +152,13 @@ def _number_on_vvr(kinds: set[str]) -> Verdict:
     case_dependent=("vvr", "flink"),
 )
 def rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
-    read = [ranking for ranking in rankings(pair) if "number read" in ranking.pair.parts]
+    read = [ranking for ranking in _rankings(pair) if "number read" in ranking.pair.parts]
     shown = [any(map(is_number, side.columns)) for side in (pair.old, pair.new)]
     if not read and shown[0] == shown[1]:
         return
     alone = computed_columns(pair.old) == computed_columns(pair.new)
     claims = [key for ranking in read for key in ranking.pair.claim("number read")]
-    kinds = {kind for ranking in rankings(pair) for kind in ranking.kinds}
+    kinds = {kind for ranking in _rankings(pair) for kind in ranking.kinds}
     on_flink = [flink_ranking.number(ranking) for ranking in read]
     on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
     verdicts = {"flink": combined(on_flink)} if on_flink else {}
@@ -149,7 +191,7 @@ def rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         format_order_by(ranking.old.order),
         format_order_by(ranking.new.order),
         verdicts={
-            "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
+            "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
             "flink": noticed_above(pair, "flink", flink_ranking.order(ranking)),
         },
     )
@@ -177,7 +219,7 @@ def rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
             f"PARTITION BY {format_expressions(old)}",
             f"PARTITION BY {format_expressions(new)}",
             verdicts={
-                "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"),
+                "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"),
                 "flink": flink_ranking.partition_changed(ranking),
             },
         )
@@ -217,7 +259,7 @@ def rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
             f"PARTITION BY {format_expressions(old)}",
             f"PARTITION BY {format_expressions(new)}",
             verdicts={
-                "vvr": ranking.on_page(Outcome.COMPATIBLE, "reorder partition keys"),
+                "vvr": _on_page(ranking, Outcome.COMPATIBLE, "reorder partition keys"),
                 "flink": flink_ranking.partition_reordered(ranking),
             },
         )
@@ -249,7 +291,7 @@ def rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         before_span=place_of(ranking.old.conditions),
         after_span=place_of(ranking.new.conditions),
         verdicts={
-            "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "the value of N"),
+            "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "the value of N"),
             "flink": noticed_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
         },
     )
@@ -264,10 +306,10 @@ def _row_on_vvr(ranking: Ranking) -> Verdict:
     """Verdict on a row: deduplication by processing time that keeps the first row stores none of it."""
     if ranking.kinds == {"deduplication"}:
         if stores_no_row(ranking.old) and stores_no_row(ranking.new):
-            return ranking.on_page(Outcome.COMPATIBLE, "selected fields, first row by processing time")
+            return _on_page(ranking, Outcome.COMPATIBLE, "selected fields, first row by processing time")
         if ranking.same_row_types is not False:
             return unknown("Deduplication page: whether a field of the same type changes the schema")
-    return ranking.on_page(Outcome.INCOMPATIBLE, "the input of the ranking")
+    return _on_page(ranking, Outcome.INCOMPATIBLE, "the input of the ranking")
 
 
 @Rule(
@@ -287,7 +329,7 @@ def ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     if ranking is None:
         return
     other_row = "row" in pair.parts and not ranking.only_window_fields_moved
-    if not other_row and not ranking.metrics_below_changed():
+    if not other_row and not _metrics_below_changed(ranking):
         return
     yield RuleMatch(
         "the ranked rows contain different columns"
@@ -322,7 +364,7 @@ def ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
             format_expressions(ranking.old.row),
             format_expressions(ranking.new.row),
             verdicts={
-                "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "window fields reordered in the GROUP BY"),
+                "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "window fields reordered in the GROUP BY"),
                 "flink": flink_ranking.window_keys(ranking),
             },
         )

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
-from airflow_flinkcompat.compat.changes.format import format_setting, format_value
-from airflow_flinkcompat.compat.changes.naming import within
+from airflow_flinkcompat.compat.changes.format import format_setting, format_value, within
 from airflow_flinkcompat.compat.changes.settings import fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
 from airflow_flinkcompat.compat.engines.flink.upgrade import judged

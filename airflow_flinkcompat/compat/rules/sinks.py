@@ -8,7 +8,6 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference, table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_of
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import another_table, connector_verdict, sources_append
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
@@ -27,6 +26,7 @@ from airflow_flinkcompat.compat.rule import (
     windowed,
 )
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches, options_judged
+from airflow_flinkcompat.compat.rule_builders.table_options import UsedTable, uses_of
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
 from airflow_flinkcompat.compat.rules.sources import SHOWN, format_difference
 from airflow_flinkcompat.connectors import TableUse

@@ -13,8 +13,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.references import stateless_expressions
-from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.changes.query_form import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode, is_lookup, mode
 from airflow_flinkcompat.compat.rule import (
@@ -32,6 +31,7 @@ from airflow_flinkcompat.compat.rule import (
     windowed,
 )
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
+from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.rules import lookup_joins
 from airflow_flinkcompat.connectors import Known, SourceState, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome

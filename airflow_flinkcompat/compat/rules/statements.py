@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.format import format_expressions, shortened
-from airflow_flinkcompat.compat.changes.naming import into
+from airflow_flinkcompat.compat.changes.format import format_expressions, into, shortened
 from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
-from airflow_flinkcompat.compat.changes.query_form import operations
-from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
+from airflow_flinkcompat.compat.changes.query_form import (
+    expressions,
+    function_names,
+    may_name,
+    operations,
+    with_views,
+    words,
+)
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.engines.flink import settings
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.compat.changes.table_use import options_that_count
+from airflow_flinkcompat.compat.rule_builders.table_options import options_that_count
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.references import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
 from airflow_flinkcompat.connectors import LookupSupport
 from airflow_flinkcompat.plan.lookup_rows import computed_in_front
 from airflow_flinkcompat.plan.operators import (

@@ -1,4 +1,4 @@
-"""Engine ``flink``: ends of restores of a Top-N or a deduplication.
+"""Top-N and deduplication on both sides of a change, and their restores on engine ``flink``.
 
 Measured on 2.3.0, the window Top-Ns on 1.20.3 too. A ranking's strategy follows from its input: rows of a table that
 only appends are pruned to the kept ranks, rows that may be taken back are all stored.
@@ -7,16 +7,15 @@ only appends are pruned to the kept ranks, rows that may be taken back are all s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from airflow_flinkcompat import connectors
-from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.ranking import Ranking, over_aggregation, same_types, stores_no_row
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, refused, right, unknown, wrong
 from airflow_flinkcompat.connectors import FORMATS, Known
 from airflow_flinkcompat.model import Consequence
-from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -25,9 +24,9 @@ from airflow_flinkcompat.plan.operators import (
     Source,
     StatelessSegment,
 )
-from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, SourceColumn
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, RankNumber, SourceColumn, window_field
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
 NOT_AT_ONE = replace(
@@ -44,6 +43,66 @@ APPENDING_CONNECTORS = frozenset(
 )
 """Connectors whose rows are only ever added, unless their format changes that."""
 APPENDING_FORMATS = frozenset(name for name, facts in FORMATS.items() if facts.appends is Known.YES)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The same Top-N or deduplication on both sides."""
+
+    pair: OperatorPair
+    old: RankOperator
+    new: RankOperator
+
+    @staticmethod
+    def of(pair: OperatorPair) -> Ranking | None:
+        """None if either side is another kind of operator."""
+        return None if pair.ranks is None else Ranking(pair, *pair.ranks)
+
+    @property
+    def sides(self) -> tuple[tuple[RankOperator, Program], tuple[RankOperator, Program]]:
+        """Each side's operator and program."""
+        return (self.old, self.pair.pipeline.old_program), (self.new, self.pair.pipeline.new_program)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({self.old.kind, self.new.kind})
+
+    @property
+    def same_row_types(self) -> bool | None:
+        """True if the stored rows have equal types in order; None if one is unknown."""
+        return same_types(self.old.row_types, self.new.row_types)
+
+    @property
+    def only_window_fields_moved(self) -> bool:
+        """True if only window fields moved in the row, because they moved in the GROUP BY below."""
+        rest = [[c for c in side.row if window_field(c) is None] for side in (self.old, self.new)]
+        return self.old.row != self.new.row and set(self.old.row) == set(self.new.row) and rest[0] == rest[1]
+
+
+def over_aggregation(rank: RankOperator) -> bool:
+    """A window Top-N over a windowed aggregation: all rows of a window come at once, when it ends."""
+    return (
+        rank.kind == RankKind.WINDOW_TOP_N
+        and isinstance(rank.segment.origin, AggregateOperator)
+        and not rank.segment.windows
+    )
+
+
+def stores_no_row(rank: RankOperator) -> bool:
+    """Deduplication that keeps the first row by processing time stores only that a key was seen."""
+    return rank.kind == RankKind.DEDUPLICATION and rank.order_clock is TimeAttribute.PROCTIME and rank.order[0][1]
+
+
+def same_types(old: tuple[DataType, ...], new: tuple[DataType, ...]) -> bool | None:
+    """True if types are equal; None if one is unknown."""
+    if not all(kind.is_known for kind in (*old, *new)):
+        return None
+    return [str(kind) for kind in old] == [str(kind) for kind in new]
+
+
+def is_number(column: Expression) -> bool:
+    """True if a column is the unchanged number of a ranking."""
+    return isinstance(column, OperatorColumn) and isinstance(column.output, RankNumber)
 
 
 def partition_reordered(ranking: Ranking) -> Verdict:

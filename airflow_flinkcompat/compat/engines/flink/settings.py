@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.references import OPTIONS
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS
 from airflow_flinkcompat.compat.changes.settings import TTL
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, declared, materializers
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer

@@ -10,7 +10,7 @@ from airflow_flinkcompat import connectors as known_connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.references import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (

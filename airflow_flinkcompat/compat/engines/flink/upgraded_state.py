@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from airflow_flinkcompat.compat.changes import settings
-from airflow_flinkcompat.compat.changes.references import stateless_expressions
+from airflow_flinkcompat.compat.changes.query_form import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.settings import MINI_BATCH
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes

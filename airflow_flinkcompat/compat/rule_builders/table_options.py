@@ -1,0 +1,211 @@
+"""Options of tables: uses of a table, one changed option, and the start of a source without state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes import settings
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
+from airflow_flinkcompat.compat.rule import Verdict, inferred, refused_at_submit, right, unknown
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.connectors import FORMATS, Known, OptionFact, TableUse, source
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.nodes import Scan
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, Source, operators
+
+_MAY_LOOK_UP = (JoinForm.LOOKUP, JoinForm.JOIN)
+
+
+@dataclass(frozen=True)
+class UsedTable:
+    """One use of a table by one query, on either side."""
+
+    use: TableUse
+    pair: PipelinePair
+
+
+def uses_of(change: Change, table: str) -> tuple[UsedTable, ...]:
+    """Every use that the paired queries make of a table, on either side."""
+    found = (
+        UsedTable(use, pair)
+        for pair in change.pipelines
+        for use in dict.fromkeys(use for side in (pair.old, pair.new) for use in uses_in(side, table))
+    )
+    return tuple(found)
+
+
+def uses_in(output: Output, table: str) -> Iterator[TableUse]:
+    """Every use that one query makes of a table."""
+    if output.sink == table:
+        yield TableUse.SINK
+    if _reads(output.segment.origin, table):
+        yield TableUse.SOURCE
+    for operator in operators(output):
+        form = operator.form if isinstance(operator, JoinOperator) else None
+        for place, segment in enumerate(operator.segments):
+            if not _reads(segment.origin, table):
+                continue
+            if form in _MAY_LOOK_UP and place == 1:
+                yield TableUse.LOOKUP
+            if form is not JoinForm.LOOKUP or place != 1:
+                yield TableUse.SOURCE
+
+
+def _reads(origin: object, table: str) -> bool:
+    return isinstance(origin, Source) and origin.table == table
+
+
+Options = Mapping[str, str]
+_PARALLELISM = "parallelism.default"
+_LOOPBACK = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|\[::1\])(?![\w-])")
+
+
+@dataclass(frozen=True)
+class OptionChange:
+    """One differing option, with all options of the table on both sides, and its uses in the queries."""
+
+    table: str
+    connector: str | None
+    key: str
+    before: Options = field(repr=False)
+    after: Options = field(repr=False)
+    uses: Sequence[UsedTable] = field(default=())
+
+    @property
+    def values(self) -> tuple[str | None, str | None]:
+        return self.before.get(self.key), self.after.get(self.key)
+
+
+@dataclass(frozen=True)
+class OptionVerdict:
+    """A sentence about one option, and the verdict."""
+
+    says: str
+    verdict: Verdict
+
+
+def harmless(
+    fact: OptionFact, says: str, mechanism: tuple[str, ...], other_evidence: tuple[str, ...] = ()
+) -> OptionVerdict:
+    """Compatible by its own restores, or by those of the same mechanism if a document describes it."""
+    if fact.ids:
+        return OptionVerdict(fact.says or says, right(*fact.ids))
+    return OptionVerdict(
+        fact.says or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
+    )
+
+
+def decides(fact: OptionFact) -> str:
+    """The option's effect, as the beginning of a sentence."""
+    return f"it decides {fact.effect.value}"
+
+
+def not_with_this_connector(fact: OptionFact) -> str:
+    """The option's effect, without a restore."""
+    return f"{decides(fact)}; the effect of another value on a restored job was not measured with this connector"
+
+
+def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
+    """Unknown, with the known facts about the option."""
+    grounds = f" ({fact.document})" if fact.document else ""
+    return OptionVerdict(says, unknown(f"'{change.key}' of {change.connector}{grounds}: no restore confirms it"))
+
+
+def nothing_stored(verdict: Verdict) -> OptionVerdict:
+    """A sentence for any option of a job without state."""
+    return OptionVerdict("its source, its query and its sink store nothing", verdict)
+
+
+def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
+    """The values of both sides, with the connector's default for an omitted one if every version has it."""
+    old, new = (fact.default if value is None else value for value in change.values)
+    return old, new
+
+
+def names_a_format(change: OptionChange) -> bool:
+    """True if the option names the connector's format."""
+    facts = connectors.catalogue().get(change.connector or "")
+    return facts is not None and change.key in facts.formats
+
+
+def formats(change: OptionChange) -> tuple[str, str]:
+    """Format of the values before and after, "" if none is set."""
+    keys = connectors.catalogue()[change.connector or ""].formats
+    old, new = (next((side[key] for key in keys if key in side), "") for side in (change.before, change.after))
+    return old, new
+
+
+def of_its_format(change: OptionChange) -> bool:
+    """True if each side with the option reads it in the format whose name it begins with."""
+    sides = zip((change.before, change.after), formats(change), strict=True) if _has_formats(change) else ()
+    found = [change.key.startswith(f"{format}.") for side, format in sides if change.key in side]
+    return bool(found) and all(found)
+
+
+def _has_formats(change: OptionChange) -> bool:
+    return (change.connector or "") in connectors.catalogue()
+
+
+def append_only(*names: str) -> bool:
+    """True if rows of all these formats are certainly only added."""
+    return all(name in FORMATS and FORMATS[name].appends is Known.YES for name in names)
+
+
+def members(address: str | None) -> set[str]:
+    """The hosts of an address, this machine's by one name: a common one means the same system."""
+    return {_LOOPBACK.sub("localhost", part.strip().lower()) for part in (address or "").split(",") if part.strip()}
+
+
+def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equal: tuple[str, ...]) -> OptionVerdict:
+    """A parallelism of its own unchains an operator; one that is the job's changes nothing."""
+    jobs = [
+        settings.effective(dict(pipeline.settings), _PARALLELISM, "flink")
+        for pipeline in (pair.old_pipeline, pair.new_pipeline)
+    ]
+    own = [None if value == job else value for value, job in zip(change.values, jobs, strict=True)]
+    if own[0] == own[1]:
+        return OptionVerdict("it is the job's parallelism anyway", right(*equal))
+    if None in jobs:
+        return OptionVerdict(f"{fact.says}, unless it equals the job's", unknown(f"{_PARALLELISM} is not set"))
+    if not fact.ids:
+        return not_measured(change, fact, fact.says)
+    return OptionVerdict(fact.says, refused_at_submit(*fact.ids))
+
+
+def options_that_count(connector: str) -> tuple[str, ...]:
+    """The options of a table by which its source begins somewhere."""
+    known = source(connector).startup
+    return (known.option, *known.more) if known and known.option else ()
+
+
+def by_itself(connector: str, options: Mapping[str, str]) -> str:
+    """Start of a source without state and offsets: ``starts …``. Options of others are ignored."""
+    known = source(connector).startup
+    if known is None:
+        return f"starts as its connector ({connector or 'of its catalog'}) does, which is not known here"
+    if not known.option:
+        return f"starts {known.itself}"
+    set_ = [f"{key} = {options[key]}" for key in known.more if key in options]
+    if known.option in options:
+        return f"starts by its own options: {', '.join([f'{known.option} = {options[known.option]}', *set_])}"
+    more = f" ({', '.join(set_)})" if set_ else ""
+    return f"starts by its connector's default, {known.option} = {known.default}{more}"
+
+
+def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
+    """Starting positions of the declared tables that a side reads; hints override options of the table."""
+    outputs, failures = side.outputs
+    scans = [node for each in side.program.pipelines for node in each.sink.nodes if isinstance(node, Scan)]
+    found: dict[str, str] = {}
+    for scan in scans:
+        name = scan.table.name
+        uses = {use for output in outputs.values() for use in uses_in(output, name)}
+        if scan.table.declared and (failures or TableUse.SOURCE in uses or TableUse.LOOKUP not in uses):
+            options = {**dict(scan.table.options), **dict(hinted(scan.hints, OPTIONS))}
+            found.setdefault(name, by_itself(options.get("connector", ""), options))
+    return tuple(found.items())
