@@ -40,8 +40,6 @@ DEPTH_LIMIT = 30
 """Maximum depth of calls of the program's own functions."""
 _RUNS_CODE_MODULES = ("importlib", "runpy", "code", "codeop", "imp", "inspect", "gc", "pickle", "marshal", "ctypes")
 _OPENS = ("builtins.open", "io.open", "codecs.open")
-_AT_ONCE = ("builtins.list", "builtins.tuple", "builtins.dict")
-"""Functions that use all values of a generator before they return."""
 _DESCRIBES = {"prog", "usage", "description", "epilog", "formatter_class", "add_help", "allow_abbrev"}
 """Options of a parser of the command line that change no argument."""
 _LOOKS = ("copy", "count", "get", "index", "items", "keys", "values")
@@ -70,10 +68,7 @@ class CallExpressions(Expressions):
             function = UnknownValue("") if isinstance(owner, Described) else self.attribute(owner, node.func)
         else:
             function = self.eval(node.func, frame)
-        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
-            at_once = isinstance(owner, Const) and name == "join"
-            if not at_once and not (isinstance(function, Ref) and function.path in _AT_ONCE):
-                raise NotRead("a generator is not read here")
+        if isinstance(owner, Const) and name == "join" and isinstance(node.args[0], ast.GeneratorExp):
             args: list[Value] = [self.comprehension(node.args[0], frame)]
         else:
             args = self.unpacked(node.args, frame)
@@ -171,13 +166,6 @@ class CallExpressions(Expressions):
         match path, args:
             case "argparse.ArgumentParser", _:
                 return Arguments(plain=names.keys() <= _DESCRIBES)
-            case "builtins.dict", [Container(list(inner), "")]:
-                pairs = [pair.value for pair in inner if isinstance(pair, Container) and isinstance(pair.value, list)]
-                if len(pairs) == len(inner) and all(len(p) == 2 and isinstance(p[0], Const) for p in pairs):
-                    return Container({**{pair[0].value: pair[1] for pair in pairs}, **names}, kind="dict")
-            case "builtins.dict", [] | [Container(dict(), "")]:
-                before = args[0].value if args and isinstance(args[0], Container) else {}
-                return Container({**before, **names}, kind="dict")  # type: ignore[dict-item]
         found = constants.call(path, args) if not names or path == "logging.getLogger" else None
         if isinstance(found, Container):
             self.step(len(found.value) // 5)

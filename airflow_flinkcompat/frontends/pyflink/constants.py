@@ -5,7 +5,6 @@ An operation returns None if its result is unknown.
 
 from __future__ import annotations
 
-import inspect
 import json
 import operator
 import re
@@ -75,8 +74,6 @@ def binary(name: str, left: Constant, right: Constant) -> Const | None:
             return percent(left, [right])
         case str(), str() if name == "Add":
             return joined([left, right])
-        case (str() as text, int(count)) | (int(count), str() as text) if name == "Mult":
-            return Const(text * count) if len(text) * count <= TEXT_LIMIT else None
         case int() | float(), int() | float():
             function = _ARITHMETIC.get(name)
             try:
@@ -92,10 +89,6 @@ def compare(name: str, left: Constant, right: Constant) -> Const | None:
         # All that is known of such a text is that it is not None.
         plain = None in (left, right) and name in ("Is", "IsNot", "Eq", "NotEq")
         return Const(name in ("IsNot", "NotEq")) if plain else None
-    if name in ("In", "NotIn"):
-        if not isinstance(left, str) or not isinstance(right, str):
-            return None
-        return Const((left in right) is (name == "In"))
     single = (bool, type(None))
     if name in ("Is", "IsNot") and not (isinstance(left, single) or isinstance(right, single)):
         # Whether two equal numbers or texts are one object is up to Python.
@@ -105,15 +98,6 @@ def compare(name: str, left: Constant, right: Constant) -> Const | None:
         return None if function is None else Const(bool(function(left, right)))
     except TypeError:
         return None
-
-
-def contains(name: str, item: Constant, values: Container) -> Const | None:
-    """``item in values`` or ``item not in values``."""
-    inner = values.value
-    keys = list(inner) if isinstance(inner, dict) else [each.value for each in inner if isinstance(each, Const)]
-    if values.broken or len(keys) != len(inner) or any(map(symbolic, [item, *keys])):
-        return None
-    return Const((item in keys) is (name == "In"))
 
 
 def percent(pattern: str, values: Sequence[Constant] | Mapping[Any, Constant]) -> Const | None:
@@ -197,24 +181,15 @@ def text_method(value: str, name: str, args: Sequence[Constant]) -> Value | None
 
 
 def converted(name: str, value: Constant) -> Const | None:
-    """``int(value)``, ``str(value)``, ``float(value)`` or ``bool(value)``."""
-    if isinstance(value, str) and (len(value) > 40 or symbolic(value)) and name in ("int", "float"):
-        return None
-    if isinstance(value, str) and name == "bool" and value.startswith(INPUT_BEGINS):
+    """``int(value)``, ``str(value)`` or ``float(value)``."""
+    if name == "str":
+        return bounded(str(value))
+    if value is None or (isinstance(value, str) and (len(value) > 40 or symbolic(value))):
         return None
     try:
-        match name:
-            case "int" if value is not None:
-                return bounded(int(value))
-            case "float" if value is not None:
-                return bounded(float(value))
-            case "str":
-                return bounded(str(value))
-            case "bool":
-                return Const(bool(value))
+        return bounded(int(value) if name == "int" else float(value))
     except (ValueError, OverflowError):
         return None
-    return None
 
 
 # ------------------------------------------------------------------------------------------------ lists, dictionaries
@@ -272,12 +247,8 @@ def call(path: str, args: Sequence[Value]) -> Value | None:
             return Ref("logging.Logger")
         case "os.getcwd", []:
             return Const(inputs.STARTED)
-        case "pathlib.Path.cwd", []:
-            return Path(inputs.STARTED)
         case "textwrap.dedent", [Const(str(text))]:
             return bounded(textwrap.dedent(text))
-        case "inspect.cleandoc", [Const(str(text))]:
-            return bounded(inspect.cleandoc(text))
     return _builtin(path.removeprefix("builtins."), args) if path.startswith("builtins.") else None
 
 
@@ -289,10 +260,6 @@ def _on_path(path: str, texts: Sequence[str]) -> Value | None:
             return bounded(inputs.join(*texts))
         case "os.path.dirname", [text]:
             return Const(inputs.parent(text))
-        case "os.path.basename", [text] if text not in (inputs.PROGRAM, inputs.STARTED):
-            return Const(text.rpartition("/")[2])
-        case "os.path.normpath", [text]:
-            return Const(inputs.normal(text))
         case "os.path.abspath" | "os.path.realpath", [text]:
             return Const(inputs.absolute(text))
     return None
@@ -300,23 +267,12 @@ def _on_path(path: str, texts: Sequence[str]) -> Value | None:
 
 def _builtin(name: str, args: Sequence[Value]) -> Value | None:
     match name, list(args):
-        case "str" | "int" | "float" | "bool", [Const(given)]:
+        case "str" | "int" | "float", [Const(given)]:
             return converted(name, given)
         case "str", [Path(text)]:
             return Const(text)
-        case "len", [Const(str(text))] if not symbolic(text):
-            return Const(len(text))
         case "len", [Container(inner, "")]:
             return Const(len(inner))
-        case "list" | "tuple", [Container(inner, "")]:
-            return Container([Const(key) for key in inner] if isinstance(inner, dict) else list(inner), kind=name)
-        case "enumerate", [Container(list(inner), "")]:
-            return Container([Container([Const(i), each], kind="tuple") for i, each in enumerate(inner)], kind="tuple")
-        case "zip", [_, *_] if all(isinstance(arg, Container) and isinstance(arg.value, list) for arg in args):
-            columns = [arg.value for arg in args if isinstance(arg, Container) and not arg.broken]
-            if len(columns) == len(args):
-                rows = zip(*columns, strict=False)
-                return Container([Container(list(row), kind="tuple") for row in rows], kind="tuple")
         case "range", _:
             ends = [part.value for part in args if isinstance(part, Const) and isinstance(part.value, int)]
             if len(ends) == len(args) and len(ends) in (1, 2) and all(abs(end) <= 10_000 for end in ends):
@@ -327,33 +283,18 @@ def _builtin(name: str, args: Sequence[Value]) -> Value | None:
 def on_path(path: Path, name: str, args: Sequence[Value]) -> Value | None:
     """``path.name(*args)`` of :mod:`pathlib`, where it needs no file."""
     texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
-    if len(texts) != len(args) or (INPUT_BEGINS in path.text and name not in ("joinpath", "as_posix")):
+    if len(texts) != len(args) or (INPUT_BEGINS in path.text and name != "joinpath"):
         return None
     match name, texts:
         case "joinpath", _:
             return Path(inputs.join(path.text, *texts))
         case "resolve" | "absolute", []:
             return Path(inputs.absolute(path.text))
-        case "as_posix", []:
-            return Const(path.text)
         case "as_uri", [] if inputs.absolute(path.text) == path.text:
             return Const(f"file://{path.text}")
     return None
 
 
 def of_path(path: Path, name: str) -> Value | None:
-    """``path.name`` of :mod:`pathlib`."""
-    if INPUT_BEGINS in path.text:
-        return None
-    last = path.text.rpartition("/")[2]
-    match name:
-        case "parent":
-            return Path(inputs.parent(path.text) or ".")
-        case "parents":
-            above = [Path(inputs.parent(path.text) or ".")]
-            for _ in range(9):
-                above.append(Path(inputs.parent(above[-1].text) or "."))
-            return Container(list(above), kind="tuple")
-        case "name" if not symbolic(last):
-            return Const(last)
-    return None
+    """``path.parent`` of :mod:`pathlib`; None for any other name."""
+    return Path(inputs.parent(path.text) or ".") if name == "parent" and INPUT_BEGINS not in path.text else None

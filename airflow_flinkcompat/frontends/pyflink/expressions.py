@@ -123,21 +123,14 @@ class Expressions(ABC):
             case ast.Attribute():
                 return self.attribute(self.eval(node.value, frame), node)
             case ast.Call():
-                found = self.call(node, frame)
-                return self._instead(found, node) if isinstance(found, UnknownValue) else found
+                return self.call(node, frame)
             case ast.Lambda():
                 return Function(node, frame, self.defaults(node.args, frame))
         read = self._PARTS.get(type(node))
-        return self.beyond(node) if read is None else read(self, node, frame)
-
-    def beyond(self, node: ast.AST) -> UnknownValue:
-        """The unknown value of an expression beyond the subset. Raises :class:`NotRead` if it has effects."""
-        kind = type(node).__name__
-        what = _NAMES.get(kind, kind)
-        effects = ast.Call | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom
-        if any(isinstance(part, effects) for part in ast.walk(node)):
-            raise NotRead(f"{what} is not read")
-        return UnknownValue(f"{what} is not read", tables=True)
+        if read is None:
+            kind = type(node).__name__
+            raise NotRead(f"{_NAMES.get(kind, kind)} is not read")
+        return read(self, node, frame)
 
     def unknown(self, reason: str, *values: Value) -> UnknownValue:
         """An unknown value made of others, with the reason of the first unknown one."""
@@ -154,13 +147,6 @@ class Expressions(ABC):
                     break
         tables = (isinstance(each, UnknownValue | Container | Described) and touches(each) for each in values)
         return UnknownValue(reason, any(tables))
-
-    def _instead(self, value: UnknownValue, node: ast.expr) -> Value:
-        """The variable of the command line for a call, by the call's text."""
-        if not self.given or value.tables or (node.end_lineno or 0) > node.lineno:
-            return value
-        written = ast.unparse(node)
-        return Const(self.given[written]) if written in self.given else value
 
     def defaults(self, spec: ast.arguments, frame: NameScope) -> dict[str, Value]:
         """The defaults of parameters by name."""
@@ -245,7 +231,7 @@ class Expressions(ABC):
 
     def _comparison(self, node: ast.Compare, frame: NameScope) -> Value:
         if len(node.ops) > 1:
-            return self.beyond(node)
+            raise NotRead("a chained comparison is not read")
         left, right = self.eval(node.left, frame), self.eval(node.comparators[0], frame)
         name = type(node.ops[0]).__name__
         if (isinstance(left, Expr) or isinstance(right, Expr)) and name in _OPERATORS:
@@ -256,8 +242,6 @@ class Expressions(ABC):
                 found = constants.compare(name, a, b)
             case (Const(None), other) | (other, Const(None)) if name in ("Is", "IsNot") and isinstance(other, _OBJECTS):
                 found = Const(name == "IsNot")
-            case Const(a), Container() if name in ("In", "NotIn"):
-                found = constants.contains(name, a, right)
         found = found or self._asked(name, left, right)
         return found or self.unknown("the result of a comparison is unknown", left, right)
 
@@ -346,12 +330,9 @@ class Expressions(ABC):
         if len(numbers) == 3 and inputs.has_input(owner) and (where := inputs.canonical(owner)):
             written = ":".join("" if number is None else str(number) for number in numbers)
             return self.surroundings.made(inputs.named(f"({where})[{written}]", (owner,))) or owner
-        if len(numbers) == 3 and numbers[2] != 0:
-            match owner:
-                case Container(list(values), "", kind):
-                    return Container(values[slice(*numbers)], kind=kind)
-                case Const(str(text)) if not symbolic(text):
-                    return Const(text[slice(*numbers)])
+        match owner:
+            case Container(list(values), "", kind) if len(numbers) == 3 and numbers[2] != 0:
+                return Container(values[slice(*numbers)], kind=kind)
         return self.unknown("a part of a sequence is unknown", owner, *ends)
 
     # -------------------------------------------------------------------------------------------- lists, dictionaries
@@ -384,19 +365,14 @@ class Expressions(ABC):
         found: dict[Any, Any] = {}
         for key, part in zip(node.keys, node.values, strict=True):
             value = self.eval(part, frame)
-            if key is None:
-                if not (isinstance(value, Container) and isinstance(value.value, dict) and not value.broken):
-                    raise NotRead("the values behind a ** are unknown")
-                found |= value.value
-                continue
-            name = self.eval(key, frame)
+            name = None if key is None else self.eval(key, frame)
             if not isinstance(name, Const) or symbolic(name.value):
                 raise NotRead("a key of a dictionary is unknown")
             found[name.value] = value
         return Container(found, kind="dict")
 
     def comprehension(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp, frame: NameScope) -> Value:
-        """A comprehension over known values; a generator as a tuple, where its values are used at once."""
+        """A comprehension over known values; a generator as a list, where its values are used at once."""
         inner = NameScope(outer=frame)
         said = self.session.said
         found: dict[Any, Any] = {}
@@ -411,9 +387,7 @@ class Expressions(ABC):
                 values.append(self.eval(node.elt, inner))
         if isinstance(node, ast.GeneratorExp) and self.session.said != said:
             raise NotRead("a generator that executes statements is not read")
-        if isinstance(node, ast.DictComp):
-            return Container(found, kind="dict")
-        return Container(values, kind="list" if isinstance(node, ast.ListComp) else "tuple")
+        return Container(found, kind="dict") if isinstance(node, ast.DictComp) else Container(values)
 
     def _rounds(self, generators: Sequence[ast.comprehension], frame: NameScope) -> Iterator[None]:
         """Bind the names of each round of a comprehension."""
@@ -505,9 +479,6 @@ class Expressions(ABC):
                 found = constants.binary(name, a, b)
             case Const(str(a)), _ if name == "Mod":
                 found = self._percent(a, right)
-            case Container(list(a), "", kind), Container(list(b), "", other) if name == "Add" and kind == other:
-                self.step(len(a) + len(b))
-                found = Container([*a, *b], kind=kind)
             case (Path(a), Const(str(b)) | Path(b)) | (Const(str(a)), Path(b)) if name == "Div" and (
                 INPUT_BEGINS not in b
             ):
@@ -596,7 +567,6 @@ _NAMES = {
     "GeneratorExp": "a generator",
     "Await": "an await",
     "NamedExpr": "an assignment inside an expression",
-    "Compare": "a chained comparison",
     "Set": "a set",
     "Yield": "a yield",
     "YieldFrom": "a yield",

@@ -15,7 +15,6 @@ from airflow_flinkcompat.frontends.pyflink import inputs, python_functions
 from airflow_flinkcompat.frontends.pyflink.calls import CallExpressions
 from airflow_flinkcompat.frontends.pyflink.inputs import PROGRAM
 from airflow_flinkcompat.frontends.pyflink.scopes import (
-    RUNS_CODE,
     STARS,
     Class,
     File,
@@ -40,18 +39,6 @@ from airflow_flinkcompat.sql import ScriptError
 
 _BY_HAND = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
 """Exceptions that only a person raises, to end the program."""
-_DECORATES = (
-    "pyflink",
-    "builtins",
-    "functools",
-    "typing",
-    "typing_extensions",
-    "abc",
-    "dataclasses",
-    "enum",
-    "pydantic",
-)
-"""Modules whose functions may decorate a function or class, or be called in the body of a class."""
 _SAYS = ("print", "str", "repr", "len", "type", "format")
 """Builtins that change nothing."""
 
@@ -61,13 +48,6 @@ class Returned(Exception):
 
     def __init__(self, value: Value) -> None:
         self.value = value
-
-
-class Jumped(Exception):
-    """The end of a loop, or of one of its rounds."""
-
-    def __init__(self, ends: bool) -> None:
-        self.ends = ends
 
 
 @dataclass(eq=False)
@@ -145,13 +125,6 @@ class Statements(CallExpressions):
         if node.value is not None:
             self.bind(node.target, self.eval(node.value, frame), frame)
 
-    def _augment(self, node: ast.AugAssign, frame: NameScope) -> None:
-        before = self.eval(node.target, frame) if isinstance(node.target, ast.Name) else UnknownValue("")
-        if not isinstance(before, Const):
-            raise NotRead("an assignment in place is not read")
-        value = self.operate(type(node.op).__name__, before, self.eval(node.value, frame))
-        self.bind(node.target, value, frame)
-
     def _define(self, node: ast.FunctionDef, frame: NameScope) -> None:
         value: Value = Function(node, frame, self.defaults(node.args, frame))
         for decorator in reversed(node.decorator_list):
@@ -160,9 +133,7 @@ class Statements(CallExpressions):
             if kind and isinstance(value, Function):
                 value = python_functions.decorated(kind, node, frame, self.function_text())
                 continue
-            if not self._is_harmless(decorator, frame):
-                raise NotRead(f"{node.name} has a decorator, which is not read")
-            value = UnknownValue(f"{node.name} has a decorator, which is not read", tables=True)
+            raise NotRead(f"{node.name} has a decorator, which is not read")
         frame.names[node.name] = value
 
     def _define_async(self, node: ast.AsyncFunctionDef, frame: NameScope) -> None:
@@ -182,28 +153,14 @@ class Statements(CallExpressions):
                 case Class(function=function) if function:
                     found.function = function
         functions = [part for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-        called = [*node.decorator_list, *(each for part in functions for each in part.decorator_list)]
-        called += [word.value for word in node.keywords]
-        inside: list[ast.AST] = [*called, *node.bases, *(part for part in node.body if part not in functions)]
+        decorators = [*node.decorator_list, *(each for part in functions for each in part.decorator_list)]
+        inside: list[ast.AST] = [*node.bases, *(part for part in node.body if part not in functions)]
         inside += [each for part in functions for each in (*part.args.defaults, *part.args.kw_defaults) if each]
-        called += [part.func for each in inside for part in ast.walk(each) if isinstance(part, ast.Call)]
-        odd = any(part.name == "__init_subclass__" for part in functions)
-        if odd or not all(self._is_harmless(each, frame) for each in called):
+        calls = any(isinstance(part, ast.Call) for each in inside for part in ast.walk(each))
+        odd = calls or node.keywords or not all(_is_builtin(each, frame) for each in decorators)
+        if odd or any(part.name == "__init_subclass__" for part in functions):
             raise NotRead(f"the body of the class {node.name} is not read")
         frame.names[node.name] = found
-
-    def _is_harmless(self, function: ast.expr, frame: NameScope) -> bool:
-        """True if a function that a class or a decorator calls reaches no table."""
-        while isinstance(function, ast.Attribute | ast.Call):
-            function = function.func if isinstance(function, ast.Call) else function.value
-        match self.eval(function, frame) if isinstance(function, ast.Name) else None:
-            case Class(function=kind):
-                return bool(kind)
-            case Ref(module="builtins", name=name):
-                return name not in RUNS_CODE
-            case Ref(module=module):
-                return module in _DECORATES
-        return False
 
     # -------------------------------------------------------------------------------------------- imports
     def _import(self, node: ast.Import, frame: NameScope) -> None:
@@ -225,8 +182,6 @@ class Statements(CallExpressions):
                 self._import_all(found, written, frame)
             elif found is not None:
                 frame.names[bound] = self.of_module(found, alias.name)
-            elif (written, alias.name) == ("typing", "TYPE_CHECKING"):
-                frame.names[bound] = Const(False)
             else:
                 inner = self.module(f"{name}.{alias.name}") if name else None
                 frame.names[bound] = inner or Ref(f"{written}.{alias.name}")
@@ -282,9 +237,6 @@ class Statements(CallExpressions):
         return False
 
     # -------------------------------------------------------------------------------------------- control flow
-    def _jump(self, node: ast.Break | ast.Continue, frame: NameScope) -> None:
-        raise Jumped(isinstance(node, ast.Break))
-
     def _return(self, node: ast.Return, frame: NameScope) -> None:
         raise Returned(Const(None) if node.value is None else self.eval(node.value, frame))
 
@@ -338,26 +290,17 @@ class Statements(CallExpressions):
         for value in values:
             self.step()
             self.bind(node.target, value, frame)
-            if self._round(node.body, frame):
-                return
+            self.block(node.body, frame)
         if isinstance(over, Container) and over.broken:
             raise NotRead("a list changes while a loop reads it")
         self.block(node.orelse, frame)
-
-    def _round(self, body: Iterable[ast.stmt], frame: NameScope) -> bool:
-        """Read one round of a loop; True if it ends the loop."""
-        try:
-            self.block(body, frame)
-        except Jumped as jump:
-            return jump.ends
-        return False
 
     def _search(self, node: ast.For, over: Value, frame: NameScope) -> bool:
         """Read a search in an input: the element for which a condition holds is an input too."""
         if not isinstance(over, UnknownValue) or not over.name or node.orelse:
             return False
         match node.body:
-            case [ast.If(test=test, body=[*_, ast.Return() | ast.Break()] as body, orelse=[])]:
+            case [ast.If(test=test, body=[*_, ast.Return()] as body, orelse=[])]:
                 pass
             case _:
                 return False
@@ -369,7 +312,7 @@ class Statements(CallExpressions):
         there = self.decide(f"{over.name}{which} is there")
         if there:
             self.bind(node.target, inputs.named(f"{over.name}{which}", (over,)), frame)
-            self._round(body, frame)
+            self.block(body, frame)
         return there is not None
 
     def _only_prints(self, body: Sequence[ast.stmt], frame: NameScope) -> bool:
@@ -408,20 +351,16 @@ class Statements(CallExpressions):
         body = [*node.body, *node.orelse]
         stored = {part.id for part in _parts(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         known = {name: value for name in stored if (value := frame.find(name)) not in (None, Const(None))}
-        carried, environ, left = self.session.carried, dict(self.environ), None
+        carried, environ = self.session.carried, dict(self.environ)
         try:
             self.block(body, frame)
-        except (Returned, Jumped) as error:
-            left = error
-        except ProgramEnded:
-            raise NotRead("the program may end here, or continue where the exception is handled") from None
+        except (Returned, ProgramEnded):
+            raise NotRead("a return, or the end of the program, inside of a try is not read") from None
         constants = any(not isinstance(frame.find(name), Described) for name in stored)
         changed = carried != self.session.carried or environ != self.environ
-        if passes and (left is not None or known or constants or changed):
+        if passes and (known or constants or changed):
             self.passed.append((node, self.session.said[:3]))
         self.block(node.finalbody, frame)
-        if left is not None:
-            raise left
 
     def _with(self, node: ast.With, frame: NameScope) -> None:
         for item in node.items:
@@ -443,7 +382,6 @@ class Statements(CallExpressions):
         ast.Expr: _expression,
         ast.Assign: _assign,
         ast.AnnAssign: _annotated,
-        ast.AugAssign: _augment,
         ast.FunctionDef: _define,
         ast.AsyncFunctionDef: _define_async,
         ast.ClassDef: _class,
@@ -453,13 +391,16 @@ class Statements(CallExpressions):
         ast.For: _for,
         ast.Try: _try,
         ast.With: _with,
-        ast.Break: _jump,
-        ast.Continue: _jump,
         ast.Return: _return,
         ast.Raise: _raise,
         ast.Pass: lambda *_: None,
     }
     """The reader of each kind of statement."""
+
+
+def _is_builtin(node: ast.expr, frame: NameScope) -> bool:
+    """True for a decorator such as ``staticmethod``."""
+    return isinstance(node, ast.Name) and frame.find(node.id) is None
 
 
 def _by_hand(kind: ast.expr | None) -> bool:
@@ -506,7 +447,10 @@ def parse(text: str, source: str) -> ast.Module:
 
 
 _NAMES = {
+    "AugAssign": "an assignment in place",
     "While": "a while loop",
+    "Break": "a break",
+    "Continue": "a continue",
     "AsyncFor": "an async loop",
     "AsyncWith": "an async with",
     "Match": "a match statement",

@@ -297,10 +297,6 @@ def _drop(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value
     return UnknownValue("whether there was a table or view")
 
 
-def _drop_function(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
-    raise NotRead("a function that is dropped is not read")
-
-
 def _use(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
     path = e.path(text_of(args[0], "the name of a catalog or database"))
     session.say(f"USE {'CATALOG ' if name == 'use_catalog' else ''}{path}", node)
@@ -323,8 +319,6 @@ def _depend(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Val
 
 _REGISTERS = {
     "create_temporary_function": False, "create_temporary_system_function": True, "register_function": True,
-    "create_java_temporary_function": False, "create_java_temporary_system_function": True,
-    "create_java_function": False, "register_java_function": True,
 }  # fmt: skip
 """Calls that register a function, and whether it is a system function."""
 _REMOVED = {"sql_update": "execute_sql", "insert_into": "execute_insert", "connect": "CREATE TABLE"}
@@ -340,15 +334,7 @@ def _create_table(name: str, args: Args, session: ScriptBuilder, node: ast.AST) 
 
 
 def _register(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
-    called = text_of(args[0], "the name of a function")
-    system = _REGISTERS[name]
-    if len(args) > 2:
-        raise NotRead("a function that is created only if it does not exist is not read")
-    if "java" in name:
-        written = text_of(args[1], "the class of a function")
-        arguments.java(called, written, name != "create_java_function", system, session, node)
-    else:
-        arguments.register(called, args[1], system, session, node)
+    arguments.register(text_of(args[0], "the name of a function"), args[1], _REGISTERS[name], session, node)
     return Const(None)
 
 
@@ -367,10 +353,7 @@ _TABLES: Mapping[str, tuple[_Counts, Callable[[str, Args, ScriptBuilder, ast.AST
     "get_config": ((0,), lambda *_: Config()),
     **dict.fromkeys(environment.TO_STREAMS, (_ANY[1:], _to_stream)),
     **dict.fromkeys(("add_python_file", "set_python_requirements", "add_python_archive"), (_ANY[1:], _depend)),
-    **dict.fromkeys(_REGISTERS, ((2, 3), _register)),
-    **dict.fromkeys(
-        ("drop_temporary_function", "drop_temporary_system_function", "drop_function"), ((1,), _drop_function)
-    ),
+    **dict.fromkeys(_REGISTERS, ((2,), _register)),
     "execute": (_ANY, lambda _, __, session, ___: JobResult() if session.streams else None),
 }
 """Methods of the table environment by name, with the number of arguments and the reader."""

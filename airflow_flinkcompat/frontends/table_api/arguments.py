@@ -33,16 +33,13 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "create_table": ("path", "descriptor", "ignoreIfExists"),
     "create_temporary_function": ("path", "function"),
     "create_temporary_system_function": ("name", "function"),
-    "create_java_temporary_function": ("path", "function_class_name"),
-    "create_java_temporary_system_function": ("name", "function_class_name"),
-    "create_java_function": ("path", "function_class_name", "ignore_if_exists"),
     "register_function": ("name", "function"),
     "add_insert_sql": ("stmt",),
     "add_insert": ("target_path_or_descriptor", "table", "overwrite"),
     "execute_insert": ("table_path_or_descriptor", "overwrite"),
     "insert_into": ("table_path_or_descriptor", "overwrite"),
     "set_parallelism": ("parallelism",),
-    "enable_checkpointing": ("interval", "mode"),
+    "enable_checkpointing": ("interval",),
     "set": ("key", "value"),
     "set_local_timezone": ("timezone_id",),
     "add_python_file": ("file_path",),
@@ -143,13 +140,6 @@ def register(name: str, function: Value, system: bool, session: ScriptBuilder, n
     path = sql_name(name) if system else e.path(name)
     _declare(path, function, system, session, node)
     session.functions[name.lower()] = function.kind
-
-
-def java(name: str, written: str, temporary: bool, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
-    """Declare a Java function by its class."""
-    words = " ".join(word for word, said in (("TEMPORARY", temporary), ("SYSTEM", system)) if said)
-    path = sql_name(name) if system else e.path(name)
-    session.say(f"CREATE {words} FUNCTION {path} AS {sql_text(written)} LANGUAGE JAVA", node)
 
 
 def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> Expr:

@@ -115,17 +115,6 @@ def of_shape(shape: SchemaValue, name: str, args: Args, names: Names, session: S
             listed = [key for arg in keys for key in (arg.value if isinstance(arg, Container) else [arg])]
             columns = ", ".join(sql_name(text_of(key, "a column of the primary key")) for key in listed)
             return replace(shape, lines=(*shape.lines, f"PRIMARY KEY ({columns}) NOT ENFORCED"))
-        case "primary_key_named", [constraint, *keys] if keys:
-            columns = ", ".join(sql_name(text_of(key, "a column of the primary key")) for key in keys)
-            called = sql_name(text_of(constraint, "the name of a constraint"))
-            line = f"CONSTRAINT {called} PRIMARY KEY ({columns}) NOT ENFORCED"
-            return replace(shape, lines=(*shape.lines, line))
-        case "from_fields", [Container(list(columns), ""), Container(list(types), "")] if len(columns) == len(types):
-            for column, type in zip(columns, types, strict=True):
-                shape = _column(shape, text_of(column, "the name of a column"), _type(type, session))
-            return shape
-        case "from_schema", [SchemaValue() as other]:
-            return SchemaValue((*shape.lines, *other.lines), (*shape.columns, *other.columns))
         case "build", []:
             return shape
     return None
@@ -187,14 +176,6 @@ def of_descriptor(descriptor: DescriptorValue, name: str, args: Args) -> Value |
         case "partitioned_by", keys if keys:
             listed = tuple(sql_name(text_of(key, "a partition key")) for key in keys)
             return replace(descriptor, keys=listed)
-        case "comment", [comment]:
-            return replace(descriptor, comment=text_of(comment, "a comment"))
-        case "distributed_into", [Const(int(buckets))]:
-            return replace(descriptor, clause=f"DISTRIBUTED INTO {buckets} BUCKETS")
-        case "distributed_by_hash" | "distributed_by_range", [Const(int(buckets)), *keys] if keys:
-            columns = ", ".join(sql_name(text_of(key, "a bucket key")) for key in keys)
-            kind = name.rpartition("_")[2].upper()
-            return replace(descriptor, clause=f"DISTRIBUTED BY {kind}({columns}) INTO {buckets} BUCKETS")
     return None
 
 
@@ -219,8 +200,6 @@ def create(
     parts = (
         f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {'IF NOT EXISTS ' if exists else ''}{path}",
         f"(\n{lines}\n)" if lines else "",
-        f"COMMENT {sql_text(descriptor.comment)}" if descriptor.comment else "",
-        descriptor.clause,
         f"PARTITIONED BY ({', '.join(descriptor.keys)})" if descriptor.keys else "",
         f"WITH ({', '.join(f'{sql_text(key)} = {sql_text(value)}' for key, value in descriptor.options)})",
     )

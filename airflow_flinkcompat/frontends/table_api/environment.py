@@ -157,12 +157,6 @@ Args = Sequence[Value]
 
 _SETTERS = ("set", "set_string", "set_integer", "set_boolean", "set_float")
 _GETTERS = ("get", "get_string", "get_integer", "get_boolean", "get_float", "contains_key", "to_dict")
-_CHECKPOINTS = {
-    "set_min_pause_between_checkpoints": "execution.checkpointing.min-pause",
-    "set_checkpoint_timeout": "execution.checkpointing.timeout",
-    "set_max_concurrent_checkpoints": "execution.checkpointing.max-concurrent-checkpoints",
-    "set_checkpoint_interval": "execution.checkpointing.interval",
-}
 _PARALLELISM = {"set_parallelism": "parallelism.default", "set_max_parallelism": "pipeline.max-parallelism"}
 STREAM_MODULES = ("pyflink.datastream.", "pyflink.common.")
 """Modules that only DataStreams use."""
@@ -227,9 +221,9 @@ def of_options(options: ConfigurationValue, name: str, args: Args) -> Value | No
 
 
 def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
-    """A method of the configuration of the table environment, or of checkpoints."""
+    """A method of the configuration of the table environment."""
     match name, list(args):
-        case setter, [key, value] if setter in _SETTERS and not config.checkpoints:
+        case setter, [key, value] if setter in _SETTERS:
             put(text_of(key, "the key of a setting"), setting_of(value, "a setting"), session, node)
         case "set_local_timezone", [value]:
             put("table.local-time-zone", setting_of(value, "a setting"), session, node)
@@ -237,9 +231,6 @@ def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, nod
             _put_all(options.items(), session, node)
         case "set_idle_state_retention_time" | "set_idle_state_retention", _:
             raise NotRead("the retention of idle state is set in a way that is not read: set table.exec.state.ttl")
-        case key, [Const(int(count))] if config.checkpoints and key in _CHECKPOINTS:
-            unit = "" if key.startswith("set_max") else " ms"
-            put(_CHECKPOINTS[key], f"{count}{unit}", session, node)
         case "get_configuration", []:
             pass
         case _:
@@ -251,23 +242,20 @@ def of_stream_environment(name: str, args: Args, session: ScriptBuilder, node: a
     match name, list(args):
         case setter, [Const(int(count))] if setter in _PARALLELISM:
             put(_PARALLELISM[setter], str(count), session, node)
-        case "enable_checkpointing", [Const(int(count)), *mode] if len(mode) < 2:
+        case "enable_checkpointing", [Const(int(count))]:
             put("execution.checkpointing.interval", f"{count} ms", session, node)
-            _put_mode(mode, session, node)
         case "set_runtime_mode", [Ref(name=mode)] if mode in ("STREAMING", "BATCH", "AUTOMATIC"):
             session.batch = mode == "BATCH"
             put("execution.runtime-mode", mode.lower(), session, node)
         case "set_stream_time_characteristic", [Ref(name="EventTime")]:
             pass
         case "get_checkpoint_config", []:
-            return Config(checkpoints=True)
+            return Config()
         case "configure", [ConfigurationValue() as options]:
             _put_all(options.items(), session, node)
         case "add_jars" | "add_classpaths", [_, *_]:
             for jar in args:
                 session.say(f"ADD JAR {sql_text(_file(jar))}", node)
-        case "add_python_file" | "set_python_requirements" | "add_python_archive", [_, *_]:
-            dependency(name, args, session, node)
         case begins, _ if begins in BEGINS:
             return stream(session, node)
         case "execute" | "execute_async", _ if session.streams:
@@ -275,13 +263,6 @@ def of_stream_environment(name: str, args: Args, session: ScriptBuilder, node: a
         case _:
             return None
     return StreamEnvironment()
-
-
-def _put_mode(modes: Args, session: ScriptBuilder, node: ast.AST) -> None:
-    for mode in modes:
-        if not isinstance(mode, Ref) or mode.name not in ("EXACTLY_ONCE", "AT_LEAST_ONCE"):
-            raise NotRead("the mode of checkpoints is not known")
-        put("execution.checkpointing.mode", mode.name, session, node)
 
 
 def dependency(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> None:

@@ -142,8 +142,6 @@ class TableEnvironment:
 class Config:
     """The configuration of the table environment, or of its checkpoints."""
 
-    checkpoints: bool = False
-
 
 @dataclass(frozen=True)
 class JobResult:
@@ -263,8 +261,6 @@ class DescriptorValue:
     options: tuple[tuple[str, str], ...]
     shape: SchemaValue | None = None
     keys: tuple[str, ...] = ()
-    clause: str = ""
-    comment: str = ""
 
 
 @dataclass(frozen=True)
