@@ -6,7 +6,6 @@ migration makes on request alone.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Iterable
@@ -16,20 +15,10 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import (
-    format_option,
-    job_options,
-    require_engine,
-)
+from airflow_flinkcompat.cli.arguments import command_errors, format_option, job_options, print_json, require_engine
 from airflow_flinkcompat.cli.check import judged
-from airflow_flinkcompat.cli.diff import against_option, named_extras
-from airflow_flinkcompat.cli.project import (
-    Given,
-    judging,
-    named_deployment,
-    project_for,
-    require_project,
-)
+from airflow_flinkcompat.cli.diff import against_option
+from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for, require_project
 from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of
 from airflow_flinkcompat.compat import Finding, Report, Reports
 from airflow_flinkcompat.compat.gate import (
@@ -237,7 +226,7 @@ def _read(place: Path) -> str:
 
 
 def _of_deployment(name: str, given: Given, against: str | None) -> _Change:
-    with named_extras("accept"):
+    with command_errors("accept", "deploy"):
         from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
         from airflow_flinkcompat.fleet.values import Status
@@ -246,7 +235,7 @@ def _of_deployment(name: str, given: Given, against: str | None) -> _Change:
     deployment = named_deployment(project, name)
     require_engine(options.engine or deployment.options.engine, engine_version=options.engine_version)
     request = Request(project, root_of(project.folder), "unknown", options, (name,))
-    with named_extras("accept"), baselines_for(project, against) as baselines:
+    with command_errors("accept", "deploy"), baselines_for(project, against) as baselines:
         (review,) = diff_fleet(request, baselines).deployments
     if review.faults:
         said = "\n  ".join(each.message for each in review.faults)
@@ -319,6 +308,6 @@ def rules_command(code: str | None, engine: str | None, outcome: str | None, sty
         rules = (BY_CODE[code],)
     if style == "json":
         data = [as_data(rule) for rule in rules]
-        click.echo(json.dumps(data[0] if code else data, ensure_ascii=False, indent=2))
+        print_json(data[0] if code else data)
     else:
         click.echo(explain(rules[0]) if code else overview(rules), nl=False)

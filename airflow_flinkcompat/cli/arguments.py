@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import is_zipfile
 
 import click
@@ -32,9 +34,6 @@ from airflow_flinkcompat.model.options import ENGINE_VARIABLE
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions
 from airflow_flinkcompat.project.job_options import GATE, declarations
 from airflow_flinkcompat.secrets import mask_secrets
-
-if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy import DeployError
 
 Decorated = Callable[..., Any]
 master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
@@ -199,23 +198,44 @@ _OF_JOB = declarations(JobOptions)
 _DECLARED = {**_OF_JOB, **declarations(Given), **GATE}
 
 
-def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachError:
-    """An error of the layer below, for the command line."""
-    from airflow_flinkcompat.deploy.ledger.history import DeploymentNameError
-    from airflow_flinkcompat.deploy.ledger.store import LedgerError
+@contextmanager
+def command_errors(what: str, *extras: Extra, prefix: str = "") -> Iterator[None]:
+    """Missing packages, and errors of a target or ledger, become errors of the command line.
 
-    text = f"{what}: {error}" if what else str(error)
-    of_ledger = isinstance(error, LedgerError) and not isinstance(error, DeploymentNameError)
-    return OutOfReachError(text) if of_ledger or error.unanswered else InputError(text)
+    ``what`` needs the packages of ``extras``; ``prefix`` begins the message of an error.
+    """
+    from airflow_flinkcompat.deploy.errors import DeployError
+
+    try:
+        yield
+    except ImportError as error:
+        raise _bare_install(what, error, *extras) from None
+    except DeployError as error:
+        from airflow_flinkcompat.deploy.ledger.history import DeploymentNameError
+        from airflow_flinkcompat.deploy.ledger.store import LedgerError
+
+        of_ledger = isinstance(error, LedgerError) and not isinstance(error, DeploymentNameError)
+        kind = OutOfReachError if of_ledger or error.unanswered else InputError
+        raise kind(f"{prefix}{error}") from None
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_progress(line: str) -> None:
+    """Print a line on standard error, secrets masked."""
+    click.echo(mask_secrets(line), err=True)
 
 
 def require_spark(what: str, *extras: Extra) -> None:
     """Check that PySpark is installed, before anything is requested of a cluster."""
     if find_spec("pyspark") is None:
-        raise bare_install(what, ModuleNotFoundError(name="pyspark"), *extras, "spark")
+        raise _bare_install(what, ModuleNotFoundError(name="pyspark"), *extras, "spark")
 
 
-def bare_install(what: str, error: ImportError, *extras: Extra) -> InputError:
+def _bare_install(what: str, error: ImportError, *extras: Extra) -> InputError:
     """The error of a command that lacks packages that the bare install leaves out."""
     missing = missing_packages(*extras) or (str(error.name),)
     return InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -13,20 +13,14 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    bare_install,
+    command_errors,
     format_option,
     job_options,
     output_option,
     parse_outputs,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import (
-    Given,
-    judging,
-    ledger_roots,
-    project_for,
-    with_catalogs,
-)
+from airflow_flinkcompat.cli.project import Given, judging, ledger_roots, project_for, with_catalogs
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
@@ -130,7 +124,7 @@ def audit_command(
       2  bad input: a job cannot be judged, there is none, or no job has a changed table
       3  the ledger is out of reach
     """  # noqa: D301  # click looks for the character itself
-    with _extras():
+    with command_errors("audit", "deploy"):
         from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
         from airflow_flinkcompat.fleet.audit.values import AuditSubject, AuditSummary
 
@@ -154,7 +148,7 @@ def audit_command(
     tables = read_changed_tables(changed) if changed else ()
     _require_question(asked, tables)
     gate = given.fail_on or (project.fail_on if project else None) or DEFAULT_GATE
-    with _extras():
+    with command_errors("audit", "deploy"):
         jobs = _jobs(asked)
     subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
     summary = AuditSummary(subject)
@@ -165,14 +159,6 @@ def audit_command(
         summary.notes += jobs.notes
         written.end(summary)
     sys.exit(summary.exit_code)
-
-
-@contextmanager
-def _extras() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise bare_install("audit", error, "deploy") from None
 
 
 def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:

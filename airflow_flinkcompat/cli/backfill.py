@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,15 +15,12 @@ from airflow_flinkcompat.cli.arguments import (
     job_options,
     master_option,
     parse_settings,
+    print_json,
+    print_progress,
     require_program,
     require_spark,
 )
-from airflow_flinkcompat.cli.project import (
-    Given,
-    judging,
-    named_deployment,
-    project_for,
-)
+from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE
@@ -59,9 +55,7 @@ from airflow_flinkcompat.sql import read_text
     help="Let DuckDB aggregate files inside Spark's tasks if that is less work, or never (default: auto).",
 )
 @click.option(
-    "--chunk",
-    metavar="LENGTH",
-    help="Compute the range in chunks, such as 1d or 6h, which a later run resumes.",
+    "--chunk", metavar="LENGTH", help="Compute the range in chunks, such as 1d or 6h, which a later run resumes."
 )
 @click.option("--journal", metavar="URI", help="Place of finished chunks (default: next to a sink's folder).")
 @click.option("--boundary", metavar="TS", help="Start of the live job's own windows, where the backfill ends.")
@@ -171,11 +165,11 @@ def backfill_command(
             return
         for line in planned.hand_over.lines() if planned.hand_over else ():
             click.echo(line, err=True)
-        result = run_backfill(planned, lambda line: click.echo(mask_secrets(line), err=True))
+        result = run_backfill(planned, print_progress)
     except BackfillError as error:
         raise InputError(str(error)) from error
     if style == "json":
-        click.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
+        print_json(result.to_dict())
     else:
         click.echo(mask_secrets("\n".join(result.lines())))
 

@@ -13,12 +13,7 @@ from typing import IO, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import (
-    fails_gate,
-    job_options,
-    parse_function,
-    require_engine,
-)
+from airflow_flinkcompat.cli.arguments import fails_gate, job_options, parse_function, require_engine
 from airflow_flinkcompat.cli.check import judged, with_waivers
 from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for, with_catalogs
 from airflow_flinkcompat.cli.scripts import waivers_beside
@@ -46,10 +41,7 @@ _NOTICE = "notice"
     fail_on="Exit with 1 for this and worse (default: that of the project file, else never, and "
     f"{DEFAULT_GATE} where no engine is named).",
 )
-def batch_command(
-    pairs: str,
-    given: Given,
-) -> None:
+def batch_command(pairs: str, given: Given) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
     A line may name its "engine". Where neither it nor the command does, both are judged: the answer's outcome and

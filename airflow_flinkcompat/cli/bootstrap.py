@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -10,11 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    bare_install,
+    command_errors,
     format_option,
     job_options,
     master_option,
     parse_settings,
+    print_json,
+    print_progress,
     require_spark,
 )
 from airflow_flinkcompat.cli.project import Given, judging_flink
@@ -25,7 +26,6 @@ from airflow_flinkcompat.cli.savepoints import (
     require_sql,
     sample_option,
     state_errors,
-    tell,
     write_savepoint,
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
@@ -105,11 +105,9 @@ def bootstrap_command(
     planner = planner.compiling(by)
     plans = compiled_plans("bootstrap", side, side, planner, None, "spark")
     require_one_job("bootstrap writes", plans)
-    try:
+    with command_errors("bootstrap", planner.extra, "spark"):
         from airflow_flinkcompat.history.known_history import KnownHistory
         from airflow_flinkcompat.history.warm_start import WarmStart
-    except ImportError as error:
-        raise bare_install("bootstrap", error, planner.extra, "spark") from None
     (own,), ((plan,), _) = migrations(side, side, plans), plans
     start = WarmStart.of(own, side, plan, KnownHistory(tables, master, sample=sample), ends)
     _show(start, style)
@@ -118,19 +116,17 @@ def bootstrap_command(
     require_predicted(start.state, template=template)
     if dry_run:
         for line in start.preview():
-            tell(mask_secrets(line))
+            print_progress(line)
     if to and not dry_run:
         made_of = template or template_of(side, None, place_of(planner), planner.jars)
-        with state_errors(), start.computing(made_of, lambda line: tell(mask_secrets(line))) as (origin, computer):
+        with state_errors(), start.computing(made_of, print_progress) as (origin, computer):
             write_savepoint(origin, made_of, to, start.state, computer.workers, computer)
 
 
 def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
     """Ends by table; raises InputError if one is not of the form ``TABLE=…``."""
-    try:
+    with command_errors("bootstrap", extra, "spark"):
         from airflow_flinkcompat.history.sources import Until
-    except ImportError as error:
-        raise bare_install("bootstrap", error, extra, "spark") from None
     found = parse_settings(texts, "--until", "TABLE=POSITIONS or TABLE=TIME")
     return {table: Until.of(table, text) for table, text in found.items()}
 
@@ -145,7 +141,7 @@ def _possible(start: WarmStart) -> bool:
 def _show(start: WarmStart, style: str) -> None:
     report = start.report
     if style == "json":
-        click.echo(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+        print_json(report.to_dict())
         return
     click.echo(f"{start.headline}\n{start.side.source}, open-source Flink {start.side.version}\n")
     click.echo("\n".join(report.lines()))

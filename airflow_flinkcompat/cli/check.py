@@ -19,11 +19,7 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
     require_program,
 )
-from airflow_flinkcompat.cli.project import (
-    Given,
-    judging,
-    project_for,
-)
+from airflow_flinkcompat.cli.project import Given, judging, project_for
 from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of, waivers_beside
 from airflow_flinkcompat.cli.targets import Planner, compiled_plans, deployed_job, planner_options
 from airflow_flinkcompat.compat import (

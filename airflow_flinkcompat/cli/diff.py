@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +13,15 @@ from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import (
     Decorated,
-    bare_install,
     coloured,
+    command_errors,
     format_option,
     job_options,
     output_option,
     parse_outputs,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import (
-    Given,
-    judging,
-    project_for,
-    require_project,
-)
+from airflow_flinkcompat.cli.project import Given, judging, project_for, require_project
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
@@ -99,11 +93,7 @@ def plan_command(name: str, against: str | None, **options: Any) -> None:
 @_reporting("catalog")
 @click.option("--allow-secrets", is_flag=True, help="Pass scripts that hold literal secrets, which are notes then.")
 def lint_command(
-    files: tuple[str, ...],
-    allow_secrets: bool,
-    given: Given,
-    style: str,
-    outputs: tuple[str, ...],
+    files: tuple[str, ...], allow_secrets: bool, given: Given, style: str, outputs: tuple[str, ...]
 ) -> None:
     """Read each FILE by itself, or each script of the project file, and compare it with nothing.
 
@@ -111,7 +101,7 @@ def lint_command(
     rules, parts that are not read or cannot be resolved, and tables and functions that nobody declares result in exit
     code 1, unless --fail-on is set otherwise. A script with a literal secret is read all the same.
     """
-    with named_extras("lint"):
+    with command_errors("lint", "deploy"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
         from airflow_flinkcompat.fleet.sides import name_from
 
@@ -144,14 +134,9 @@ def lint_command(
 
 
 def _diff(
-    command: str,
-    names: tuple[str, ...],
-    against: str | None,
-    given: Given,
-    style: str,
-    outputs: tuple[str, ...],
+    command: str, names: tuple[str, ...], against: str | None, given: Given, style: str, outputs: tuple[str, ...]
 ) -> None:
-    with named_extras(command):
+    with command_errors(command, "deploy"):
         from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
@@ -183,7 +168,7 @@ def _diff(
         command,
         options=tuple(word for option, value in written if value is not None for word in (option, value)),
     )
-    with named_extras(command), baselines_for(project, against) as baselines:
+    with command_errors(command, "deploy"), baselines_for(project, against) as baselines:
         fleet = diff_fleet(request, baselines)
     _answer(fleet, style, targets)
 
@@ -192,15 +177,6 @@ def _require_deployments(project: ProjectFile) -> None:
     """Raise InputError for a project file that names no deployment."""
     if not project.names and not project.stopped:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
-
-
-@contextmanager
-def named_extras(command: str) -> Iterator[None]:
-    """Packages that the bare install leaves out are named with their remedy."""
-    try:
-        yield
-    except ImportError as error:
-        raise bare_install(command, error, "deploy") from None
 
 
 def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -> None:
@@ -223,11 +199,9 @@ def lsp_command(against: str | None, given: Given) -> None:
     An editor starts it; docs/editors.md describes the setup. Each script is compared with the deployed one as by
     flinkcompat diff, by the project file found upwards from it; one that no deployment names is only read.
     """
-    try:
+    with command_errors("lsp", "lsp"):
         from airflow_flinkcompat.fleet.baselines import require_against
         from airflow_flinkcompat.lsp.projects import Projects
         from airflow_flinkcompat.lsp.server import serve
-    except ImportError as error:
-        raise bare_install("lsp", error, "lsp") from None
     require_against(against)
     serve(Projects(given.options, against))

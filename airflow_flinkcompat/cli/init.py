@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, cli_error, job_option
+from airflow_flinkcompat.cli.arguments import command_errors, job_option
 from airflow_flinkcompat.cli.project import require_project
 from airflow_flinkcompat.compat.single_script import undeclared_tables
 from airflow_flinkcompat.deploy.errors import DeployError
@@ -195,18 +195,13 @@ def install_command(lines: tuple[str, ...], config: str | None) -> None:
     Flink's jars come from PyPI unless FLINK_HOME or this environment has that release. Java then archives the classes
     of a planner, which halves the time of a start. All of it is cached, and a check needs no network afterwards.
     """
-    try:
-        from airflow_flinkcompat.deploy import DeployError
+    with command_errors("planner install", "local-flink"):
         from airflow_flinkcompat.planner import install, make_archive
-    except ImportError as error:
-        raise bare_install("planner install", error, "local-flink") from None
-    for line in lines or _lines_of_jobs(config):
-        try:
+
+        for line in lines or _lines_of_jobs(config):
             found = install(line)
             make_archive(found)
-        except DeployError as error:
-            raise cli_error(error) from None
-        click.echo(f"Flink {found.line.version} plans: {found.home}")
+            click.echo(f"Flink {found.line.version} plans: {found.home}")
 
 
 def _lines_of_jobs(config: str | None) -> list[str]:
@@ -225,10 +220,8 @@ def status_command() -> None:
 
     The exit code is 0 if any line can plan, otherwise 1.
     """
-    try:
+    with command_errors("planner status", "local-flink"):
         from airflow_flinkcompat.planner import status
-    except ImportError as error:
-        raise bare_install("planner status", error, "local-flink") from None
     found, plans = status()
     for name, words in found.items():
         click.echo(f"{name}: {words}")

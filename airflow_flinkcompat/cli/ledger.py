@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    bare_install,
-    cli_error,
+    command_errors,
     format_option,
     job_option,
     job_options,
+    print_json,
+    print_progress,
     require_program,
 )
-from airflow_flinkcompat.cli.project import (
-    Given,
-    judging,
-    ledger_roots,
-    named_deployment,
-    project_for,
-)
+from airflow_flinkcompat.cli.project import Given, judging, ledger_roots, named_deployment, project_for
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
@@ -58,11 +51,7 @@ def ledger_command() -> None:
 
 def _place(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that locate the ledgers and choose the format."""
-    for decorate in (
-        format_option("text", "json"),
-        job_option("ledger", argument="root"),
-        job_option("config"),
-    ):
+    for decorate in (format_option("text", "json"), job_option("ledger", argument="root"), job_option("config")):
         command = decorate(command)
     return command
 
@@ -81,14 +70,14 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
     The index next to the ledgers contains most of it; --no-index also finds damaged ledgers, and entries of a release
     without an index. A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
     """
-    with _readable_errors():
+    with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import deployment_rows, listed
 
         root = _root(root, config)
         rows = deployment_rows(root, by_index=not no_index)
     _require_any(root, rows)
     if style == "json":
-        _print_json({"ledger": mask_secrets(root), "deployments": [listed(name, row) for name, row in rows.items()]})
+        print_json({"ledger": mask_secrets(root), "deployments": [listed(name, row) for name, row in rows.items()]})
     else:
         cells: list[tuple[str, ...]] = [("deployment", "#", "since (UTC)", "kind", "job", "outcome", "by")]
         cells += [(name, *_head_cells(row)) for name, row in rows.items()]
@@ -109,7 +98,7 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
     Needed for ledgers of a release without an index, and after ledgers were restored from a backup or moved. A ledger
     that cannot be read is named, and the exit code is 2.
     """
-    with _readable_errors():
+    with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
 
         root = _root(root, config)
@@ -117,7 +106,7 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
     _require_any(root, rows)
     errors = {name: mask_secrets(str(row)) for name, row in rows.items() if isinstance(row, Exception)}
     if style == "json":
-        _print_json({"ledger": mask_secrets(root), "deployments": len(rows) - len(errors), "errors": errors})
+        print_json({"ledger": mask_secrets(root), "deployments": len(rows) - len(errors), "errors": errors})
     else:
         click.echo(f"the index has a row for each of {len(rows) - len(errors)} deployments")
         for name, error in errors.items():
@@ -130,7 +119,7 @@ def index_command(root: str | None, config: str | None, style: str) -> None:
 @click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="Entry to show instead of the head.")
 def show_command(deployment: str, root: str | None, config: str | None, style: str, number: int | None) -> None:
     """Show the deployed version of DEPLOYMENT, and a redeploy that has not ended."""
-    with _readable_errors():
+    with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import masked_entry
         from airflow_flinkcompat.deploy.ledger.status import Progress
 
@@ -141,7 +130,7 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
     if style == "json":
         told = {"entry": shown, "unfinished": unfinished}
         masked = {key: None if each is None else masked_entry(each) for key, each in told.items()}
-        _print_json({"deployment": deployment, **masked})
+        print_json({"deployment": deployment, **masked})
         return
     head = _shown(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
     if unfinished:
@@ -155,12 +144,12 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
 @_common
 def history_command(deployment: str, root: str | None, config: str | None, style: str) -> None:
     """List all entries of the ledger of DEPLOYMENT, oldest first, one line each."""
-    with _readable_errors():
+    with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import masked_entry
 
         _, entries = _opened(_root(root, config, deployment), deployment)
     if style == "json":
-        _print_json({"deployment": deployment, "entries": [masked_entry(entry) for entry in entries]})
+        print_json({"deployment": deployment, "entries": [masked_entry(entry) for entry in entries]})
         return
     rows = [("#", "when (UTC)", "kind", "job", "start", "outcome", "by"), *map(_row, entries)]
     wide = max(_WIDTH, shutil.get_terminal_size((_UNBOUNDED, 24)).columns)
@@ -181,7 +170,7 @@ def diff_command(
 
     Without B: A is compared with the deployed version. Without both: the previous version with the deployed one.
     """
-    with _readable_errors():
+    with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.entries import StepEntry
 
         ledger, entries = _opened(_root(root, config, deployment), deployment)
@@ -199,7 +188,7 @@ def diff_command(
     rows, names = (before.to_dict(), after.to_dict()), (f"entry {before.number}", f"entry {after.number}")
     parts = {name: part_diff(name, *rows, names) for name in _COMPARED}
     if style == "json":
-        _print_json({"deployment": deployment, "old": before.number, "new": after.number, **parts})
+        print_json({"deployment": deployment, "old": before.number, "new": after.number, **parts})
         return
     lines = [line for lines in parts.values() for line in lines]
     click.echo("\n".join(lines or [f"entries {before.number} and {after.number} of {deployment} do not differ"]))
@@ -252,7 +241,7 @@ def adopt_command(
     JobManager alone is enough, whatever started the job. Options that are missing here come from the project file
     flinkcompat.toml of this folder or of one above it, if it has this deployment.
     """
-    with _readable_errors():
+    with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy import JobRef, Ledger
         from airflow_flinkcompat.deploy.ledger.listing import masked_entry
         from airflow_flinkcompat.deploy.ledger.store import this_process
@@ -283,30 +272,15 @@ def adopt_command(
         with (connect or location(target, gateway, jobmanager).open)() as opened:
             done = adopt(opened, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
     for warning in done.warnings:
-        click.echo(f"warning: {mask_secrets(warning)}", err=True)
+        print_progress(f"warning: {warning}")
     if style == "json":
-        _print_json({"deployment": deployment, "entry": masked_entry(done.entry), "warnings": list(done.warnings)})
+        print_json({"deployment": deployment, "entry": masked_entry(done.entry), "warnings": list(done.warnings)})
         return
     job = f"job {job_id} ({mask_secrets(done.job.name)}, {done.job.state})"
     click.echo(f"adopted: {job} as {deployment}, entry {done.entry.number}")
     for line in done.compared:
         click.echo(f"  {mask_secrets(line)}")
     click.echo(f"  {done.entry.message}")
-
-
-@contextmanager
-def _readable_errors() -> Iterator[None]:
-    """Errors of the layer below, as InputError or OutOfReachError for the command line."""
-    try:
-        from airflow_flinkcompat.deploy import DeployError
-    except ImportError as error:
-        raise bare_install("ledger", error, "deploy") from None
-    try:
-        yield
-    except ImportError as error:
-        raise bare_install("ledger", error, "deploy") from None
-    except DeployError as error:
-        raise cli_error(error) from None
 
 
 def _root(root: str | None, config: str | None, deployment: str | None = None) -> str:
@@ -390,10 +364,6 @@ def _notes(row: DeploymentRow | LedgerError) -> Iterator[str]:
         yield f"a redeploy has not ended: entry {step.number}, {step.kind} at {_when(step)} UTC{by}"
     if asked := row.pending:
         yield f"a change waits for a decision: entry {asked.number}, {asked.outcome} at {_when(asked)} UTC"
-
-
-def _print_json(value: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def _when(entry: LedgerEntry | EntryRow) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
@@ -17,10 +16,12 @@ from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import (
     Decorated,
-    bare_install,
+    command_errors,
     format_option,
     job_options,
     master_option,
+    print_json,
+    print_progress,
     require_spark,
 )
 from airflow_flinkcompat.cli.project import Given, judging_flink
@@ -31,15 +32,9 @@ from airflow_flinkcompat.cli.savepoints import (
     require_sql,
     sample_option,
     state_errors,
-    tell,
     write_savepoint,
 )
-from airflow_flinkcompat.cli.scripts import (
-    path_of,
-    read_named,
-    require_one_stdin,
-    required_side,
-)
+from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
 from airflow_flinkcompat.cli.targets import (
     Planner,
     compiled_plans,
@@ -334,7 +329,7 @@ def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, 
     """Print what a run would read, the number of rows, and what of it is not exact."""
     with state_errors():
         for line in known.preview(old, new, made, savepoint) if known else ():
-            tell(mask_secrets(line))
+            print_progress(line)
 
 
 def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None:
@@ -366,7 +361,7 @@ def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: Known
     if not any(line.from_history for line in made.operators):
         raise InputError("this change needs no state from history, so there is nothing to prepare")
     with state_errors():
-        known.prepare(old, new, savepoint, made, folder, tell)
+        known.prepare(old, new, savepoint, made, folder, print_progress)
     click.echo(f"prepared in {folder}: pass it with --prepared after the job has stopped", err=True)
 
 
@@ -374,8 +369,8 @@ def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bo
     """Check for changes that a migration does not see, and print them."""
     unseen = [each for each in report.unseen if each.rule != CONDITION_RULE or Accept.FILTER not in accepted]
     for each in unseen:
-        told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
-        click.echo(f"flinkcompat: a migration cannot check this, decide yourself: {told}", err=True)
+        found = f"[{each.outcome}] {each.rule}: {each.message}"
+        print_progress(f"flinkcompat: a migration cannot check this, decide yourself: {found}")
     lines = sorted(versions - {*MIGRATED_LINES})
     for line in lines:
         click.echo(
@@ -391,7 +386,7 @@ def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> 
     if made.refused and any(each.reason == OTHER_CONDITION for each in made.operators):
         found = accepting(Accept.FILTER)
         if not found.refused and any(each.accepted is Accept.FILTER for each in found.operators):
-            tell(f"flinkcompat: with --accept {Accept.FILTER} stored state is kept under the new condition")
+            print_progress(f"flinkcompat: with --accept {Accept.FILTER} stored state is kept under the new condition")
 
 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
@@ -440,8 +435,7 @@ def _renamed(text: str) -> tuple[str, str]:
 def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str | None) -> None:
     told = MigrationReport.of(migration)
     if style == "json":
-        report = {**told.to_dict(), "compared_with_savepoint": savepoint is not None}
-        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
+        print_json({**told.to_dict(), "compared_with_savepoint": savepoint is not None})
         return
     click.echo(f"{told.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
     click.echo("\n".join(told.lines()))
@@ -453,17 +447,15 @@ def _known(
 ) -> KnownHistory:
     if not asked.dry_run:
         require_spark("migrate --history", extra)
-    try:
+    with command_errors("migrate --history", extra, "spark"):
         from airflow_flinkcompat.history.known_history import KnownHistory
-    except ImportError as error:
-        raise bare_install("migrate --history", error, extra, "spark") from None
     return KnownHistory(tables, asked.master, accepted, asked.prepared, asked.sample)
 
 
 def _from_history(made: Migration, old: Side, new: Side, known: KnownHistory) -> Migration:
     found, reasons = known.extend(made, new, old)
     for operator, reason in reasons.items():
-        click.echo(f"flinkcompat: {operator} is not computed from history: {mask_secrets(reason)}", err=True)
+        print_progress(f"flinkcompat: {operator} is not computed from history: {reason}")
     return found
 
 
@@ -471,7 +463,7 @@ def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> N
     from airflow_flinkcompat.history.derived_rows import NotComputable
 
     with state_errors():
-        found = known.audit(old, savepoint, made, tell)
+        found = known.audit(old, savepoint, made, print_progress)
     for spec, differences in found:
         if isinstance(differences, NotComputable):
             click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")
@@ -494,14 +486,12 @@ def _workers(
     master: str | None,
 ) -> Iterator[tuple[Workers | None, StateComputer | None]]:
     """Open the workers of a migration, and the computer of state from history."""
-    try:
+    with command_errors("migrate", "deploy"):
         from airflow_flinkcompat.spark_migration import migration_workers
-    except ImportError as error:
-        raise bare_install("migrate", error, "deploy") from None
     with state_errors():
         if known and any(line.from_history for line in made.operators):
-            with known.computing(old, new, savepoint, made, tell) as computer:
+            with known.computing(old, new, savepoint, made, print_progress) as computer:
                 yield computer.workers, computer
         else:
-            with migration_workers(savepoint, spark, master, tell) as workers:
+            with migration_workers(savepoint, spark, master, print_progress) as workers:
                 yield workers, None

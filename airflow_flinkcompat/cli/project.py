@@ -45,8 +45,7 @@ class Given:
         metadata=option("A setting in force on the old side instead.", "--old-set", "K=V", repeats=True),
     )
     old_engine_version: str | None = field(
-        default=None,
-        metadata=option("Version the deployed job runs on.", "--old-engine-version", default="the same"),
+        default=None, metadata=option("Version the deployed job runs on.", "--old-engine-version", default="the same")
     )
     fail_on: str | None = field(default=None, metadata={"option": GATE["fail_on"]})
     config: str | None = field(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -10,21 +9,10 @@ from contextlib import contextmanager
 
 import click
 
-from airflow_flinkcompat.cli.arguments import (
-    bare_install,
-    cli_error,
-    format_option,
-    job_options,
-)
+from airflow_flinkcompat.cli.arguments import command_errors, format_option, job_options, print_json, print_progress
 from airflow_flinkcompat.cli.project import Given, judging_flink
-from airflow_flinkcompat.cli.scripts import (
-    path_of,
-    read_named,
-    require_one_stdin,
-    required_side,
-)
+from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
 from airflow_flinkcompat.cli.targets import location, target_option
-from airflow_flinkcompat.secrets import mask_secrets
 
 
 @click.command("rehearse")
@@ -62,25 +50,19 @@ def rehearse_command(
     standard error. Settings, functions and catalog that are not passed are taken from the project file
     flinkcompat.toml, found upwards from NEW.
     """
-    try:
-        from airflow_flinkcompat.deploy import DeployError
+    with command_errors("rehearse", "deploy"):
         from airflow_flinkcompat.deploy.restore_test import Cluster, RehearsalOptions, Timeouts, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
-    except ImportError as error:
-        raise bare_install("rehearse", error, "deploy") from None
     require_one_stdin(old, new)
     by = judging_flink("rehearse", path_of(new) or path_of(old), given)
     sides = required_side(read_named(old), given.old_side(by)), required_side(read_named(new), by)
     options = RehearsalOptions(savepoint_directory, Timeouts(settle=settle, start=timeout))
-    try:
+    with command_errors("rehearse", "deploy"), _term_as_interrupt():
         where = location(target, gateway, jobmanager)
-        with _term_as_interrupt(), where.open() as opened:
-            cluster = Cluster(opened, where)
-            found = rehearse(cluster, job_id, *sides, options, lambda line: click.echo(mask_secrets(line), err=True))
-    except DeployError as error:
-        raise cli_error(error) from None
+        with where.open() as opened:
+            found = rehearse(Cluster(opened, where), job_id, *sides, options, print_progress)
     if style == "json":
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+        print_json(found.to_dict())
     else:
         click.echo("\n".join(found.lines()))
     if found.finding is not RehearsalFinding.RESTORED:

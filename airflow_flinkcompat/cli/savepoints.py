@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from airflow_flinkcompat.cli.arguments import print_progress
 from airflow_flinkcompat.exec_graph.migration import SAMPLED_KEYS, Migration
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
-from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.migration.computed import StateComputer
@@ -70,7 +70,7 @@ def state_errors() -> Iterator[None]:
     except FolderTaken as error:
         raise InputError(str(error)) from None
     except NotMigratable as error:
-        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        print_progress(f"flinkcompat: {error}")
         sys.exit(1)
     except (MigrationVerificationFailed, SavepointUnreadable) as error:
         raise InputError(str(error)) from None
@@ -93,12 +93,7 @@ def require_predicted(migration: Migration, *, savepoint: str | None = None, tem
 
 
 def write_savepoint(
-    savepoint: str,
-    template: str,
-    to: str,
-    migration: Migration,
-    workers: Workers | None,
-    history: StateComputer | None,
+    savepoint: str, template: str, to: str, migration: Migration, workers: Workers | None, history: StateComputer | None
 ) -> None:
     """Write the savepoint of a migration, read it back, and print how much was written."""
     from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
@@ -114,8 +109,3 @@ def write_savepoint(
     entries = sum(count for each in written for count in each.entries.values())
     computed = " or computed" if history is not None else ""
     click.echo(f"{entries} entries rewritten{computed}, read back and equal: {to}", err=True)
-
-
-def tell(line: str) -> None:
-    """Report progress on standard error."""
-    click.echo(mask_secrets(line), err=True)

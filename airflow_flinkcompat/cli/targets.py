@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, cli_error
+from airflow_flinkcompat.cli.arguments import command_errors, print_progress
 from airflow_flinkcompat.cli.project import Given
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import Extra, InputError, PlannerMode
 from airflow_flinkcompat.planner.judgement import DeployedJob, compile_plans
 from airflow_flinkcompat.project import JobOptions
-from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test import Cluster
-    from airflow_flinkcompat.deploy.targets import TargetLocation
-
-if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import TargetLocation
 
 
@@ -87,16 +83,11 @@ class Planner:
 
 def _compiles_plans(target: str) -> bool:
     """True if a target plans scripts. Raises InputError if no target has this name."""
-    try:
-        from airflow_flinkcompat.deploy import DeployError
+    with command_errors("--target", "deploy"):
         from airflow_flinkcompat.deploy.target import PlanCompiler
         from airflow_flinkcompat.deploy.targets import target_class
-    except ImportError as error:
-        raise bare_install("--target", error, "deploy") from None
-    try:
+
         found: Any = target_class(target)
-    except DeployError as error:
-        raise InputError(str(error)) from None
     return issubclass(found, PlanCompiler)
 
 
@@ -134,12 +125,10 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
     """Path of the savepoint with which a job ended."""
-    try:
-        from airflow_flinkcompat.deploy import DeployError, JobRef
+    with command_errors("--job-id", "deploy"):
+        from airflow_flinkcompat.deploy import JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore
-    except ImportError as error:
-        raise bare_install("--job-id", error, "deploy") from None
-    try:
+
         with location(target or "jobmanager", gateway if target else None, jobmanager).open() as opened:
             if not isinstance(opened, SavepointStore):
                 raise InputError(f"{opened} does not say where savepoints lie: name it with --savepoint")
@@ -152,30 +141,24 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
             if job.state != "FINISHED" or found is None:  # one that went on after a stop and failed has an older one
                 raise InputError(f"job {job_id} ended ({job.state}) without a savepoint: name one with --savepoint")
             return opened.location(found)
-    except DeployError as error:
-        raise cli_error(error) from None
 
 
 def deployed_job(what: str, planner: Planner, savepoint: str | None) -> DeployedJob:
     """The deployed job as the cluster and the savepoint that were named show it."""
     options: Mapping[str, str] = {}
-    try:
-        from airflow_flinkcompat.deploy import DeployError
+    with command_errors(what, "deploy", prefix=f"{what}: "):
         from airflow_flinkcompat.deploy.plans import planning_options
         from airflow_flinkcompat.exec_graph.from_savepoint import read_job
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-    except ImportError as error:
-        raise bare_install(what, error, "deploy") from None
-    try:
+
         if planner.target or planner.jobmanager:
             gateway = planner.gateway if planner.target else None
             with location(planner.target or "jobmanager", gateway, planner.jobmanager).open() as opened:
                 options = planning_options(opened, None)
-        stored = read_job(savepoint) if savepoint else None
-    except DeployError as error:
-        raise cli_error(error, what) from None
-    except SavepointUnreadable as error:
-        raise InputError(str(error)) from None
+        try:
+            stored = read_job(savepoint) if savepoint else None
+        except SavepointUnreadable as error:
+            raise InputError(str(error)) from None
     return DeployedJob(options, stored.stateful if stored else (), stored)
 
 
@@ -190,22 +173,17 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
             )
         job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
         return compile_plans(old, new, planner.jars, job)
-    try:
-        from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
+    with command_errors(what, planner.extra, *others, prefix=f"{what}: "), ExitStack() as stack:
+        from airflow_flinkcompat.deploy import SqlGatewayPlanner, explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
-    except ImportError as error:
-        raise bare_install(what, error, planner.extra, *others) from None
-    try:
-        with ExitStack() as stack:
-            asked: PlanCompiler | Target
-            if planner.target is not None:  # no plan depends on what a placeholder stands for: it stands for itself
-                asked = stack.enter_context(location(planner.target, planner.gateway, planner.jobmanager).open(str))
-            else:
-                asked = stack.enter_context(SqlGatewayPlanner(endpoint_from_environment(planner.gateway or "")))
-            return explain_plans(old, new, asked, folder=planner.plan_dir)
-    except DeployError as error:
-        raise cli_error(error, what) from None
+
+        asked: PlanCompiler | Target
+        if planner.target is not None:  # no plan depends on the value of a placeholder: it is its own value
+            asked = stack.enter_context(location(planner.target, planner.gateway, planner.jobmanager).open(str))
+        else:
+            asked = stack.enter_context(SqlGatewayPlanner(endpoint_from_environment(planner.gateway or "")))
+        return explain_plans(old, new, asked, folder=planner.plan_dir)
 
 
 _REMEDY = "or take one by hand and name it: --template"
@@ -242,7 +220,7 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
                 if cluster is None
                 else options_of(cluster),
                 lambda: cluster or stack.enter_context(_opened(None, jars)),
-                lambda line: click.echo(mask_secrets(line), err=True),
+                print_progress,
             )
             return str(folder)
     except DeployError as error:

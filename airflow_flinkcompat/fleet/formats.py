@@ -34,10 +34,7 @@ GitHub accepts 65,536 in all.
 """
 _NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40
-_HEADER = {
-    False: ("deployment", "result", "what", "in Airflow the gate"),
-    True: ("script", "result", "what", ""),
-}
+_HEADER = {False: ("deployment", "result", "what", "in Airflow the gate"), True: ("script", "result", "what", "")}
 """The heads of the table, and those where scripts are only read."""
 
 

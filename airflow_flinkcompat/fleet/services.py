@@ -105,10 +105,7 @@ _BESIDE_THE_CATALOGUE = {
         "A script has syntax errors, contains literal secrets or cannot be read, or the project file is "
         "wrong: correct it first, because nothing is judged before.",
     ),
-    OUT_OF_REACH_RULE: (
-        "The ledger is out of reach",
-        "The deployed version is unknown, so nothing is compared.",
-    ),
+    OUT_OF_REACH_RULE: ("The ledger is out of reach", "The deployed version is unknown, so nothing is compared."),
 }
 
 
@@ -168,12 +165,7 @@ def _result(each: Annotation, index: int) -> dict[str, Any]:
         "level": each.severity.value,
         "message": {"text": f"{each.deployment}: {each.explained}"},
         "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": quote(each.path), "uriBaseId": _ROOT},
-                    "region": region,
-                }
-            }
+            {"physicalLocation": {"artifactLocation": {"uri": quote(each.path), "uriBaseId": _ROOT}, "region": region}}
         ],
         "partialFingerprints": {_GITHUB_KEY: f"{each.fingerprint}:1", _OWN_KEY: each.fingerprint},
         **_suppressions(each),
@@ -194,7 +186,5 @@ def _suppressions(each: Annotation) -> dict[str, Any]:
     # Where a waiver does not count, "rejected" keeps a result from being taken for a suppressed one.
     status = "accepted" if holds else "rejected"
     return {
-        "suppressions": [
-            {"kind": "external", "status": status, "justification": waiver.reason, "properties": said},
-        ]
+        "suppressions": [{"kind": "external", "status": status, "justification": waiver.reason, "properties": said}]
     }

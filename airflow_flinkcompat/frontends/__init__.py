@@ -17,19 +17,13 @@ __all__ = ["FRONT_ENDS", "read"]
 
 
 FRONT_ENDS: Mapping[str, str] = MappingProxyType(
-    {
-        "python": "airflow_flinkcompat.frontends.pyflink.reader",
-        "table": "airflow_flinkcompat.frontends.flip11",
-    }
+    {"python": "airflow_flinkcompat.frontends.pyflink.reader", "table": "airflow_flinkcompat.frontends.flip11"}
 )
 """The module whose ``read(job, catalog)`` reads a language other than SQL."""
 
 
 def read(
-    job: JobSpec,
-    catalog: Script | None = None,
-    like: Script | None = None,
-    decided: Mapping[str, bool] | None = None,
+    job: JobSpec, catalog: Script | None = None, like: Script | None = None, decided: Mapping[str, bool] | None = None
 ) -> Script:
     """Read the statements of a job.
 

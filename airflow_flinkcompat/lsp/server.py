@@ -14,14 +14,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from airflow_flinkcompat.compat.report import tool_version
-from airflow_flinkcompat.lsp.messages import (
-    REFRESH,
-    DeployedTexts,
-    ShownDocument,
-    hover,
-    lenses,
-    shown_document,
-)
+from airflow_flinkcompat.lsp.messages import REFRESH, DeployedTexts, ShownDocument, hover, lenses, shown_document
 from airflow_flinkcompat.lsp.projects import DocumentVerdict, Projects
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES
 
@@ -39,10 +32,7 @@ class FlinkcompatServer(LanguageServer):
     def __init__(self, projects: Projects) -> None:
         # pygls cuts lines where Python does, and the protocol does not: whole texts leave nothing to cut.
         super().__init__(
-            "flinkcompat",
-            tool_version(),
-            text_document_sync_kind=types.TextDocumentSyncKind.Full,
-            max_workers=_WORKERS,
+            "flinkcompat", tool_version(), text_document_sync_kind=types.TextDocumentSyncKind.Full, max_workers=_WORKERS
         )
         self.shown: dict[str, ShownDocument] = {}
         self.deployed = DeployedTexts()

@@ -23,15 +23,7 @@ from airflow_flinkcompat.plan.catalog import (
 )
 from airflow_flinkcompat.plan.existing import Existing
 from airflow_flinkcompat.plan.intervals import refused_intervals
-from airflow_flinkcompat.plan.nodes import (
-    DISTRIBUTION,
-    Node,
-    Opaque,
-    Sink,
-    Table,
-    WatermarkStrategy,
-    dotted,
-)
+from airflow_flinkcompat.plan.nodes import DISTRIBUTION, Node, Opaque, Sink, Table, WatermarkStrategy, dotted
 from airflow_flinkcompat.plan.operators import OtherKind
 from airflow_flinkcompat.plan.program import (
     INVALID,

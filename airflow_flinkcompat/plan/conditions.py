@@ -13,14 +13,7 @@ from decimal import Decimal
 from itertools import chain
 
 from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Leaf, Literal, Pass, conjuncts
-from airflow_flinkcompat.plan.origins import (
-    OperatorColumn,
-    PassedOutput,
-    SourceColumn,
-    describe,
-    leaves,
-    normalize,
-)
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, leaves, normalize
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS
 
 _EXACT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"})

@@ -13,21 +13,9 @@ from airflow_flinkcompat.model import NormalForm, Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef
-from airflow_flinkcompat.plan.nodes import (
-    Aggregate,
-    GroupWindowAggregate,
-    Node,
-    WindowAggregate,
-    WindowField,
-)
+from airflow_flinkcompat.plan.nodes import Aggregate, GroupWindowAggregate, Node, WindowAggregate, WindowField
 from airflow_flinkcompat.plan.program import INVALID
-from airflow_flinkcompat.plan.scalars import (
-    ScalarBinder,
-    Special,
-    aggregates_in,
-    is_aggregate,
-    time_attribute_of,
-)
+from airflow_flinkcompat.plan.scalars import ScalarBinder, Special, aggregates_in, is_aggregate, time_attribute_of
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,

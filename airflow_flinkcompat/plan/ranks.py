@@ -12,13 +12,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Literal, transform
 from airflow_flinkcompat.plan.nodes import Filter, Over, Project, Scan, WindowField, walk_nodes
-from airflow_flinkcompat.plan.operators import (
-    BOUNDS,
-    AggregateOperator,
-    AssignedWindow,
-    RankOperator,
-    StatelessSegment,
-)
+from airflow_flinkcompat.plan.operators import BOUNDS, AggregateOperator, AssignedWindow, RankOperator, StatelessSegment
 from airflow_flinkcompat.plan.origins import (
     KeyOutput,
     OperatorColumn,

@@ -38,14 +38,7 @@ from airflow_flinkcompat.plan.operators import OtherKind
 from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of, with_kept_sorts
 from airflow_flinkcompat.plan.program import INVALID
 from airflow_flinkcompat.plan.result_types import common_type
-from airflow_flinkcompat.plan.scalars import (
-    ScalarBinder,
-    Scope,
-    aggregates_in,
-    overs_in,
-    time_attribute_of,
-    unread,
-)
+from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, aggregates_in, overs_in, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,

@@ -205,10 +205,7 @@ def _planned(
 
 
 def plan(
-    side: Side,
-    installation: Installation,
-    variant: Mapping[str, Any] | None = None,
-    restore: Sequence[str] = (),
+    side: Side, installation: Installation, variant: Mapping[str, Any] | None = None, restore: Sequence[str] = ()
 ) -> PlannedScript:
     """Flink's plan of one script.
 

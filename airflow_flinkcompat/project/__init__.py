@@ -20,11 +20,7 @@ if TYPE_CHECKING:
         unknown_key,
     )
     from airflow_flinkcompat.project.job_options import DEFAULT_GATE, FAIL_ON, JobOptions
-    from airflow_flinkcompat.project.settings import (
-        ProjectDeployment,
-        ProjectFile,
-        load_project,
-    )
+    from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, load_project
 
 _HOMES = {
     ".file": (

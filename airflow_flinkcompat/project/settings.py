@@ -21,13 +21,7 @@ from airflow_flinkcompat.model import (
     is_path,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project.file import (
-    DEPLOYMENT_KEYS,
-    ProjectTables,
-    flat_options,
-    read_tables,
-    unknown_key,
-)
+from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.job_options import CHECK_KEYS, FILLED_ELSEWHERE, KEYS, NETWORK, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
 
@@ -191,12 +185,7 @@ class _TableReader:
     """Reader of one table that collects its faults; it shows no value but a word of a closed list."""
 
     def __init__(
-        self,
-        table: Mapping[str, Any],
-        positions: TomlPositions,
-        deployment: str | None = None,
-        *,
-        is_former: bool,
+        self, table: Mapping[str, Any], positions: TomlPositions, deployment: str | None = None, *, is_former: bool
     ) -> None:
         self.table = table
         self._is_former = is_former

@@ -178,11 +178,7 @@ class CallParser(PatternParser):
         return self.place(nodes.Niladic(this=start.text.upper()), start)
 
     def _parse_function_call(
-        self,
-        functions: Any = None,
-        anonymous: bool = False,
-        optional_parens: bool = True,
-        any_token: bool = False,
+        self, functions: Any = None, anonymous: bool = False, optional_parens: bool = True, any_token: bool = False
     ) -> exp.Expr | None:
         start = self._curr
         word = start.text.upper()

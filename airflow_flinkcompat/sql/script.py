@@ -400,10 +400,7 @@ def _cut(error: ParseError, body: str, chunk: tokenizer.Chunk) -> tuple[tokenize
     if _BEGINS_ANOTHER.match(body, offset) is None:
         return None
     (before,) = tokenizer.split(body[:offset])
-    return (
-        tokenizer.Chunk(chunk.start, chunk.start + before.end),
-        tokenizer.Chunk(chunk.start + offset, chunk.end),
-    )
+    return (tokenizer.Chunk(chunk.start, chunk.start + before.end), tokenizer.Chunk(chunk.start + offset, chunk.end))
 
 
 def _describe(error: ParseError, parser: FlinkParser, chunk: tokenizer.Chunk, places: Places) -> str:

@@ -54,10 +54,7 @@ _HBASE_ASKED = (
     *facts(OptionEffect.READ, _HBASE, *_HBASE_TABLE),
     *facts(OptionEffect.STATE, _HBASE, "lookup.async"),
 )
-_MONGODB_ASKED = (
-    *_ASKED,
-    *facts(OptionEffect.READ, _MONGODB, "uri", "database", "collection"),
-)
+_MONGODB_ASKED = (*_ASKED, *facts(OptionEffect.READ, _MONGODB, "uri", "database", "collection"))
 _REDIS_TARGET = ("host", "port", "cluster-nodes", "database", "redis-mode", "master.name", "sentinels.info", "command")
 _REDIS_TUNING = ("timeout", "max.retries", "sink.max-retries", "ttl", "ttl.*", "io.pool.size", "event.pool.size")
 _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")

@@ -15,12 +15,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.frontends.table_api import api_calls, validation
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
-from airflow_flinkcompat.frontends.table_api.expression_text import (
-    Meaning,
-    old_type,
-    short,
-    snake,
-)
+from airflow_flinkcompat.frontends.table_api.expression_text import Meaning, old_type, short, snake
 from airflow_flinkcompat.frontends.table_api.expression_tree import Tree
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (

@@ -20,14 +20,7 @@ from airflow_flinkcompat.frontends.pyflink.scopes import NameScope, ProgramEnded
 from airflow_flinkcompat.frontends.pyflink.statements import Statements, parse
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink
-from airflow_flinkcompat.frontends.table_api.values import (
-    INPUT_BEGINS,
-    INPUT_ENDS,
-    Const,
-    NotRead,
-    TooMuch,
-    Value,
-)
+from airflow_flinkcompat.frontends.table_api.values import INPUT_BEGINS, INPUT_ENDS, Const, NotRead, TooMuch, Value
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.sql import Script, ScriptError
 
@@ -85,13 +78,7 @@ def read_program(
     return script, reader.files.used
 
 
-def _read(
-    text: str,
-    source: str,
-    given: Mapping[str, str],
-    load: Loader,
-    decided: Mapping[str, bool],
-) -> Statements:
+def _read(text: str, source: str, given: Mapping[str, str], load: Loader, decided: Mapping[str, bool]) -> Statements:
     module = parse(text, source)
     session = ScriptBuilder(source, text)
     session.trees[""] = module

@@ -9,14 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.expression_tree import Tree, Unreadable, parse_strings
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, refused
-from airflow_flinkcompat.frontends.table_api.values import (
-    Const,
-    Described,
-    Expr,
-    NotRead,
-    Type,
-    Value,
-)
+from airflow_flinkcompat.frontends.table_api.values import Const, Described, Expr, NotRead, Type, Value
 
 Method = Callable[[Described, str, Sequence[Value]], Value]
 """The result of a method of an object, by PyFlink's name."""

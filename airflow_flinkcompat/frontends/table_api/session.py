@@ -28,12 +28,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     shown,
 )
 from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.sql import (
-    ScriptError,
-    Statement,
-    nodes,
-    parse_script,
-)
+from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script
 
 _DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
 _KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)

@@ -263,19 +263,13 @@ _SOME = range(1, sys.maxsize)
 _METHODS: Mapping[str, tuple[range, _Method]] = {
     **dict.fromkeys(("filter", "where"), (range(1, 2), lambda t, _, args, *__: _filtered(t, columns(args)[0]))),
     "select": (_SOME, lambda t, _, args, __, session, node: _select(t, columns(args), session, node)),
-    "distinct": (
-        range(1),
-        lambda t, *_: made(t, f"SELECT DISTINCT * FROM ({t.sql})", "distinct", columns=t.columns),
-    ),
+    "distinct": (range(1), lambda t, *_: made(t, f"SELECT DISTINCT * FROM ({t.sql})", "distinct", columns=t.columns)),
     "group_by": (_SOME, lambda t, _, args, *__: _grouped(t, columns(args))),
     "window": (range(1, 2), lambda t, name, args, *_: _windowed(t, name, args)),
     "over_window": (_SOME, lambda t, name, args, *_: _windowed(t, name, args)),
     "order_by": (_SOME, lambda t, _, args, *__: ordered(t, columns(args))),
     **dict.fromkeys(("fetch", "offset", "limit"), (range(1, 3), lambda t, name, args, *_: limited(t, name, args))),
-    "alias": (
-        _SOME,
-        lambda t, _, args, *__: renamed(t, [text_of(arg, "the name of a column") for arg in args]),
-    ),
+    "alias": (_SOME, lambda t, _, args, *__: renamed(t, [text_of(arg, "the name of a column") for arg in args])),
     **dict.fromkeys(LATERAL, (range(1, 2), lambda t, name, args, *_: lateral(t, name, columns(args)[0]))),
     **dict.fromkeys(_JOINS, (range(2, 3), lambda t, name, args, _, session, __: _joined(t, name, args, session))),
     "join": (range(1, 3), lambda t, name, args, _, session, __: _joined(t, name, args, session)),

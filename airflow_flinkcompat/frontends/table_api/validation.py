@@ -12,12 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
-from airflow_flinkcompat.frontends.table_api.values import (
-    Expr,
-    GroupedTable,
-    NotRead,
-    Spec,
-)
+from airflow_flinkcompat.frontends.table_api.values import Expr, GroupedTable, NotRead, Spec
 
 NAMES: Mapping[str, str] = {
     "Tumble": "a tumbling window",
