@@ -97,10 +97,8 @@ class _Found:
     """Files below a folder, as relative paths.
 
     Attributes:
-        scripts: Scripts with a job.
         declaring: The tables that each file without a job declares.
         undeclared: Tables that scripts use and do not declare.
-        left_out: Reasons why other files were left out.
     """
 
     scripts: tuple[str, ...]

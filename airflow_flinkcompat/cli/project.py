@@ -28,16 +28,7 @@ from airflow_flinkcompat.sql import ScriptError, read_script
 
 @dataclass(frozen=True)
 class Given:
-    """Options of a job as the command line names them, before the project file adds to them.
-
-    Attributes:
-        options: Options of the script, or of both scripts.
-        old_settings: Settings of the old side, over those of both.
-        old_engine_version: Engine version of the old side; None: the same as the new side's.
-        fail_on: The gate; None: that of the project file.
-        config: The project file; None: it is searched.
-        deployment: The deployment that the script is judged as; None: the one whose script it is.
-    """
+    """Options of a job as the command line names them, before the project file adds to them."""
 
     options: JobOptions = field(default_factory=JobOptions)
     old_settings: Mapping[str, str] = field(
@@ -100,7 +91,6 @@ class Judging:
 
     Attributes:
         options: The merged options; ``catalog`` is its DDL.
-        fail_on: The gate.
         words: Sentence of the report about the project file; "" if nothing was read from it.
         deployment: The deployment that the script is judged as; "" if it is none.
     """

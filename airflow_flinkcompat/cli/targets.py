@@ -51,9 +51,7 @@ class Planner:
         target: The name of a target; None: a SQL Gateway alone.
         gateway: The URL of a SQL Gateway; None, without a target: Flink's planner on this machine, and for the template
             a Flink that is started here.
-        jobmanager: The URL of the JobManager.
         plan_dir: The folder that the Gateway writes plans to.
-        jars: Jars that the Flink on this machine has in addition to its own.
         mode: When Flink's planner on this machine is asked: ``always``, ``never``, or where no other planner is named.
     """
 

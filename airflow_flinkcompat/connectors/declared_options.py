@@ -34,9 +34,7 @@ class DeclaredOption:
     Attributes:
         artifact: The artifact and its version.
         key: The option by its name of today.
-        type: Its type.
         default: The connector's value if it is left out; "" if there is none, or it is not a text.
-        older: Its older names.
         moves: Differences between plans with other values, of ids, state and serializers; None if none was planned.
     """
 
@@ -82,13 +80,13 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
             key,
             OptionEffect.STATE,
             document=f"code of {moved.artifact}",
-            says=f"another value changes {what} in Flink's plan (code of {moved.artifact})",
+            note=f"another value changes {what} in Flink's plan (code of {moved.artifact})",
         )
     if use is TableUse.LOOKUP:
         return None
     if any(each.moves is None for each in found):
-        says = f"the connector declares it ({document}), but what a restored job makes of another value is not known"
-        return OptionFact(key, OptionEffect.NOT_KNOWN, document=document, says=says)
+        note = f"the connector declares it ({document}), but what a restored job makes of another value is not known"
+        return OptionFact(key, OptionEffect.NOT_KNOWN, document=document, note=note)
     if not in_table and any(key.startswith(begins) for other, begins in BEGINNINGS.items() if other is not use):
         return OptionFact(key, OptionEffect.IGNORED, document=document)
     defaults = {each.default for each in found}
@@ -96,7 +94,7 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
         key,
         OptionEffect.NOT_KNOWN,
         document=document,
-        says=f"another value moves no id and no state in Flink's plan ({document}), but what it means is not known",
+        note=f"another value moves no id and no state in Flink's plan ({document}), but what it means is not known",
         default=defaults.pop() or None if len(found) > 1 == len(defaults) and not in_table else None,
     )
 
@@ -106,7 +104,6 @@ class OptionCounts:
     """Number of known options of a connector.
 
     Attributes:
-        declared: Those that the artifact declares.
         planned: Those whose plans with several values are known, for at least one use of a table.
         moving: Those with which ids, state or serializers differ.
     """

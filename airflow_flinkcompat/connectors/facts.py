@@ -145,12 +145,11 @@ class OptionFact:
 
     Attributes:
         key: The option, with a ``*`` for any text.
-        effect: Effect of another value.
         ids: Restores across each of which it was changed: all right if the effect is harmless, all of one bad end if it
             is not. None, if none was run.
         document: The page or class that documents it, if no restore shows it.
         alias_of: The option that it is another name of, by the document: across its restores that was changed.
-        says: The effect of a restore, for a reader, as the end of a sentence about the option.
+        note: The effect of a restore, for a reader, as the end of a sentence about the option.
         listed: The form in which it lists several places.
         unless: Another option and its value under which the restores do not speak of it.
         default: Its value in every version that accepts a table without it; None if that is not known.
@@ -163,7 +162,7 @@ class OptionFact:
     ids: tuple[str, ...] = ()
     document: str = ""
     alias_of: str = ""
-    says: str = ""
+    note: str = ""
     listed: ListedPlaces | None = None
     unless: tuple[str, str] = ("", "")
     default: str | None = None
@@ -182,14 +181,14 @@ class OptionFact:
         return fnmatchcase(key, self.key)
 
 
-def facts(effect: OptionEffect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:
+def facts(effect: OptionEffect, document: str, *keys: str, note: str = "") -> tuple[OptionFact, ...]:
     """Facts about options with one document."""
-    return tuple(OptionFact(key, effect, document=document, says=says) for key in keys)
+    return tuple(OptionFact(key, effect, document=document, note=note) for key in keys)
 
 
 READ_ONCE = (
-    "a scan that had ended is not run again, so that nothing is read from the new place; one that had not begins again "
-    "with rows that were read before"
+    "a finished scan is not run again, so nothing is read from the new place; an unfinished one begins again and "
+    "repeats rows that were read before"
 )
 """Effect of a restore on a scan of :attr:`SourceState.ENDED` that should read something else."""
 
@@ -199,17 +198,13 @@ class SourceFacts:
     """State of a connector's source, and the abilities that the planner pushes into it.
 
     Attributes:
-        positions: Form of its positions in a savepoint.
         projection: Whether it reads only the columns that a query wants, so that no operator drops the others.
         filters: Whether conditions may be evaluated in it, in place of an operator.
         watermark: Whether it makes watermarks by itself, in place of an operator.
-        metadata: Whether it can hand out metadata columns.
         appends: Whether its rows are only ever added, unless their format changes that.
-        options: Effect of each option if the table is read.
         startup: Where it begins without state; None if that is unknown.
         table_name_option: The option that names the table to read, in place of its name in the script; "" if that name
             never does.
-        document: The page or class that documents it.
     """
 
     positions: SourceState = SourceState.NOT_KNOWN
@@ -229,7 +224,6 @@ class SinkFacts:
     """State of a connector's sink.
 
     Attributes:
-        state: Its state in a savepoint.
         stateful_options: Options with the values under one of which alone it has state; empty if it always has.
         operators: Number of its operators in a job, None if it is not known.
         upserts: Whether it accepts the last row of a primary key, in place of the row that it replaces.
@@ -239,9 +233,7 @@ class SinkFacts:
         primary_key: Reason why Flink refuses its table without a primary key.
         ids_use_table_name: Whether the ids of operators that keep something are made of the table's name.
         state_survives_columns: Whether a savepoint's state of it is kept under other columns of the table.
-        options: Effect of each option if the table is written.
         ids: Restores of jobs with this sink that ended right.
-        document: The page or class that documents it.
     """
 
     state: SinkState = SinkState.NOT_KNOWN
@@ -284,8 +276,6 @@ class LookupFacts:
 
     Attributes:
         support: Whether rows may wait for an answer, which are state.
-        options: Effect of each option if the table is looked up.
-        document: The page or class that documents it.
     """
 
     support: LookupSupport = LookupSupport.NOT_KNOWN
@@ -302,10 +292,6 @@ class ConnectorFacts:
     """One connector of the catalogue.
 
     Attributes:
-        names: Values of a table's option ``connector`` that mean it.
-        source: Its source; None if it has none.
-        sink: Its sink; None if it has none.
-        lookup: How it looks up; None if it does not.
         formats: Its options that name the format of its values, of which the first that is set counts.
     """
 
@@ -364,10 +350,7 @@ class FormatFacts:
     """One format of rows: the effects of its options, and whether its rows update and delete.
 
     Attributes:
-        name: The value of an option ``format``.
         appends: Whether rows of it are only ever added.
-        options: Effects of its options, by their names after the format's own.
-        document: The page that documents it.
         by_place: Whether a row shows by order alone which column a value is of.
     """
 

@@ -10,8 +10,8 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity, FormatFacts, Kn
 _PAGE = "Formats pages of Flink's documentation"
 
 
-def _decoding(*names: str, says: str = "") -> tuple[OptionFact, ...]:
-    return facts(OptionEffect.DECODING, _PAGE, *names, says=says)
+def _decoding(*names: str, note: str = "") -> tuple[OptionFact, ...]:
+    return facts(OptionEffect.DECODING, _PAGE, *names, note=note)
 
 
 _JSON = (
@@ -48,7 +48,7 @@ _REGISTRY = (
     *_decoding(*(f"{prefix}{name}" for prefix in ("", "schema-registry.") for name in ("subject", "schema"))),
     *_decoding(
         *("basic-auth.*", "bearer-auth.*", "ssl.*"),
-        says="it decides who asks the registry for schemas, and how that connection is secured; no state holds that",
+        note="it decides who asks the registry for schemas, and how that connection is secured; no state contains it",
     ),
 )
 """Schema-registry options except its address: another registry may number schemas differently."""

@@ -17,7 +17,6 @@ class MavenArtifact:
     """One artifact.
 
     Attributes:
-        group: Its group.
         name: Its name, in which ``{line}`` is replaced by the line of Flink.
         versions: Its version by line of Flink, which a line that is not named does without; None: the version is that
             of Flink itself; empty: no version is known here.

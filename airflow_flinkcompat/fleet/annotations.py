@@ -25,13 +25,10 @@ class Annotation:
     Attributes:
         deployment: Whose script it is.
         severity: An error where it fails the gate, a note where it is waived, else a warning.
-        rule: The code of the rule.
         title: Subject of the rule.
         message: The finding, secrets masked.
         path: The file from the root of the repository.
-        line: Where it begins, from 1.
         column: Its column, from 1, in characters.
-        end_line: Where it ends.
         end_column: The column of its last character; None if only the beginning is known.
         fingerprint: The same for the same finding of another commit, wherever the lines have moved.
         finding: The finding; None if it is a fault of the input.

@@ -76,9 +76,7 @@ class RevisionBaselines:
 
     Attributes:
         former: The project file of that commit.
-        files: The files of that commit.
         root: Where those of the project are written out.
-        description: The commit, in words.
     """
 
     former: FormerProject

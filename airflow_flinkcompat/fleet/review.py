@@ -48,9 +48,7 @@ class Request:
     """The question about a project.
 
     Attributes:
-        project: The project file.
         root: The root of the repository, from which files are called.
-        fail_on: The gate.
         given: Options of the command line, before the file's; its engine, version, planner and jars alone count.
         names: The deployments that are asked for; empty: all.
         command: ``diff`` or ``plan``.
@@ -140,10 +138,8 @@ class LoneScript:
     """A script that is read by itself.
 
     Attributes:
-        name: Its name.
         side: The script, or why it cannot be read.
         options: How it is read; where they name no engine, each engine is asked.
-        waivers: Waivers next to the script.
         deployment: The deployment whose script it is; "" if it is of none.
     """
 

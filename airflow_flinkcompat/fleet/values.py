@@ -65,7 +65,6 @@ class DeploymentReview:
 
     Attributes:
         name: The deployment; of a script that belongs to none its path.
-        status: Its result.
         script: The proposed script from the root of the repository; if there is none, the project file.
         baseline: Its baseline, in words; "" for nothing.
         reports: The verdict of each engine that was asked, worst first.
@@ -74,7 +73,6 @@ class DeploymentReview:
         action: The gate's action, in words.
         known: Facts in addition to the change, for the report.
         change: Both sides by their digests, which waivers are bound to; None if nothing was compared.
-        notes: Further remarks on it, a line each.
         files: Paths of its catalog and of the files next to a program, from the root of the repository, by their names
             in messages.
         stopped: The file's text on the end of its job; "" without one.
@@ -157,9 +155,7 @@ class FleetDiff:
         command: ``diff``, ``plan`` or ``lint``.
         project: The project file from the root of the repository; "" if there is none.
         against: The baseline of the deployments, in words; "" for nothing.
-        fail_on: The gate.
         deployments: The reviews in the order of the file.
-        notes: Further remarks, a line each.
     """
 
     command: str

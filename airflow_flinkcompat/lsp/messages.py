@@ -73,7 +73,6 @@ class ShownDocument:
     """A verdict as shown to the client.
 
     Attributes:
-        verdict: The verdict.
         diagnostics: Messages about places, with the annotation that each was made of.
     """
 

@@ -47,7 +47,6 @@ class DocumentVerdict:
     """Verdict on a document's script.
 
     Attributes:
-        project: The project file.
         fleet: The reviews of the deployments whose script it is; of one that belongs to none its lint.
         deployed: The deployed versions of these, by deployment, as far as they were compared.
         warning: Why nothing was compared although a deployment is named; "" if nothing is amiss.

@@ -1,4 +1,4 @@
-"""The engines as data: their differences as facts, so that no code tests for a particular engine.
+"""The engines as data: their differences as facts, and the spelling of Flink's recovery options.
 
 Their judgement is in :mod:`~airflow_flinkcompat.compat.engines`.
 """
@@ -15,7 +15,6 @@ class EngineFacts:
 
     Attributes:
         default_version: The version that is judged by where a job names none.
-        label: The engine as a reader knows it.
         version_examples: Versions as users write them, for messages.
         label_has_version: Whether the label for readers contains the version.
         majors: The first numbers that its versions have; None: any number.
@@ -82,3 +81,25 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
 """One entry for each engine."""
 ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
 """The engines and the version each is judged by when a job names none."""
+
+
+# An unknown option is ignored: a job whose savepoint is set in the spelling of another line starts empty.
+RECOVERY_PATH = "execution.state-recovery.path"
+CLAIM_MODE = "execution.state-recovery.claim-mode"
+IGNORE_UNCLAIMED = "execution.state-recovery.ignore-unclaimed-state"
+_BEFORE_1_20: Mapping[str, str] = {
+    RECOVERY_PATH: "execution.savepoint.path",
+    CLAIM_MODE: "execution.savepoint-restore-mode",
+    IGNORE_UNCLAIMED: "execution.savepoint.ignore-unclaimed-state",
+}
+
+
+def recovery_option(option: str, version: str) -> str:
+    """The option as one version of Flink knows it."""
+    major, minor = (int(part) if part.isdecimal() else 0 for part in (*version.split("."), "0")[:2])
+    return _BEFORE_1_20[option] if (major, minor) < (1, 20) else option
+
+
+def in_every_spelling(options: Mapping[str, str]) -> dict[str, str]:
+    """The same options for a Flink of any version; if it knows both spellings, the new one wins."""
+    return {**options, **{_BEFORE_1_20[option]: value for option, value in options.items()}}

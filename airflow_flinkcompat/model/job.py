@@ -97,7 +97,7 @@ class JobSpec:
     Attributes:
         script: The text: Flink SQL, or a program of the Table API.
         settings: Settings in force before the script's own SETs.
-        functions: DdlEffects of functions that the script only uses.
+        functions: Declarations of functions that the script only uses.
         catalog: DDL of tables that the script does not declare.
         engine: Whose state semantics apply; ``vvr`` unless another one is named.
         engine_version: The version of that engine; None for the one it is judged by then (``ENGINES``).

@@ -14,13 +14,8 @@ class Waiver:
     """One accepted finding. It affects no verdict, only the gate's reaction.
 
     Attributes:
-        rule: The code of the rule.
         subject: Subject of the finding: the path of an operator, a sink, or ``script``.
-        engine: The engine whose finding it is.
-        outcome: Outcome of the change by that finding.
         finding: Its message, secrets masked.
-        reason: Reason of the waiver.
-        by: Author of the waiver.
         until: The last day on which it holds.
         deployed_sha256: The digest of the version deployed then, without its engine; that of nothing if the script was
             read by itself.

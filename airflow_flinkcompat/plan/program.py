@@ -100,8 +100,6 @@ class Absence:
     """A name in a statement that refers to nothing, or to an object of another kind.
 
     Attributes:
-        message: The name and the remedy.
-        span: The place of the statement.
         certain: False if a catalog outside of the script may hold the name.
     """
 

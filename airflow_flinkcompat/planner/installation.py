@@ -76,7 +76,6 @@ class Installation:
     """All that the planner of a line needs.
 
     Attributes:
-        line: The line.
         home: The folder whose ``lib/`` holds Flink's jars.
         java: The ``java`` that runs it.
         classpath: The jars, that of this package first.

@@ -59,8 +59,6 @@ class PlannedChange:
     """The answers about a change.
 
     Attributes:
-        old: The plan of the deployed script.
-        new: The plan of the new one.
         prediction: The end of a restore, if every variant of the unknown parts results in the same.
         plans: The compiled plans of both sides; None if Flink compiles none.
     """

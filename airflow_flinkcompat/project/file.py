@@ -49,7 +49,6 @@ class ProjectTables:
     """Content of a file, before its values are read.
 
     Attributes:
-        path: The file.
         common: Options of all deployments, ``[defaults]`` merged over the top of the file.
         deployments: Each deployment by name, laid over ``common``.
         fail_on: The gate of ``flinkcompat``, as written there; None without one.
@@ -58,7 +57,6 @@ class ProjectTables:
         stopped: Texts on jobs that somebody stopped, by the names of their former deployments.
         filled_elsewhere: Whether the deploying tool fills in placeholders of another tool, as written there.
         network: Whether connectors may connect while Flink plans a script, as written there.
-        positions: The positions of its keys.
     """
 
     path: Path

@@ -84,15 +84,6 @@ class JobOptions:
     """Options of judging any script.
 
     Attributes:
-        settings: Settings in force before the script's own SETs.
-        functions: Declarations of functions that the script only uses.
-        catalog: DDL.
-        variables: Values that only the environment of a program knows.
-        engine: The engine whose state semantics apply; None: nothing names one.
-        engine_version: Its version; None: the default version of the engine.
-        planner: When Flink's own planner is asked; None: nothing names it.
-        jars: Jars of connectors, formats and functions, for that planner.
-        filled_elsewhere: True if the deploying tool fills in placeholders of another tool, as ``${NAME}``.
         catalog_sources: The files of that DDL, as messages call them, each with the number of its lines.
         catalog_files: The files of the catalog from the project's folder, in order, while they are not read.
     """

@@ -25,7 +25,6 @@ class TomlPositions:
 
     Attributes:
         name: The name of the file in messages.
-        text: The file, which is valid TOML.
         root: The table that holds the project, such as ``tool.flinkcompat``; "" for the whole file.
     """
 

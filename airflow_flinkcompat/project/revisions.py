@@ -113,8 +113,6 @@ class RevisionFiles:
     """The files of a commit.
 
     Attributes:
-        repository: The root of the repository.
-        commit: The commit.
         label: Its name in messages.
         modes: Git's mode of each file, link and submodule, by its path from the root.
     """
@@ -240,7 +238,6 @@ class FileChange:
     """Change of a file by a commit.
 
     Attributes:
-        commit: The commit.
         status: ``A`` added, ``D`` deleted, ``M`` changed, ``R`` moved and perhaps changed.
         path: The file from the root, as the commit left it.
         old: The blob that the file was; "" if there was none.

@@ -41,7 +41,6 @@ class ProjectDeployment:
     Attributes:
         name: Its name, also in the ledger.
         script: The path of its script from the project's folder.
-        options: How the script is judged.
         ledger: Place of its ledger; None if the file does not name it.
         policy: The branch that the gate takes for each outcome.
         backfills: Whether history is recomputed after a start without state.
@@ -67,7 +66,6 @@ class ProjectFile:
 
     Attributes:
         path: The file; paths in it start from its folder.
-        positions: The positions of its keys.
         common: How a script is judged that belongs to no deployment.
         deployments: Those that can be used, in the order of the file.
         fail_on: The mildest outcome that fails, or ``never``; None if the file does not set it.

@@ -109,7 +109,6 @@ class Redactor:
     encoded for a URL; and base64 of a text that holds it (``user:password``).
 
     Attributes:
-        values: Values to hide.
         too_short: Names of values that are not looked for, because that would hide parts of other words.
     """
 

@@ -32,6 +32,11 @@ from typing import ClassVar
 from sqlglot import exp
 
 
+def _arguments(required: str, optional: str) -> dict[str, bool]:
+    """The arguments of a node by name, each True if it is required."""
+    return {**dict.fromkeys(required.split(), True), **dict.fromkeys(optional.split(), False)}
+
+
 # ---------------------------------------------------------------------------------------------- definitions
 class Option(exp.Expression):
     """``'key' = 'value'``. ``this``: Literal string, ``expression``: Literal."""
@@ -104,36 +109,17 @@ class CreateTable(exp.Expression):
     of AS SELECT, ``comment``: Literal; ``temporary``, ``exists``, ``replace``, ``only_replace`` (REPLACE TABLE): bool.
     """
 
-    arg_types = {
-        "this": True,
-        "columns": False,
-        "watermarks": False,
-        "constraints": False,
-        "comment": False,
-        "distribution": False,
-        "partitioned_by": False,
-        "options": False,
-        "like": False,
-        "expression": False,
-        "temporary": False,
-        "exists": False,
-        "replace": False,
-        "only_replace": False,
-    }
+    arg_types = _arguments(
+        "this",
+        "columns watermarks constraints comment distribution partitioned_by options like "
+        "expression temporary exists replace only_replace",
+    )
 
 
 class CreateView(exp.Expression):
     """``this``: exp.Table, ``columns``: list of Identifier, ``comment``: Literal, ``expression``: query."""
 
-    arg_types = {
-        "this": True,
-        "columns": False,
-        "comment": False,
-        "expression": True,
-        "temporary": False,
-        "exists": False,
-        "replace": False,
-    }
+    arg_types = _arguments("this expression", "columns comment temporary exists replace")
 
 
 class CreateFunction(exp.Expression):
@@ -143,16 +129,7 @@ class CreateFunction(exp.Expression):
     Option; ``temporary``, ``system``, ``exists``: bool.
     """
 
-    arg_types = {
-        "this": True,
-        "expression": True,
-        "language": False,
-        "resources": False,
-        "options": False,
-        "temporary": False,
-        "system": False,
-        "exists": False,
-    }
+    arg_types = _arguments("this expression", "language resources options temporary system exists")
 
 
 class CreateNamespace(exp.Expression):
@@ -164,15 +141,7 @@ class CreateNamespace(exp.Expression):
 class CreateModel(exp.Expression):
     """``CREATE MODEL this INPUT (…) OUTPUT (…)``. ``inputs``, ``outputs``: list of PhysicalColumn."""
 
-    arg_types = {
-        "this": True,
-        "inputs": False,
-        "outputs": False,
-        "comment": False,
-        "options": False,
-        "temporary": False,
-        "exists": False,
-    }
+    arg_types = _arguments("this", "inputs outputs comment options temporary exists")
 
 
 # -------------------------------------------------------------------------------- relations and expressions
@@ -232,19 +201,7 @@ class MatchRecognize(exp.Expression):
     ``within``: exp.Interval or None. ``subsets``: list of PatternSubset. ``define``: list of PatternDefinition.
     """
 
-    arg_types = {
-        "this": True,
-        "partition_by": False,
-        "order": False,
-        "measures": False,
-        "rows": False,
-        "after": False,
-        "pattern": True,
-        "within": False,
-        "subsets": False,
-        "define": False,
-        "alias": False,
-    }
+    arg_types = _arguments("this pattern", "partition_by order measures rows after within subsets define alias")
 
 
 class AfterMatch(exp.Expression):
@@ -403,14 +360,7 @@ class InsertInto(exp.Expression):
     ``conflict``: ``ERROR`` | ``NOTHING`` | ``DEDUPLICATE`` | None.
     """
 
-    arg_types = {
-        "this": False,
-        "partition": False,
-        "columns": False,
-        "expression": True,
-        "overwrite": False,
-        "conflict": False,
-    }
+    arg_types = _arguments("expression", "this partition columns overwrite conflict")
 
 
 class PartitionValue(exp.Expression):

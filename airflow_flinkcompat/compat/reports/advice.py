@@ -14,8 +14,8 @@ from airflow_flinkcompat.compat.restore_verdict import graph_may_decide
 from airflow_flinkcompat.compat.rule import Fate, Remedy
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
-from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of
+from airflow_flinkcompat.model.engine import CLAIM_MODE, ENGINE_FACTS, IGNORE_UNCLAIMED, RECOVERY_PATH, recovery_option
 from airflow_flinkcompat.secrets import mask_secrets
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
@@ -42,7 +42,7 @@ _TO_SPLIT: Mapping[Reason, str] = {
     Reason.AMBIGUOUS: "Change one query at a time, or give each query its own sink, so that they can be matched.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
-_FROM_SAVEPOINT = {recovery.PATH: "<savepoint>", recovery.IGNORE_UNCLAIMED: "false", recovery.CLAIM_MODE: "NO_CLAIM"}
+_FROM_SAVEPOINT = {RECOVERY_PATH: "<savepoint>", IGNORE_UNCLAIMED: "false", CLAIM_MODE: "NO_CLAIM"}
 _STOP = "flink stop --savepointPath '<folder>' '<job id>'"
 _MIGRATE_TASK = (
     "Do not resume. Keep the state in the branch `migrate` (Migrate the state): it stops the job with a savepoint, "
@@ -373,7 +373,7 @@ def _resume(report: Report, known: ReportContext, lead: str) -> Step:
         (
             "STOP JOB '<job id>' WITH SAVEPOINT;",
             *(
-                f"SET '{recovery.spelled(option, report.engine_version)}' = '{value}';"
+                f"SET '{recovery_option(option, report.engine_version)}' = '{value}';"
                 for option, value in _FROM_SAVEPOINT.items()
             ),
             f"-- then the statements of {report.new_source}",
@@ -461,7 +461,7 @@ def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = F
         words,
         (
             "STOP JOB '<job id>' WITH SAVEPOINT;",
-            f"RESET '{recovery.spelled(recovery.PATH, report.engine_version)}';",
+            f"RESET '{recovery_option(RECOVERY_PATH, report.engine_version)}';",
             f"-- then the statements of {report.new_source}",
         ),
         brief=brief,

@@ -102,7 +102,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
         says = f"its effect on a restore was not measured with {who}, and no document describes it as harmless"
-        says = fact.says if fact is not None else says
+        says = fact.note if fact is not None else says
         return OptionVerdict(
             sinks.only_the_sink(change.connector) if unknown_sink else says,
             unknown(f"no restore with different values of such options of {who}"),

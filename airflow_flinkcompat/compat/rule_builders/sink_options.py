@@ -63,14 +63,14 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect is OptionEffect.STATE and fact.ids:
         (outcome, *_) = restores()[fact.ids[0]].values()
-        return OptionVerdict(fact.says, wrong(*fact.ids, consequence=ENDINGS.get(outcome)))
+        return OptionVerdict(fact.note, wrong(*fact.ids, consequence=ENDINGS.get(outcome)))
     if fact.effect in (OptionEffect.STATE, OptionEffect.KEY):
-        return not_measured(change, fact, f"{fact.says or decides(fact)}; no restore shows what another value does")
+        return not_measured(change, fact, f"{fact.note or decides(fact)}; no restore shows what another value does")
     if fact.effect is OptionEffect.DECODING and names_a_format(change):
         return _format_of_sink(change, fact)
     if fact.effect is OptionEffect.TARGET and (kept := _begun_at_the_old_place(change)):
         return not_measured(change, fact, kept)
-    says = fact.says or _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink contains it")
+    says = fact.note or _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink contains it")
     if nothing:
         if fact.effect is not OptionEffect.TARGET:
             says = f"{decides(fact)}; the sink stores nothing"
@@ -80,7 +80,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     if fact.ids or fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS):
         return harmless(fact, says, NOT_IN_WRITERS, facts.ids)
     return not_measured(
-        change, fact, fact.says or f"{decides(fact)}; its effect on the sink `{change.connector}` was not measured"
+        change, fact, fact.note or f"{decides(fact)}; its effect on the sink `{change.connector}` was not measured"
     )
 
 

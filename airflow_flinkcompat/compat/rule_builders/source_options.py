@@ -74,12 +74,12 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
         case OptionEffect.READ:
             return _what_is_read(change, fact, pair)
         case OptionEffect.BOUNDED_END if fact.ids and _windowed(pair):
-            return OptionVerdict(fact.says, wrong(*fact.ids))
+            return OptionVerdict(fact.note, wrong(*fact.ids))
         case OptionEffect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
         case OptionEffect.STATE if fact.default is not None:
-            return _begun_anew(fact.says, expected(fact.document, None), pair)
-    return not_measured(change, fact, fact.says or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
+            return _begun_anew(fact.note, expected(fact.document, None), pair)
+    return not_measured(change, fact, fact.note or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
 
 
 def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
@@ -100,18 +100,18 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
         return _places(change, fact, pair)
     stored = connectors.source(change.connector).positions
     if stored in _REMEMBERS_NO_PLACE:
-        says = fact.says or "the source stores nothing: new rows come from the new location"
+        says = fact.note or "the source stores nothing: new rows come from the new location"
         return harmless(fact, says, IN_NO_POSITION)
-    if stored is SourceState.ENDED and fact.says:
-        return _begun_anew(fact.says, expected(fact.document, None), pair)
+    if stored is SourceState.ENDED and fact.note:
+        return _begun_anew(fact.note, expected(fact.document, None), pair)
     if fact.ids:
         if doubt := _not_as_measured(change, fact):
             return not_measured(change, fact, doubt)
-        return _begun_anew(fact.says, wrong(*fact.ids), pair)
+        return _begun_anew(fact.note, wrong(*fact.ids), pair)
     return (
         _tables(change, fact, pair)
         if fact.expression
-        else not_measured(change, fact, fact.says or _UNSAID[fact.effect])
+        else not_measured(change, fact, fact.note or _UNSAID[fact.effect])
     )
 
 
@@ -137,7 +137,7 @@ def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     startup = change.after.get(_STARTUP, _READS_ALL).lower()
     added = change.after.get(fact.unless[0], "").lower() == fact.unless[1]
     if not before or not come or startup != _READS_ALL or added:
-        return not_measured(change, fact, fact.says)
+        return not_measured(change, fact, fact.note)
     says = (
         f"a restored source would read at most the changes of {', '.join(come)} since the savepoint, and "
         "never its earlier rows"

@@ -94,9 +94,9 @@ def harmless(
 ) -> OptionVerdict:
     """Compatible by its own restores, or by those of the same mechanism if a document describes it."""
     if fact.ids:
-        return OptionVerdict(fact.says or says, right(*fact.ids))
+        return OptionVerdict(fact.note or says, right(*fact.ids))
     return OptionVerdict(
-        fact.says or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
+        fact.note or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
     )
 
 
@@ -171,10 +171,10 @@ def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equa
     if own[0] == own[1]:
         return OptionVerdict("it is the job's parallelism anyway", right(*equal))
     if None in jobs:
-        return OptionVerdict(f"{fact.says}, unless it equals the job's", unknown(f"{_PARALLELISM} is not set"))
+        return OptionVerdict(f"{fact.note}, unless it equals the job's", unknown(f"{_PARALLELISM} is not set"))
     if not fact.ids:
-        return not_measured(change, fact, fact.says)
-    return OptionVerdict(fact.says, refused_at_submit(*fact.ids))
+        return not_measured(change, fact, fact.note)
+    return OptionVerdict(fact.note, refused_at_submit(*fact.ids))
 
 
 def options_that_count(connector: str) -> tuple[str, ...]:

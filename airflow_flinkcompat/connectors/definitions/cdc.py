@@ -23,22 +23,22 @@ _CHUNKING = (
 )  # fmt: skip
 _ENGINE = ("cdc-stateless-renamed-heartbeat",)
 _ELSEWHERE = (
-    "a restored source resumes from the stored position: only changes since the savepoint come from another table, its "
-    "earlier rows never do"
+    "a restored source resumes from the stored position: it reads changes of another table since the savepoint, and "
+    "none of its earlier rows"
 )
 _POSTGRES = (
     OptionFact(
         "table-name",
         OptionEffect.READ,
         ("cdc-stateless-table", "cdc-stateless-table-added"),
-        says=_ELSEWHERE,
+        note=_ELSEWHERE,
         unless=("scan.newly-added-table.enabled", "true"),
     ),
     OptionFact(
         "schema-name",
         OptionEffect.READ,
         document=_CAPTURES_NONE,
-        says=_ELSEWHERE,
+        note=_ELSEWHERE,
         unless=("scan.newly-added-table.enabled", "true"),
         expression=True,
     ),
@@ -46,14 +46,14 @@ _POSTGRES = (
         "slot.name",
         OptionEffect.READ,
         ("cdc-stateless-slot", "cdc-group-slot"),
-        says="a new slot begins at the restore, every change in between is lost",
+        note="a new slot begins at the restore: every change since the savepoint is lost",
         default="flink",  # up to release 2.3; from 2.4 on it has to be given
     ),
     OptionFact(
         "scan.incremental.snapshot.enabled",
         OptionEffect.READ,
         ("cdc-stateless-incremental-off", "cdc-stateless-incremental-on", "cdc-group-incremental-off"),
-        says="the stored position is not read, and the whole table is read once more",
+        note="the stored position is ignored, and the whole table is read again",
         default="false",
     ),
     OptionFact("hostname", OptionEffect.ADDRESS, ("cdc-stateless-host",)),
@@ -69,8 +69,8 @@ _POSTGRES = (
     *facts(OptionEffect.TUNES, _PAGE, *_CHUNKING, "connect.max-retries", "connection.pool.size"),
 )
 _NOT_CAPTURED = (
-    "a restored source is documented to read another table's rows of before with scan.newly-added-table.enabled alone; "
-    "neither that, nor what it does with the tables it read, was measured"
+    "by the documents a restored source reads earlier rows of another table only with scan.newly-added-table.enabled; "
+    "neither this nor the effect on its former tables was measured"
 )
 _TABLES = ("table-name", "database-name", "schema-name", "collection", "database")
 _TUNING = (
@@ -81,7 +81,7 @@ _TUNING = (
     "initial.snapshotting.max.threads", "scan.cursor.no-timeout",
 )  # fmt: skip
 _OTHERS = (
-    *facts(OptionEffect.READ, _PAGE, *_TABLES, says=_NOT_CAPTURED),
+    *facts(OptionEffect.READ, _PAGE, *_TABLES, note=_NOT_CAPTURED),
     *facts(OptionEffect.ADDRESS, _PAGE, "hostname", "hosts", "port"),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.useSSL", "jdbc.properties.requireSSL"),
@@ -91,7 +91,7 @@ _OTHERS = (
     *facts(OptionEffect.TUNES, _PAGE, *_TUNING),
 )
 _USER = facts(OptionEffect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was called user", "user")
-_OTHER_READER = "the reader with the option and the one without store positions of other kinds"
+_OTHER_READER = "the readers with and without this option store different kinds of positions"
 
 
 _MYSQL_STARTUP = OptionFact(
@@ -111,7 +111,7 @@ def _incremental(default: str) -> tuple[OptionFact, ...]:
                 key,
                 OptionEffect.READ,
                 document=_CAPTURES_NONE,
-                says=_NOT_CAPTURED,
+                note=_NOT_CAPTURED,
                 unless=("scan.newly-added-table.enabled", "true"),
                 expression=True,
             )
@@ -121,7 +121,7 @@ def _incremental(default: str) -> tuple[OptionFact, ...]:
             "scan.incremental.snapshot.enabled",
             OptionEffect.STATE,
             document=f"{_PAGE}; {_OTHER_READER}",
-            says=_OTHER_READER,
+            note=_OTHER_READER,
             default=default,
         ),
         *_OTHERS,

@@ -30,8 +30,8 @@ _ISOLATION = OptionFact(
     "properties.isolation.level",
     OptionEffect.DELIVERY_GUARANTEE,
     document="Kafka's page on its clients' configuration",
-    says="read_committed leaves out records of transactions that are open or were aborted, and read_uncommitted does "
-    "not: how a source that resumes from stored offsets treats such records was not measured",
+    note="read_uncommitted also reads records of open and aborted transactions; how a source that resumes from stored "
+    "offsets treats such records was not measured",
     default="read_uncommitted",
 )
 _STARTUP = (
@@ -60,14 +60,13 @@ _BOUND = OptionFact(
     "scan.bounded.*",
     OptionEffect.BOUNDED_END,
     ("ks-tumble-bounded-latest",),
-    says="a restored source takes no notice of it: partitions are read on without an end, and the last windows are "
-    "not put out",
+    note="a restored source ignores it: it reads partitions without an end, and the last windows are not emitted",
 )
 _SCAN_PARALLELISM = OptionFact(
     "scan.parallelism",
     OptionEffect.STATE,
     ("ks-stateless-scan-parallelism-2", "ks-group-scan-parallelism-2"),
-    says="a source with a parallelism of its own is chained to nothing, and every operator after it gets another id",
+    note="a source with its own parallelism is not chained, and every operator after it gets another id",
 )
 _DISCOVERY = OptionFact(
     "scan.topic-partition-discovery.interval",
@@ -99,13 +98,13 @@ _SOURCE = SourceFacts(
                 "ks-tumble-group-id-removed",
                 "ks-group-group-id",
             ),
-            says="the group's committed offsets are read only by a start without state; this job resumes from the "
-            "stored offsets",
+            note="only a start without state reads the group's committed offsets; this job resumes from the stored "
+            "offsets",
         ),
         *_SECURITY,
         _ISOLATION,
         OptionFact("properties.*", OptionEffect.TUNES, _ANY_PROPERTY),
-        OptionFact("scan.startup.*", OptionEffect.STARTUP, _STARTUP, says=_BEGINNING),
+        OptionFact("scan.startup.*", OptionEffect.STARTUP, _STARTUP, note=_BEGINNING),
         _BOUND,
         _DISCOVERY,
         _SCAN_PARALLELISM,
@@ -133,7 +132,7 @@ _SINK_PARALLELISM = OptionFact(
     "sink.parallelism",
     OptionEffect.STATE,
     ("sk-stateless-direct-kafka-parallelism-2", "sk-group-direct-kafka-parallelism-2"),
-    says="its writer keeps state, and is chained to nothing once its parallelism is its own",
+    note="its writer has state, and is not chained once it has its own parallelism",
 )
 _EXACTLY_ONCE = (
     "sk-stateless-kafka-eo-alo",
@@ -167,7 +166,7 @@ _SINK = SinkFacts(
             "sink.transaction-naming-strategy",
             OptionEffect.DELIVERY_GUARANTEE,
             ("sk-stateless-kafka-eo-naming",),
-            says="what the sink has stored can be restored, if the savepoint is of a connector that has this option",
+            note="the stored state can be restored if the savepoint is of a connector with this option",
         ),
         OptionFact(
             "sink.partitioner",

@@ -20,15 +20,15 @@ _PAIMON = "Paimon's configuration page, FlinkConnectorOptions (1.3)"
 _HUDI = "Hudi's configuration page, FlinkOptions (1.0)"
 _DELTA = "Delta's connectors/flink: DeltaTableConnectorOptions (3.3)"
 _PENDING = (
-    "what the savepoint holds are files of the old table that may still have to be committed: they would be committed "
-    "into the new one"
+    "the savepoint may store files of the old table that are not committed yet: they would be committed into the new "
+    "one"
 )
-_VERSION_OF_OLD = "the savepoint holds a version of the old table, which means nothing in another one"
+_VERSION_OF_OLD = "the savepoint stores a version of the old table, which has no meaning in another one"
 _RESUMES = "only a start without state reads it; a restored source resumes from its stored version"
-_BEGINNING = "a start without state begins where it says; a restored source resumes from its stored version"
+_BEGINNING = "a start without state begins there; a restored source resumes from its stored version"
 
-_PLANNED = "it decides which operators are planned for the sink, or how many subtasks they have"
-_OF_THE_TABLE = "a property of the table, which is taken when the table is created"
+_PLANNED = "it decides which operators Flink plans for the sink, or their parallelism"
+_OF_THE_TABLE = "a property of the table, set when the table is created"
 _HUDI_TUNING = (
     "compaction.delta_commits", "compaction.delta_seconds", "compaction.trigger.strategy", "compaction.max_memory",
     "compaction.target_io", "compaction.timeout.seconds", "write.batch.size", "write.task.max.size",
@@ -75,9 +75,9 @@ CONNECTORS = (
             metadata=Known.NO,
             appends=Known.YES,
             options=(
-                *facts(OptionEffect.READ, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_VERSION_OF_OLD),
+                *facts(OptionEffect.READ, _ICEBERG, *_ICEBERG_TABLE, "branch", note=_VERSION_OF_OLD),
                 OptionFact(
-                    "starting-strategy", OptionEffect.STARTUP, ("iceberg-source-group-startup-latest",), says=_RESUMES
+                    "starting-strategy", OptionEffect.STARTUP, ("iceberg-source-group-startup-latest",), note=_RESUMES
                 ),
                 *facts(
                     OptionEffect.STARTUP,
@@ -85,7 +85,7 @@ CONNECTORS = (
                     "start-snapshot-id",
                     "start-snapshot-timestamp",
                     "start-tag",
-                    says=_BEGINNING,
+                    note=_BEGINNING,
                 ),
                 *facts(OptionEffect.TUNES, _ICEBERG, *_ICEBERG_SPLITS),
             ),
@@ -100,23 +100,23 @@ CONNECTORS = (
             updates=Known.YES,
             row_before=Known.YES,
             options=(
-                *facts(OptionEffect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_PENDING),
+                *facts(OptionEffect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", note=_PENDING),
                 *facts(
                     OptionEffect.TUNES, _ICEBERG, "target-file-size-bytes", "compression-*", "table-refresh-interval"
                 ),
-                *facts(OptionEffect.TUNES, _ICEBERG, "write.target-file-size-bytes", "commit.*", says=_OF_THE_TABLE),
-                *facts(OptionEffect.TUNES, _ICEBERG, "write.metadata.*", "history.expire.*", says=_OF_THE_TABLE),
+                *facts(OptionEffect.TUNES, _ICEBERG, "write.target-file-size-bytes", "commit.*", note=_OF_THE_TABLE),
+                *facts(OptionEffect.TUNES, _ICEBERG, "write.metadata.*", "history.expire.*", note=_OF_THE_TABLE),
                 *facts(
-                    OptionEffect.TUNES, _ICEBERG, "write.parquet.*", "write.orc.*", "write.avro.*", says=_OF_THE_TABLE
+                    OptionEffect.TUNES, _ICEBERG, "write.parquet.*", "write.orc.*", "write.avro.*", note=_OF_THE_TABLE
                 ),
                 OptionFact(
                     "write-parallelism",
                     OptionEffect.STATE,
                     ("iceberg-sink-stateless-write-parallelism",),
-                    says="its writers are chained to nothing once their parallelism is their own",
+                    note="its writers are not chained once they have their own parallelism",
                 ),
-                *facts(OptionEffect.STATE, _ICEBERG, "distribution-mode", says=_PLANNED),
-                *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", says=_PLANNED),
+                *facts(OptionEffect.STATE, _ICEBERG, "distribution-mode", note=_PLANNED),
+                *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", note=_PLANNED),
             ),
             ids=("iceberg-sink-stateless-unchanged", "iceberg-sink-stateless-file-size"),
             document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet; "
@@ -131,8 +131,8 @@ CONNECTORS = (
             filters=Known.YES,
             watermark=Known.YES,
             options=(
-                *facts(OptionEffect.READ, _PAIMON, "path", "branch", says=_VERSION_OF_OLD),
-                OptionFact("scan.mode", OptionEffect.STARTUP, ("paimon-source-group-startup-latest",), says=_RESUMES),
+                *facts(OptionEffect.READ, _PAIMON, "path", "branch", note=_VERSION_OF_OLD),
+                OptionFact("scan.mode", OptionEffect.STARTUP, ("paimon-source-group-startup-latest",), note=_RESUMES),
                 *facts(
                     OptionEffect.STARTUP,
                     _PAIMON,
@@ -140,7 +140,7 @@ CONNECTORS = (
                     "scan.timestamp",
                     "scan.timestamp-millis",
                     "scan.tag-name",
-                    says=_BEGINNING,
+                    note=_BEGINNING,
                 ),
                 *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_SPLITS),
             ),
@@ -154,16 +154,16 @@ CONNECTORS = (
                     "path",
                     OptionEffect.STATE,
                     ("paimon-sink-group-elsewhere",),
-                    says="what the savepoint holds is committed once more, into the new table, and the job fails",
+                    note="the stored commits are committed again, into the new table, and the job fails",
                 ),
-                *facts(OptionEffect.TARGET, _PAIMON, "branch", says=_PENDING),
+                *facts(OptionEffect.TARGET, _PAIMON, "branch", note=_PENDING),
                 *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_TUNING),
                 *facts(OptionEffect.STATE, _PAIMON, "bucket", "bucket-key", "write-only", "changelog-producer*"),
                 OptionFact(
                     "sink.parallelism",
                     OptionEffect.STATE,
                     ("paimon-sink-group-parallelism-2",),
-                    says="its writer is chained to nothing once its parallelism is its own",
+                    note="its writer is not chained once it has its own parallelism",
                 ),
             ),
             ids=("paimon-sink-group-unchanged", "paimon-sink-group-snapshots-retained"),
@@ -179,9 +179,9 @@ CONNECTORS = (
             filters=Known.YES,
             watermark=Known.NO,
             options=(
-                *facts(OptionEffect.READ, _HUDI, "path", says=_VERSION_OF_OLD),
+                *facts(OptionEffect.READ, _HUDI, "path", note=_VERSION_OF_OLD),
                 *facts(
-                    OptionEffect.STARTUP, _HUDI, "read.start-commit", "read.streaming.start-commit", says=_BEGINNING
+                    OptionEffect.STARTUP, _HUDI, "read.start-commit", "read.streaming.start-commit", note=_BEGINNING
                 ),
                 *facts(OptionEffect.TUNES, _HUDI, "read.streaming.check-interval", "read.data.skipping.enabled"),
                 *facts(OptionEffect.BOUNDED_END, _HUDI, "read.end-commit"),
@@ -197,10 +197,10 @@ CONNECTORS = (
                     "path",
                     OptionEffect.STATE,
                     ("hudi-sink-group-elsewhere",),
-                    says="what the savepoint holds names files of the old table, which the new one lacks: it fails",
+                    note="the savepoint stores names of files of the old table, which the new one lacks: the job fails",
                 ),
                 *facts(OptionEffect.TUNES, _HUDI, *_HUDI_TUNING),
-                *facts(OptionEffect.STATE, _HUDI, *_HUDI_PLANNED, says=_PLANNED),
+                *facts(OptionEffect.STATE, _HUDI, *_HUDI_PLANNED, note=_PLANNED),
                 *facts(OptionEffect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
             ),
             ids=("hudi-sink-group-unchanged", "hudi-sink-group-batch-size"),
@@ -213,15 +213,15 @@ CONNECTORS = (
         SourceFacts(
             positions=SourceState.TABLE_VERSION,
             options=(
-                *facts(OptionEffect.READ, _DELTA, "table-path", says=_VERSION_OF_OLD),
-                *facts(OptionEffect.STARTUP, _DELTA, "startingVersion", "startingTimestamp", says=_BEGINNING),
+                *facts(OptionEffect.READ, _DELTA, "table-path", note=_VERSION_OF_OLD),
+                *facts(OptionEffect.STARTUP, _DELTA, "startingVersion", "startingTimestamp", note=_BEGINNING),
                 *facts(OptionEffect.TUNES, _DELTA, "updateCheckIntervalMillis"),
             ),
             document="DeltaSource (3.3): its enumerator stores the version of the table, and files not read yet",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
-            options=facts(OptionEffect.TARGET, _DELTA, "table-path", says=_PENDING),
+            options=facts(OptionEffect.TARGET, _DELTA, "table-path", note=_PENDING),
             document="DeltaSink (3.3): a writer with files in progress, a committer and a global committer",
         ),
     ),

@@ -22,20 +22,21 @@ _POSITION = "source.init.position"
 _KINESIS = "Kinesis connector page (5.0)"
 _PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
 _SOCKET = "Flink's page on user-defined sources and sinks, whose example it is"
-_STORED = "the savepoint holds positions in the old stream; what a restored source makes of them was not measured"
+_STORED = "the savepoint stores positions in the old stream; how a restored source uses them was not measured"
 _BEGINNING = (
-    "a start without state begins where it says; whether a restored source does so with what it has not begun to read "
+    "a start without state begins there; whether a restored source applies it to parts that it has not begun to read "
     "was not measured"
 )
-_END = "the savepoint holds each partition with the end that it had; whether another one is read was not measured"
+_END = "the savepoint stores each partition with its former end; whether a restored source reads another end was not "
+"measured"
 
 
 _ASYNC_WRITER = "AsyncSinkBase: its writer stores the requests it has buffered"
 _PULSAR_SOURCE = (
-    *facts(OptionEffect.READ, _PULSAR, "topics", says=_STORED),
+    *facts(OptionEffect.READ, _PULSAR, "topics", note=_STORED),
     *facts(OptionEffect.ADDRESS, _PULSAR, "service-url"),
-    *facts(OptionEffect.STARTUP, _PULSAR, "source.start.*", says=_BEGINNING),
-    *facts(OptionEffect.BOUNDED_END, _PULSAR, "source.stop.*", says=_END),
+    *facts(OptionEffect.STARTUP, _PULSAR, "source.start.*", note=_BEGINNING),
+    *facts(OptionEffect.BOUNDED_END, _PULSAR, "source.stop.*", note=_END),
     *facts(OptionEffect.DECODING, _PULSAR, "key.fields", "key.format"),
 )
 _PULSAR_SINK = SinkFacts(
@@ -78,9 +79,9 @@ CONNECTORS = (
             metadata=Known.YES,
             appends=Known.YES,
             options=(
-                *facts(OptionEffect.READ, _KINESIS, "stream.arn", "stream", says=_STORED),
+                *facts(OptionEffect.READ, _KINESIS, "stream.arn", "stream", note=_STORED),
                 *facts(OptionEffect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
-                *facts(OptionEffect.STARTUP, _KINESIS, "source.init.*", "scan.stream.initpos*", says=_BEGINNING),
+                *facts(OptionEffect.STARTUP, _KINESIS, "source.init.*", "scan.stream.initpos*", note=_BEGINNING),
                 *facts(OptionEffect.TUNES, _KINESIS, "source.shard.discovery.interval", "source.shard.get-records.*"),
                 *facts(OptionEffect.TUNES, _KINESIS, "source.reader.empty-records-fetch-interval"),
             ),

@@ -40,7 +40,7 @@ _HBASE_SOURCE = SourceFacts(
     filters=Known.NO,
     watermark=Known.NO,
     metadata=Known.NO,
-    options=facts(OptionEffect.READ, _HBASE_SCAN, *_HBASE_TABLE, says=READ_ONCE),
+    options=facts(OptionEffect.READ, _HBASE_SCAN, *_HBASE_TABLE, note=READ_ONCE),
     document=_HBASE_SCAN,
 )
 _MONGODB = "MongoDB connector page"
@@ -122,8 +122,8 @@ CONNECTORS = (
             watermark=Known.NO,
             metadata=Known.NO,
             options=(
-                *facts(OptionEffect.READ, _SCAN, "table-name", "url", "scan.partition.lower-bound", says=READ_ONCE),
-                *facts(OptionEffect.READ, _SCAN, "scan.partition.upper-bound", "scan.partition.column", says=READ_ONCE),
+                *facts(OptionEffect.READ, _SCAN, "table-name", "url", "scan.partition.lower-bound", note=READ_ONCE),
+                *facts(OptionEffect.READ, _SCAN, "scan.partition.upper-bound", "scan.partition.column", note=READ_ONCE),
                 *facts(OptionEffect.TUNES, _SCAN, "scan.partition.num", "scan.fetch-size", "driver"),
                 *facts(OptionEffect.CREDENTIALS, _SCAN, "username", "password"),
                 *facts(OptionEffect.TUNES, _PAGE, "scan.auto-commit", "connection.max-retry-timeout"),

@@ -29,7 +29,8 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
-from airflow_flinkcompat.model import JobSpec, recovery
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model.engine import CLAIM_MODE, IGNORE_UNCLAIMED, RECOVERY_PATH, in_every_spelling
 from airflow_flinkcompat.secrets import Lookup
 
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
@@ -172,7 +173,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
         """The statements to type in one SQL Gateway session."""
         # Nothing is asked here: the Gateway may be what is gone.
-        options = recovery.in_every_spelling({recovery.PATH: snapshot, recovery.CLAIM_MODE: "NO_CLAIM"})
+        options = in_every_spelling({RECOVERY_PATH: snapshot, CLAIM_MODE: "NO_CLAIM"})
         settings = "".join(f"  SET '{key}' = '{value}';\n" for key, value in options.items())
         return f"in one session of the SQL Gateway:\n{settings}  and {statements}"
 
@@ -195,10 +196,10 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
 def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, str]:
     """Flink's options for the state of a start, all explicit; NO_CLAIM keeps the savepoint for a rollback."""
-    options = {recovery.IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), recovery.CLAIM_MODE: "NO_CLAIM"}
+    options = {IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), CLAIM_MODE: "NO_CLAIM"}
     if start.savepoint:
-        options[recovery.PATH] = start.savepoint
-    return recovery.in_every_spelling(options)
+        options[RECOVERY_PATH] = start.savepoint
+    return in_every_spelling(options)
 
 
 @dataclass(frozen=True)

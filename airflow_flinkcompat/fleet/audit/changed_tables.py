@@ -25,7 +25,6 @@ class ReplacementTable:
 
     Attributes:
         path: Catalog, database and name, "" for those that a session begins with.
-        kind: ``TABLE`` or ``VIEW``.
         head: Its ``CREATE`` statement up to its name.
         body: The text after its name, without a semicolon.
     """

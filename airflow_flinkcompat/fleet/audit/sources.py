@@ -33,7 +33,6 @@ class Versions:
     """The upgrade that is asked for.
 
     Attributes:
-        engine: The engine that was named; None: none.
         old: The version that runs the jobs; None: the known one of each.
         new: The version that would run them; None: the same.
     """

@@ -39,9 +39,6 @@ class AuditPair:
         new: The job as it would be; its engine and version judge.
         engine_named: Whether an engine is named for the job; else each engine judges it.
         fault: Why there are no jobs to judge; "" if there are.
-        reason: Kind of the fault.
-        planner: When Flink's own planner is asked.
-        jars: Jars of connectors, formats and functions, for that planner.
     """
 
     name: str
@@ -94,7 +91,6 @@ class AuditRow:
     Attributes:
         name: That of the pair.
         result: The worst outcome of the engines that were asked, or why there is none.
-        causes: Why; one for each rule that decides.
         engines: Result of each engine, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
@@ -122,9 +118,7 @@ class AuditGroup:
     """The rows of one result and one reason.
 
     Attributes:
-        result: The result.
         reason: The reason; a pair with several is a row of several groups.
-        jobs: How many rows there are.
         alone: Of how many of them it is the only reason.
         examples: The first of them, with their messages on this reason.
         messages: Number of occurrences of each message.
@@ -152,9 +146,6 @@ class AuditSubject:
 
     Attributes:
         source: Where the jobs are from, in words.
-        question: The change, in words.
-        fail_on: The gate.
-        tables: The tables that would change.
     """
 
     source: str

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.model import recovery
+from airflow_flinkcompat.model.engine import (
+    CLAIM_MODE,
+    IGNORE_UNCLAIMED,
+    RECOVERY_PATH,
+    in_every_spelling,
+    recovery_option,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,11 +24,11 @@ from airflow_flinkcompat.model import recovery
     ],
 )
 def test_a_version_is_told_the_option_that_it_knows(version: str, option: str) -> None:
-    assert recovery.spelled(recovery.PATH, version) == option
+    assert recovery_option(RECOVERY_PATH, version) == option
 
 
 def test_where_the_version_is_not_known_both_spellings_say_the_same() -> None:
-    given = {recovery.PATH: "file:/s", recovery.CLAIM_MODE: "NO_CLAIM", recovery.IGNORE_UNCLAIMED: "false"}
-    said = recovery.in_every_spelling(given)
+    given = {RECOVERY_PATH: "file:/s", CLAIM_MODE: "NO_CLAIM", IGNORE_UNCLAIMED: "false"}
+    said = in_every_spelling(given)
     for version in ("1.19", "2.3"):
-        assert {option: said[recovery.spelled(option, version)] for option in given} == given
+        assert {option: said[recovery_option(option, version)] for option in given} == given
