@@ -28,28 +28,7 @@ from airflow_flinkcompat.connectors.formats import FORMATS, format_option
 from airflow_flinkcompat.connectors.registry import catalogue, format_keys, lookup, option, sink, source
 
 __all__ = [
-    "FORMATS",
-    "ConnectorFacts",
-    "FormatFacts",
-    "KeyDemand",
-    "Known",
-    "ListedPlaces",
-    "LookupFacts",
-    "LookupSupport",
-    "OptionEffect",
-    "OptionFact",
-    "SinkFacts",
-    "SinkState",
-    "SourceFacts",
-    "SourceState",
-    "Startup",
-    "TableUse",
-    "catalogue",
-    "format_keys",
-    "format_option",
-    "lookup",
-    "option",
-    "sink",
-    "source",
-    "undeclared",
-]
+    "FORMATS", "ConnectorFacts", "FormatFacts", "KeyDemand", "Known", "ListedPlaces", "LookupFacts", "LookupSupport",
+    "OptionEffect", "OptionFact", "SinkFacts", "SinkState", "SourceFacts", "SourceState", "Startup", "TableUse",
+    "catalogue", "format_keys", "format_option", "lookup", "option", "sink", "source", "undeclared",
+]  # fmt: skip

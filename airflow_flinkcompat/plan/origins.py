@@ -315,19 +315,7 @@ def duration(milliseconds: int) -> str:
 
 
 __all__ = [
-    "ColumnOutput",
-    "FunctionColumn",
-    "KeyOutput",
-    "OperatorColumn",
-    "PassedOutput",
-    "RankNumber",
-    "SourceColumn",
-    "WindowColumn",
-    "normalize_aggregate",
-    "describe",
-    "duration",
-    "leaves",
-    "normalize",
-    "uses_window_field",
+    "ColumnOutput", "FunctionColumn", "KeyOutput", "OperatorColumn", "PassedOutput", "RankNumber", "SourceColumn",
+    "WindowColumn", "normalize_aggregate", "describe", "duration", "leaves", "normalize", "uses_window_field",
     "window_field",
-]
+]  # fmt: skip

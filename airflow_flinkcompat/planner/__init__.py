@@ -40,20 +40,7 @@ _HOMES = {
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 __all__ = [
-    "DeployedJob",
-    "Installation",
-    "PlannedChange",
-    "PlannerFailure",
-    "PlannerMissing",
-    "PlannerUnavailable",
-    "close_all",
-    "compile_plans",
-    "find",
-    "install",
-    "judge",
-    "make_archive",
-    "plan_alone",
-    "predict",
-    "status",
+    "DeployedJob", "Installation", "PlannedChange", "PlannerFailure", "PlannerMissing", "PlannerUnavailable",
+    "close_all", "compile_plans", "find", "install", "judge", "make_archive", "plan_alone", "predict", "status",
     "without_notice",
-]
+]  # fmt: skip

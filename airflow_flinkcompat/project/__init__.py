@@ -37,20 +37,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "DEFAULT_GATE",
-    "DEPLOYMENT_KEYS",
-    "FAIL_ON",
-    "FILE_NAME",
-    "JobOptions",
-    "ProjectFile",
-    "ProjectDeployment",
-    "ProjectTables",
-    "find_project_file",
-    "flat_options",
-    "load_project",
-    "read_tables",
-    "unknown_key",
-]
+    "DEFAULT_GATE", "DEPLOYMENT_KEYS", "FAIL_ON", "FILE_NAME", "JobOptions", "ProjectFile", "ProjectDeployment",
+    "ProjectTables", "find_project_file", "flat_options", "load_project", "read_tables", "unknown_key",
+]  # fmt: skip
 
 
 if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name

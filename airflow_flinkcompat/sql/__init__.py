@@ -25,17 +25,6 @@ from airflow_flinkcompat.sql.script import (
 from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
 __all__ = [
-    "Flink",
-    "NO_PROGRAM",
-    "Script",
-    "ScriptError",
-    "Statement",
-    "nodes",
-    "nodes_of",
-    "parse_script",
-    "parse_statement",
-    "decode_script",
-    "read_script",
-    "read_text",
-    "span_of",
-]
+    "Flink", "NO_PROGRAM", "Script", "ScriptError", "Statement", "nodes", "nodes_of", "parse_script",
+    "parse_statement", "decode_script", "read_script", "read_text", "span_of",
+]  # fmt: skip

@@ -16,15 +16,9 @@ _TYPED_LITERALS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 
 #: Functions Flink calls without parentheses.
 NILADIC_FUNCTIONS = (
-    "CURRENT_CATALOG",
-    "CURRENT_DATABASE",
-    "CURRENT_DATE",
-    "CURRENT_TIME",
-    "CURRENT_TIMESTAMP",
-    "CURRENT_USER",
-    "LOCALTIME",
-    "LOCALTIMESTAMP",
-)
+    "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER",
+    "LOCALTIME", "LOCALTIMESTAMP",
+)  # fmt: skip
 
 #: Calls with keywords between the operands.
 KEYWORD_CALLS: dict[str, tuple[str, ...]] = {

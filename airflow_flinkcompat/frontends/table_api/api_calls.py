@@ -68,19 +68,9 @@ _LAST_WITH_STRINGS = "1.15"
 _LOOK = UnknownValue("what a call only looks up is not known")
 _LOOKS = {
     "TableEnvironment": (
-        "list_tables",
-        "list_views",
-        "list_temporary_tables",
-        "list_temporary_views",
-        "explain_sql",
-        "list_catalogs",
-        "list_databases",
-        "list_functions",
-        "list_user_defined_functions",
-        "get_current_catalog",
-        "list_modules",
-        "get_current_database",
-        "list_full_modules",
+        "list_tables", "list_views", "list_temporary_tables", "list_temporary_views", "explain_sql", "list_catalogs",
+        "list_databases", "list_functions", "list_user_defined_functions", "get_current_catalog", "list_modules",
+        "get_current_database", "list_full_modules",
     ),
     "TableValue": ("print_schema", "explain", "print_explain", "get_schema", "get_resolved_schema"),
     "JobResult": ("print", "wait", "collect", "get_job_client", "get_result_kind", "get_table_schema"),
@@ -88,7 +78,7 @@ _LOOKS = {
     "TablePipeline": ("explain", "print_explain", "get_sink_identifier"),
     "Config": ("get", "get_string", "get_integer", "get_boolean", "get_local_timezone"),
     "Inserts": ("explain", "print_explain"),
-}
+}  # fmt: skip
 """Calls that change nothing."""
 
 
