@@ -58,10 +58,6 @@ def history_of(session: SparkSession, work: Work) -> dict[str, str]:
 
 
 def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[str, str]:
-    """A digest of the values of all placeholders: they identify the database or cluster.
-
-    It is slow to compute, and over all values together, because some are secrets.
-    """
     text = "\n".join(request.texts)
     values = {each.variable: environment.get(each.variable) for each in request.placeholders}
     if not values:
@@ -97,7 +93,6 @@ class ChunkJournal:
         return () if before is None else tuple(name for name in names if before.get(name) != history.get(name))
 
     def finished(self, number: int) -> FinishedChunk | None:
-        """The chunk, if an earlier run has finished it."""
         data = self._read(self._entry(number))
         return None if data is None else FinishedChunk(data["rows"], data["counts"])
 
@@ -110,7 +105,6 @@ class ChunkJournal:
         self._note(self._entry(number), {"rows": chunk.rows, "counts": chunk.counts})
 
     def rows(self, chunks: Sequence[FinishedChunk], sink: int, columns: int) -> DataFrame:
-        """The rows of one sink in all chunks."""
         places = [f"{chunk.rows}/sink-{sink}" for chunk in chunks]
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
 

@@ -43,7 +43,6 @@ class Needs:
     conf: tuple[tuple[str, str], ...] = ()
 
     def __or__(self, other: Needs) -> Needs:
-        """The needs of both, each once."""
         return Needs(tuple(dict.fromkeys(self.packages + other.packages)), tuple(dict.fromkeys(self.conf + other.conf)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -25,6 +25,9 @@ _UNITS = {
 }
 _DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)\s*")
 SCHEMA = "flinkcompat-backfill/1"
+_WORDS: Mapping[type, str] = {str: "a text", bool: "true or false"}
+_GLOB = re.compile(r"[*?\[\]{}]")
+T = TypeVar("T", str, bool)
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
     "boundary", "allow_incomplete", "allow_empty", "chunk", "journal", "late", "native", "order_by", "language",
@@ -160,11 +163,11 @@ class BackfillRequest:
         try:
             job = JobSpec(
                 data["script"],
-                source=_text(data, "source", "<script>"),
+                source=_field(data, "source", str, "<script>"),
                 settings=_texts(data, "settings"),
                 functions=_functions(data.get("functions")),
-                catalog=_text(data, "catalog", ""),
-                language=_text(data, "language", "sql"),
+                catalog=_field(data, "catalog", str, ""),
+                language=_field(data, "language", str, "sql"),
                 variables=_texts(data, "variables"),
                 files=_texts(data, "files"),
             )
@@ -176,14 +179,14 @@ class BackfillRequest:
             to=_time(data, "to"),
             tables=_texts(data, "tables"),
             sinks=_texts(data, "sinks"),
-            master=data.get("master") and _text(data, "master", ""),
+            master=data.get("master") and _field(data, "master", str, ""),
             boundary=_time(data, "boundary"),
-            allow_incomplete=_flag(data, "allow_incomplete"),
-            allow_empty=_flag(data, "allow_empty", default=True),
-            chunk=parse_duration(_text(data, "chunk", "")) if data.get("chunk") is not None else None,
-            journal=data.get("journal") and _text(data, "journal", ""),
-            late=_text(data, "late", LATE[0]),
-            native=_text(data, "native", NATIVE[0]),
+            allow_incomplete=_field(data, "allow_incomplete", bool, False),
+            allow_empty=_field(data, "allow_empty", bool, True),
+            chunk=parse_duration(_field(data, "chunk", str, "")) if data.get("chunk") is not None else None,
+            journal=data.get("journal") and _field(data, "journal", str, ""),
+            late=_field(data, "late", str, LATE[0]),
+            native=_field(data, "native", str, NATIVE[0]),
             order_by=_texts(data, "order_by"),
         )
 
@@ -227,7 +230,6 @@ def parse_orders(given: Iterable[str]) -> dict[str, str]:
 
 
 def parse_time(text: str) -> datetime:
-    """Read a bound of a range."""
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
@@ -237,7 +239,6 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a length of time."""
     found = _DURATION.fullmatch(text)
     if found is None or not int(found[1]):
         raise BackfillError(f"{text!r} is not a duration; write it as 1d, 6h, 30min or 90s")
@@ -262,17 +263,10 @@ def _time(data: Mapping[str, Any], key: str) -> datetime | None:
     return parse_time(value)
 
 
-def _flag(data: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+def _field(data: Mapping[str, Any], key: str, kind: type[T], default: T) -> T:
     value = data.get(key, default)
-    if not isinstance(value, bool):
-        raise BackfillError(f"the field {key} of a backfill request must be true or false")
-    return value
-
-
-def _text(data: Mapping[str, Any], key: str, default: str) -> str:
-    value = data.get(key, default)
-    if not isinstance(value, str):
-        raise BackfillError(f"the field {key} of a backfill request must be a text")
+    if not isinstance(value, kind):
+        raise BackfillError(f"the field {key} of a backfill request must be {_WORDS[kind]}")
     return value
 
 
@@ -293,9 +287,6 @@ def _functions(value: object) -> tuple[FunctionDeclaration, ...]:
         FunctionDeclaration(str(item["name"]), str(item.get("kind", "")), str(item.get("language", "java")))
         for item in items
     )
-
-
-_GLOB = re.compile(r"[*?\[\]{}]")
 
 
 def normalised(uri: str, what: str) -> str:

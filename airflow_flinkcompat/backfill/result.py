@@ -11,13 +11,7 @@ SCHEMA = "flinkcompat-backfill/1"
 
 @dataclass(frozen=True)
 class SourceRows:
-    """Rows read from one table.
-
-    Attributes:
-        table: Name of the table.
-        place: Place of its rows, without secrets.
-        rows: All rows there.
-    """
+    """Rows read from one table, and their place without secrets."""
 
     table: str
     place: str
@@ -26,15 +20,7 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Rows published into one sink.
-
-    Attributes:
-        table: Name of the table.
-        place: Place of its rows, without secrets.
-        rows: Number of rows written.
-        files: The names of the files, where there are files.
-        windows: Number of windows of the rows; None if the sink's columns do not show them.
-    """
+    """Rows published into one sink, with its files if it has any; ``windows`` is None if no column shows them."""
 
     table: str
     place: str

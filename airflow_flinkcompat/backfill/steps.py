@@ -251,14 +251,12 @@ Step = (
 
 
 def inputs_of(step: Step) -> tuple[Step, ...]:
-    """The steps right below a step."""
     if isinstance(step, Read):
         return ()
     return step.inputs if isinstance(step, UnionAll | Joined) else (step.input,)
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:
-    """The table reads below a step."""
     if isinstance(step, Read):
         return (step,)
     return tuple(read for inner in inputs_of(step) for read in reads_of(inner))
@@ -290,7 +288,6 @@ class Work:
 
     @property
     def sources(self) -> tuple[BackfillSource, ...]:
-        """All that is read, each once."""
         reads = (read for write in self.writes for step in write.inputs for read in reads_of(step))
         return tuple(dict.fromkeys(read.source for read in reads))
 

@@ -45,7 +45,6 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 
 def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """The query that computes an aggregation's state."""
     if operator.kind is AggregateKind.GROUP_WINDOW:
         return _group_windows(rows, operator, layout)
     of = _Aggregation(rows, operator, layout)

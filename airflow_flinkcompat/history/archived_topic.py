@@ -33,21 +33,17 @@ class TopicWithArchive:
 
     @property
     def table(self) -> str:
-        """The table's name."""
         return self.topic.table
 
     @property
     def place(self) -> str:
-        """Both places."""
         return f"{self.archive.place}, then {self.topic.place}"
 
     @property
     def needs(self) -> Needs:
-        """Requirements of both."""
         return self.topic.needs | self.archive.needs
 
     def within(self, span: TimeSpan) -> Self:
-        """Restrict the archive to a span."""
         return replace(self, span=span)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
@@ -76,7 +72,6 @@ class ArchivedTopic(TopicWithArchive):
     def of(
         cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], names: str
     ) -> ArchivedTopic:
-        """The rows of both."""
         partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
         if not (partition and offset) or any(more):
             raise InputError(
@@ -100,12 +95,10 @@ class ArchivedTopic(TopicWithArchive):
         return cls(topic, archive(stored), table, stored, *places)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """The column of METADATA FROM ``key``."""
         return _METADATA.get(key)
 
 
 def topic_of(source: BackfillSource) -> KafkaSource | None:
-    """The topic of a source."""
     found = source.topic if isinstance(source, TopicWithArchive) else source
     return found if isinstance(found, KafkaSource) else None
 

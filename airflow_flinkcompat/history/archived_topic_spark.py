@@ -182,7 +182,6 @@ def _below(rows: DataFrame, bounds: Mapping[int, int]) -> DataFrame:
 
 
 def by_partition(offsets: Mapping[int, int]) -> Column:
-    """An offset for each partition."""
     number, by_offset = F.col("m_partition"), defaultdict[int, list[int]](list)
     for partition, offset in sorted(offsets.items()):
         by_offset[offset].append(partition)

@@ -189,7 +189,6 @@ class HistoryComputer:
         ]
 
     def entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
-        """The computed entries of an operator."""
         from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
 
         execution = PreparedExecution(self.session, self.prepared, wanted.watermark)

@@ -78,7 +78,6 @@ def is_recomputable(segment: StatelessSegment) -> bool:
 
 
 def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
-    """Result type of a call."""
     spec = functions.lookup(call.function)
     assert spec is not None
     return spec.result_type(types)

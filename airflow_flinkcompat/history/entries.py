@@ -153,7 +153,6 @@ class EntryWriter:
     expired: int = 0
 
     def entries(self, rows: Iterable[Columns]) -> Iterator[tuple[int, bytes]]:
-        """The entries of some rows."""
         numbers = {state.name: number for number, state in enumerate(self.header.states)}
         value_number = numbers[self.state.name] | COMPUTED_BIT
         bounds = 2 if self.spans else int(self.windows is not None or self.moment is not None)
@@ -213,7 +212,6 @@ def check_writable(key: Sequence[StateField], state: NamedState) -> None:
 
 
 def row_writer(fields: Sequence[StateField]) -> Content:
-    """Serializer of rows."""
     view = [field.begins is Begins.EMPTY_VIEW for field in fields]
     begins = [begin(field) if field.begins is not None else None for field in fields]
     writers = [None if no_column else _writer(field.type) for field, no_column in zip(fields, view, strict=True)]

@@ -125,13 +125,11 @@ class JoinSide:
         return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
 
     def counted(self) -> Step:
-        """Each row with its count."""
         counts = self._counts([*self.keys, *self.row])
         return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
 
     @property
     def plain(self) -> PlainRows:
-        """The same, for Python."""
         columns, key = [*self.keys, *self.row], len(self.layout.key)
         steps = exact(self.rows.selected(self.rows.node, columns, in_order=False), self.types)
         by = tuple(range(key, len(columns)))
@@ -183,7 +181,6 @@ _EPOCH = 1
 
 
 def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """The query for the state of an interval join by event time."""
     if operator.join != "INNER":
         raise NotComputable(
             "an outer interval join does not store its watermark, which shows the rows that it emitted without a match"

@@ -33,7 +33,6 @@ _ALWAYS = (1 << 63) - 1
 
 
 def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> StateQuery:
-    """The query for the state of an OVER aggregation."""
     frame = operator.frame
     if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
         raise NotComputable("only an OVER by ascending time, up to the current row, is computed from history")

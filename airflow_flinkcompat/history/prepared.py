@@ -61,7 +61,6 @@ class PreparedHistory:
 
     @classmethod
     def read(cls, session: SparkSession, folder: str) -> PreparedHistory:
-        """Content of a folder."""
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
@@ -76,11 +75,9 @@ class PreparedHistory:
         return can_resume(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
 
     def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
-        """The prepared part of an aggregation."""
         return self.part(digest_of(step), step, watermark) if isinstance(step, Group) and step.merge else None
 
     def part(self, digest: str, step: Step, watermark: int | None) -> PreparedPart | None:
-        """The prepared part of a digest."""
         found = self.parts.get(digest)
         if found is None or not all(_has_read(each, found.reads) for each in reads_of(step)):
             return None
@@ -103,7 +100,6 @@ class PreparedExecution(Execution):
         self._prepared, self._watermark = prepared, watermark
 
     def sources(self, step: Step) -> Iterator[BackfillSource]:
-        """Sources that a step reads."""
         if isinstance(step, Read):
             yield step.source
         elif (found := self._prepared.of(step, self._watermark)) is not None:
@@ -113,7 +109,6 @@ class PreparedExecution(Execution):
                 yield from self.sources(inner)
 
     def planning(self) -> AbstractContextManager[None]:
-        """Context in which rows are planned."""
         return configured(self.session, _SETTINGS) if self._prepared.parts else nullcontext()
 
     def _group(self, step: Group) -> DataFrame:
@@ -170,13 +165,11 @@ class PreparedFolder:
         self._parts[digest] = part
 
     def finish(self) -> None:
-        """Write the manifest of the folder."""
         ends = {digest: asdict(part) for digest, part in self._parts.items()}
         self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(ends).encode())
 
 
 def delete_prepared(session: SparkSession, folder: str) -> None:
-    """Delete the folder."""
     place = normalised(folder, "migrate prepare")
     files = FileSystem(session, place)
     # First what says that it is whole: no run goes on from what is half deleted.
@@ -243,7 +236,6 @@ def positions(step: Step) -> Reads | None:
 
 
 def settled(read: Read) -> BackfillSource:
-    """A source with settled positions."""
     source = read.source
     if not isinstance(source, FileSource) or source.read is None:
         return source

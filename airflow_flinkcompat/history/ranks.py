@@ -167,7 +167,6 @@ class _Ranking:
 
     @property
     def row(self) -> list[Expression]:
-        """Stored columns of a row."""
         return self.rows.stored(self.operator.row, self.operator.row_types)
 
     def keys_met(self) -> Step:

@@ -57,7 +57,6 @@ class PlainCall:
     type: str = "BIGINT"
 
     def of_row(self, row: Sequence[Any]) -> Partial:
-        """Partial result of one row."""
         if self.condition is not None and row[self.condition] is not True:
             return None
         value = 1 if self.argument is None else row[self.argument]
@@ -93,7 +92,6 @@ class PlainCall:
         return max(one, other)
 
     def result(self, partial: Partial) -> tuple[Any, Any]:
-        """Result of the call."""
         if self.distinct and partial is not None:
             partial = reduce(self._merge, map(self._of_value, partial.values()))
         if self.function == "COUNT":
@@ -127,7 +125,6 @@ class PlainState:
     there: bool = True
 
     def results(self, partials: Sequence[Partial]) -> Sequence[tuple[Any, Any]] | None:
-        """Content of an entry."""
         found = [call.result(partial) for call, partial in zip(self.calls, partials, strict=True)]
         if self.mask:
             found = [(sum(1 << bit for bit, (count, _) in enumerate(found) if count), 0)]
@@ -192,7 +189,6 @@ class PlainKey:
     found: dict[Place, list[Partial]] = field(default_factory=dict)
 
     def add(self, made: PlainAggregation, row: Sequence[Any], bounds: tuple[int, ...]) -> None:
-        """Add a row."""
         self.rows += 1
         for number, state in enumerate(made.states):
             if state.holds is None or (row[state.holds[0]] is not None) is state.holds[1]:
@@ -211,7 +207,6 @@ class PlainKey:
         self.found[place] = [call.merge(one, other) for call, one, other in zip(calls, former, partials, strict=True)]
 
     def results(self, made: PlainAggregation) -> Mapping[Place, Sequence[tuple[Any, Any]]]:
-        """Content of its entries."""
         with localcontext(prec=_DIGITS):
             found = {place: made.states[place[0]].results(partials) for place, partials in self.found.items()}
         return {place: values for place, values in found.items() if values is not None}
@@ -242,7 +237,6 @@ class KeySample:
         return found
 
     def narrow(self, below: int) -> None:
-        """Leave keys out."""
         self.below = below if self.below is None else min(self.below, below)
         self.held = {place: key for place, key in self.held.items() if place[0] < self.below}
 
@@ -262,7 +256,6 @@ class KeySampling:
     most: int = ROWS
 
     def of_partition(self, rows: Iterable[Sequence[Any]]) -> Iterator[KeySample]:
-        """The keys of some rows."""
         sample, added = KeySample(), 0
         with localcontext(prec=_DIGITS):
             for hashed, *row in rows:
@@ -282,7 +275,6 @@ class KeySampling:
         yield sample
 
     def merge(self, samples: Sequence[KeySample]) -> KeySample:
-        """The keys of all rows."""
         whole = KeySample()
         with localcontext(prec=_DIGITS):
             for sample in samples:

@@ -143,7 +143,6 @@ def _read(number: int, state: PlainState, rest: bytes, value: bytes) -> tuple[Pl
 
 
 def _stored(stored: Stored, content: bytes) -> Sequence[PlainValue]:
-    """Values as stored, without maps that accumulators keep separately."""
     if stored.form == "Int":
         return [int.from_bytes(content, "big", signed=True)]
     if stored.form == "value":
@@ -307,7 +306,6 @@ def _digest(rows: PlainRows) -> str:
 
 
 def to_json(sample: KeySample) -> bytes:
-    """A sample as JSON."""
     keys = [
         [hashed, _plain(key.key), key.rows, [[_plain(place), _plain(calls)] for place, calls in key.found.items()]]
         for (hashed, _), key in sample.held.items()
@@ -316,7 +314,6 @@ def to_json(sample: KeySample) -> bytes:
 
 
 def from_json(content: bytes) -> KeySample:
-    """The sample that was kept."""
     stored = json.loads(content)
     sample = KeySample(stored["below"])
     for hashed, of_key, rows, entries in stored["keys"]:

@@ -43,7 +43,6 @@ class HistoryLocations(TableLocations):
     """
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table."""
         name = table.path[2]
         uri, mark, joined = self.tables.get(name, "").partition("#")
         if not mark:
@@ -62,7 +61,6 @@ class AssumedHistory(HistoryLocations):
     """The same before a job's positions are known."""
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table."""
         found = super().source(table)
         if not isinstance(found, FileSource):
             return found
@@ -110,7 +108,6 @@ class Until:
 
     @classmethod
     def of(cls, table: str, text: str) -> Until:
-        """Parse the option for a table."""
         if _OFFSETS.fullmatch(text):
             pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
             if twice := sorted({pair[0] for pair in pairs if sum(pair[0] == other[0] for other in pairs) > 1}):
@@ -194,7 +191,6 @@ class SourceEnds(TableLocations):
     ends: tuple[tuple[str, SourceEnd], ...] = ()
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table, and its end."""
         found = dict(self.ends).get(table.path[2])
         if found is None:
             raise Untranslatable(
@@ -235,7 +231,6 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
 
 
 def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
-    """Find the end of a source."""
     return _folder_end(session, source, until) if isinstance(source, FileSource) else _topic_end(session, source, until)
 
 
@@ -306,7 +301,6 @@ class RowsRead(HistoryLocations):
     ends: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table, and its end."""
         found, name = super().source(table), table.path[2]
         if name in self.new_tables:
             return self.ends[name].source if name in self.ends else found

@@ -97,7 +97,6 @@ class TableRows:
 
     @property
     def table(self) -> Table:
-        """The table."""
         origin = self.segment.origin
         assert isinstance(origin, Source)
         tables = (node.table for node in self.pipeline.sink.nodes if isinstance(node, Scan))
@@ -105,7 +104,6 @@ class TableRows:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """All tables of the rows, without duplicates."""
         if isinstance(self.segment.origin, Source):
             return (self.table,)
         return tuple(dict.fromkeys(table for each in self._inputs for table in each.tables))
@@ -254,7 +252,6 @@ class TableRows:
         return typed(retyped(transform(part, self._leaf)))
 
     def of_type(self, part: Expression, type: DataType) -> Expression:
-        """The same, seen to be of a type."""
         found = self.over_table(part)
         if found.type.with_nullability(True) != type.with_nullability(True):
             raise NotComputable(f"{describe(part)} is a {type}, but its parts result in a {found.type}")

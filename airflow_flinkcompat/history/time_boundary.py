@@ -46,7 +46,6 @@ class BoundaryArchive(TopicWithArchive):
     def of(
         cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], text: str
     ) -> BoundaryArchive:
-        """The rows of both."""
         require_one_topic(table, topic)
         if topic.start.mode != "earliest":
             raise Untranslatable(
@@ -73,7 +72,6 @@ class BoundaryArchive(TopicWithArchive):
         return f"{self.archive.place} below {self.time_text(self.boundary)}, then {self.topic.place}"
 
     def time_text(self, micros: int) -> str:
-        """An event time as text."""
         return from_micros(micros).isoformat() + "Z" * self.zoned
 
 

@@ -115,7 +115,6 @@ class WarmStart:
 
     @property
     def report(self) -> MigrationReport:
-        """The initial state as a migration report."""
         lines = (
             line
             if line.new is None or line.new.kind is not StateKind.POSITIONS

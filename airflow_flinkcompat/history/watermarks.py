@@ -99,7 +99,6 @@ class Watermarking:
 
     @classmethod
     def of(cls, plan: CompiledPlan, table: Table) -> Watermarking:
-        """Read them from a compiled plan."""
         pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
         if len(pushed) != 1:
             raise NotComputable(f"the plan does not show the origin of the watermarks of table {table.name}")

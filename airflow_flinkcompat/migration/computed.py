@@ -118,7 +118,6 @@ class Differences:
         return self
 
     def __str__(self) -> str:
-        """Counts and examples of the differences."""
         counted = (
             (self.unknown, "missing in history"),
             (self.added, "missing in the savepoint"),
@@ -128,7 +127,6 @@ class Differences:
         return f"{difference} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
 
     def to_error(self, operator: str) -> HistoryDiffers:
-        """The differences as an error."""
         return HistoryDiffers(
             f"{operator}: history differs from what the job has read. Keys or windows: {self}. Rows are missing in "
             "history, occur more than once, or are not those below the positions of the savepoint: pass the "
@@ -252,7 +250,6 @@ class EntryJoin:
 
 
 def key_words(fields: Sequence[StateField], row: bytes) -> str:
-    """A key for a reader."""
     values = zip(fields, read_row(row, [field_form(each.type) for each in fields]), strict=True)
     return ", ".join(f"{each.words}={field_reader(each.type)(value)!r}" for each, value in values) or "the only key"
 

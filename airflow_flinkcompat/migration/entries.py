@@ -12,8 +12,7 @@ from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateL
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
-from airflow_flinkcompat.migration.fields import NotMigratable, row_change
-from airflow_flinkcompat.migration.merging import row_merger
+from airflow_flinkcompat.migration.fields import NotMigratable, row_change, row_merger
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
@@ -30,7 +29,6 @@ class StoredRow(NamedTuple):
 
 
 def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
-    """The rows of a stored value."""
     form, trailing = state.value.form, ROWS[state.value.form]
     between = len(_BETWEEN) if state.kind is KeyedStateKind.LIST else 0
     counted = form.startswith("List") and not between
@@ -95,12 +93,10 @@ class StoredKey:
 
     @classmethod
     def read(cls, key: bytes, timer: bool) -> StoredKey:
-        """The parts of a stored key."""
         begin, end = row_place(key, timer)
         return cls(key[: begin - _LENGTH], key[begin:end], key[end:])
 
     def to_bytes(self) -> bytes:
-        """The key as stored, without a key group."""
         return self.moment + write_int(len(self.row)) + self.row + self.rest
 
 
@@ -160,7 +156,6 @@ def key_change(made: OperatorMigration) -> RowChange | None:
 
 
 def key_fields(spec: StateSpec | None) -> tuple[StateField, ...]:
-    """The fields of an operator's keys."""
     return spec.layout.key if spec is not None and isinstance(spec.layout, StateLayout) else ()
 
 
@@ -283,7 +278,6 @@ def content_begin(state: NamedState) -> int:
 
 
 def last_written(state: NamedState, value: bytes) -> int:
-    """Time of the last write of a value."""
     begin = content_begin(state)
     return int.from_bytes(value[begin - _STAMP : begin], "big", signed=True)
 

@@ -52,7 +52,6 @@ class StoredSlices:
         return window_timer(parts, self.windows.next_end(end))
 
     def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
-        """The slice that holds an entry."""
         place = self.windows.place(_end(parts), self.watermark)
         if place is None:
             return None
@@ -179,7 +178,6 @@ def _end(parts: StoredKey) -> int:
 
 
 def window_timer(parts: StoredKey, end: int) -> StoredKey:
-    """The timer of a window."""
     return StoredKey(timer_moment(end - 1), parts.row, write_long(end))
 
 

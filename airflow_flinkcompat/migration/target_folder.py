@@ -63,12 +63,10 @@ class TargetFolder:
 
     @property
     def path(self) -> str:
-        """Path or URI."""
         return str(self._folder)
 
     @property
     def disk(self) -> Path | None:
-        """The folder if it is one of this machine."""
         return Path(self.path) if self._local else None
 
     @property
@@ -99,7 +97,6 @@ class TargetFolder:
         self._clear()
 
     def copy(self, content: StoredContent) -> StateFile:
-        """A file with the same content."""
         name = str(uuid4())
         with (self._folder / name).open("wb") as file:
             for begin in range(0, content.size, _BLOCK):

@@ -42,7 +42,6 @@ class Workers(Protocol):
 
 
 def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyGroups, range]]:
-    """Parts of keyed state to read."""
     parts = []
     for each in stored:
         groups = range(each.first, each.first + len(each.begins))
@@ -62,11 +61,9 @@ class LocalWorkers:
         self._folder = folder
 
     def parts(self, size: int, groups: int) -> int:
-        """One."""
         return 1
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """The same of each part."""
         return [work(part) for part in parts]
 
     def regrouped(
@@ -105,7 +102,6 @@ class Spill:
         self._opened.close()
 
     def add(self, group: int, content: bytes) -> None:
-        """Keep content of a key group."""
         place = (group - self._groups.start) // self._share
         if place not in self._files:
             file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed with the others

@@ -34,19 +34,17 @@ class DataReader:
     Methods raise SavepointUnreadable if the content ends before the value does.
     """
 
-    def __init__(self, content: bytes, at: int = 0) -> None:
+    def __init__(self, content: bytes) -> None:
         self.content = content
-        self.at = at
+        self.at = 0
 
     def take(self, count: int) -> bytes:
-        """Read ``count`` bytes."""
         if count < 0 or self.at + count > len(self.content):
             raise SavepointUnreadable(f"it is damaged or truncated: {count} bytes are missing at byte {self.at}")
         self.at += count
         return self.content[self.at - count : self.at]
 
     def rest(self) -> bytes:
-        """All that is left."""
         return self.take(len(self.content) - self.at)
 
     def uint8(self) -> int:

@@ -71,7 +71,6 @@ class KeyedHeader:
 
     @property
     def uncompressed(self) -> KeyedHeader:
-        """The header for uncompressed key groups."""
         stored = self.stored[:_COMPRESSED] + b"\0" + self.stored[_COMPRESSED + 1 :]
         return replace(self, compressed=False, stored=stored)
 
@@ -246,7 +245,6 @@ class KeyedFileWriter:
         return self
 
     def __exit__(self, *error: tuple[type[BaseException] | None, BaseException | None, TracebackType | None]) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

@@ -46,11 +46,9 @@ class Inline:
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
         return len(self.content)
 
     def to_bytes(self) -> bytes:
-        """The stored form."""
         return bytes([_HandleKind.INLINE]) + write_text(self.name) + write_int(len(self.content)) + self.content
 
 
@@ -63,7 +61,6 @@ class StateFile:
     relative: bool
 
     def to_bytes(self) -> bytes:
-        """The stored form."""
         path, size = write_text(self.path), write_long(self.size)
         return (
             bytes([_HandleKind.RELATIVE_FILE]) + path + size
@@ -97,7 +94,6 @@ class OperatorLists:
     handle: Handle | None
 
     def to_bytes(self) -> bytes:
-        """The stored form."""
         out = [bytes([_LISTS]), write_int(len(self.lists))]
         for state in self.lists:
             begins = b"".join(map(write_long, state.begins))
@@ -129,7 +125,6 @@ class KeyGroups:
     id: str = ""
 
     def to_bytes(self) -> bytes:
-        """The stored form."""
         begins = struct.pack(f">{len(self.begins)}q", *self.begins)
         last = write_text(self.id) if self.form is KeyedForm.KEY_GROUPS_WITH_ID else b""
         return (
@@ -162,11 +157,9 @@ class SubtaskState:
 
     @property
     def has_state(self) -> bool:
-        """True if it has state."""
         return any(part is not None for part in (self.managed, self.raw, self.keyed, self.raw_keyed))
 
     def to_bytes(self) -> bytes:
-        """The stored form."""
         out = [write_int(self.index)]
         if self.index < 0:
             return out[0]
@@ -249,11 +242,9 @@ class SavepointMetadata:
 
     @property
     def keyed_size(self) -> int:
-        """Bytes of keyed state."""
         return sum(each.handle.size for each in self._keyed() if each.handle is not None)
 
     def handles(self) -> Iterator[Handle]:
-        """Handles of all content that the metadata names."""
         lists = (lists for operator in self.operators for lists in operator.lists)
         coordinators = (operator.coordinator for operator in self.operators)
         found = (*coordinators, *(each.handle for each in lists), *(each.handle for each in self._keyed()))
@@ -264,7 +255,6 @@ class SavepointMetadata:
         return (each for subtask in subtasks for each in (subtask.keyed, subtask.raw_keyed) if each is not None)
 
     def to_bytes(self) -> bytes:
-        """The content of the file."""
         masters = (struct.pack(">Ii", _MASTER_MAGIC, len(state)) + state for state in self.masters)
         return b"".join(
             (

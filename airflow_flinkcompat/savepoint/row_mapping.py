@@ -97,7 +97,6 @@ class WordMapping:
         self.pick: Callable[[bytes], tuple[bytes, ...]] = itemgetter(*slices, *[slice(0, 0)] * max(0, 2 - len(slices)))
 
     def __call__(self, row: bytes) -> bytes:
-        """The new row of an old one."""
         if len(row) < self._end or (self.sizes is not None and len(row) != self._end):
             raise SavepointUnreadable(f"a row of {len(row)} bytes is too short for {self._arity} fields")
         picked = self.pick(row[self.head : self._end] + self.added)

@@ -87,7 +87,6 @@ class Serializer:
 
 
 def read_serializer(reader: DataReader) -> Serializer:
-    """Read the snapshot of one serializer."""
     require_version("a serializer snapshot", reader.int32(), _PROXY_VERSIONS)
     return _snapshot(reader)
 

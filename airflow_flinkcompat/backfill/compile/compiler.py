@@ -261,7 +261,6 @@ def _write(context: CompileContext, pipeline: Pipeline) -> Write:
 
 
 def for_range(step: Step, published: WindowRange) -> Step:
-    """The same step for another range."""
     if isinstance(step, Read):
         return step
     if isinstance(step, UnionAll | Joined):

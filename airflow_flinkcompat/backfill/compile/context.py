@@ -77,7 +77,6 @@ class FiltersAbove:
 
     @classmethod
     def under(cls, node: Filter, needed: frozenset[int], above: FiltersAbove | None) -> FiltersAbove:
-        """Filters above a filter's input."""
         if above is None:
             return cls(conjuncts(node.condition), needed)
         return replace(above, conditions=above.conditions + conjuncts(node.condition))
@@ -137,7 +136,6 @@ class CompileContext:
         return WindowRange.inside(self.bounds.from_, self.bounds.to, self.bounds.after)
 
     def under(self, asked: Mapping[int, AskedWindows]) -> CompileContext:
-        """The context below a window."""
         return replace(self, asked=asked)
 
     def following_arrival(self, arriving: bool) -> CompileContext:
@@ -145,7 +143,6 @@ class CompileContext:
         return replace(self, arriving=arriving)
 
     def compile(self, node: Node, needed: frozenset[int], above: FiltersAbove | None = None) -> Step:
-        """The steps of a relation."""
         above = above if is_ranking_input(node) else None
         asked = None if self.asked is None else {i: each.within(self.own) for i, each in self.asked.items()}
         needed = self.columns.of_all(node, needed, asked, (above, self.arriving))

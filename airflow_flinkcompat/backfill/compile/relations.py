@@ -16,14 +16,12 @@ from airflow_flinkcompat.plan.types import TIMESTAMPS, Column
 
 
 def filtered(context: CompileContext, node: Filter, needed: frozenset[int], above: FiltersAbove | None) -> Step:
-    """The rows for which the condition is true."""
     wanted = needed | references([node.condition])
     below = context.compile(node.input, wanted, FiltersAbove.under(node, needed, above))
     return Where(below, scalar(node.condition))
 
 
 def union(context: CompileContext, node: Union, needed: frozenset[int]) -> Step:
-    """The rows of all branches of a UNION ALL."""
     positions = tuple(sorted(needed)) or (0,)
     return UnionAll(tuple(_branch(context, branch, node, positions) for branch in node.branches), positions)
 
@@ -104,7 +102,6 @@ def _metadata(context: CompileContext, node: Scan, source: BackfillSource, colum
 
 
 def project(context: CompileContext, node: Project, needed: frozenset[int], above: FiltersAbove | None) -> Step:
-    """The columns that are needed."""
     chosen = [(i, node.expressions[i]) for i in sorted(needed)]
     wanted = references([expression for _, expression in chosen])
     below = context.compile(node.input, wanted, None if above is None else above.through(node))

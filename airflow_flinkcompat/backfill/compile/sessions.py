@@ -49,7 +49,6 @@ def session_rows(
     zone: str,
     needed: frozenset[int],
 ) -> AssignSessions:
-    """The input's rows in their sessions."""
     below, gap = node.input, node.window.gap
     if not gap or gap < 0:
         raise Untranslatable("SESSION needs a gap greater than zero", node.span)

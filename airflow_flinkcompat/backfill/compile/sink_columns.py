@@ -142,7 +142,6 @@ _ONE_LENGTH = (WindowKind.TUMBLE, WindowKind.HOP)
 
 
 def windows_of(node: Node) -> tuple[Window | None, ...]:
-    """The windows of :func:`outermost_windows`."""
     return tuple(None if found is None else found.window for found in outermost_windows(node))
 
 

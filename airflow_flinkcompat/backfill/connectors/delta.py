@@ -5,17 +5,15 @@ Flink's connector keeps TIMESTAMP as Delta's ``timestamp`` in UTC; newer tables 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
-from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink
+from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink, LakeSource
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.formats.columnar import checked_value
-from airflow_flinkcompat.backfill.protocols import Needs, TimeSpan
+from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.request import normalised
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.types import Column
 from airflow_flinkcompat.secrets import mask_secrets
 
 NEEDS = Needs(
@@ -30,25 +28,12 @@ _NEUTRAL = ("updateCheckIntervalMillis", "updateCheckDelayMillis", "mergeSchema"
 
 
 @dataclass(frozen=True)
-class DeltaSource:
+class DeltaSource(LakeSource):
     """A table read from Delta Lake."""
 
-    table: str
     place: str
-    columns: tuple[Column, ...]
-    span: TimeSpan | None = None
     needs: ClassVar[Needs] = NEEDS
-    ordered: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, table: Table, place: str) -> DeltaSource:
-        return cls(table.name, place, table.stored)
-
-    def decode(self, column: Column, field: str, table: Table) -> str:
-        return checked_value(column, field, table, "Delta Lake")
-
-    def within(self, span: TimeSpan) -> DeltaSource:
-        return replace(self, span=span)
+    system: ClassVar[str] = "Delta Lake"
 
 
 @dataclass(frozen=True)
@@ -79,9 +64,9 @@ def _place(table: Table) -> str:
 
 
 CONNECTOR = Connector(
-    sources={"delta": lambda table: DeltaSource.of(table, _place(table))},
+    sources={"delta": lambda table: DeltaSource(table.name, table.stored, _place(table))},
     sinks={"delta": lambda table: DeltaSink(exclusive=False, place=_place(table))},
-    given_sources={"delta": lambda table, place, what: DeltaSource.of(table, normalised(place, what))},
+    given_sources={"delta": lambda table, place, what: DeltaSource(table.name, table.stored, normalised(place, what))},
     given_sinks={"delta": lambda table, place, what: DeltaSink(exclusive=True, place=normalised(place, what))},
     listed=2,
 )

@@ -162,7 +162,6 @@ class FileSource:
 
     @property
     def stored(self) -> tuple[Column, ...]:
-        """The columns that are in the files."""
         return tuple(column for column in self.columns if column not in self.partitioning.columns)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
@@ -232,7 +231,6 @@ class FileSink:
 
 
 def _declared_place(table: Table, what: str) -> str:
-    """The folder a filesystem table declares."""
     for option, value in table.options:
         if not _understood(option, table):
             raise Untranslatable(

@@ -140,7 +140,6 @@ _LOCAL = re.compile("^file:/+")
 
 
 def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame:
-    """The rows that had been read."""
     # Spark writes a file's name with and without an empty place.
     files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
     stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")

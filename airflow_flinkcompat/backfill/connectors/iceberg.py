@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
-from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink
+from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink, LakeSource
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.formats.columnar import checked_value, identifier
-from airflow_flinkcompat.backfill.protocols import REDACTION, Needs, PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.backfill.formats.columnar import identifier
+from airflow_flinkcompat.backfill.protocols import REDACTION, Needs, PublishedRows, Range
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.types import Column
 from airflow_flinkcompat.secrets import mask_secrets
 
 NEEDS = Needs(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",), REDACTION)
@@ -103,29 +102,16 @@ class IcebergTable:
 
 
 @dataclass(frozen=True)
-class IcebergSource:
+class IcebergSource(LakeSource):
     """A table read from Iceberg."""
 
-    table: str
     location: IcebergTable
-    columns: tuple[Column, ...]
-    span: TimeSpan | None = None
     needs: ClassVar[Needs] = NEEDS
-    ordered: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, table: Table, location: IcebergTable) -> IcebergSource:
-        return cls(table.name, location, table.stored)
+    system: ClassVar[str] = "Iceberg"
 
     @property
     def place(self) -> str:
         return self.location.place
-
-    def decode(self, column: Column, field: str, table: Table) -> str:
-        return checked_value(column, field, table, "IcebergSource")
-
-    def within(self, span: TimeSpan) -> IcebergSource:
-        return replace(self, span=span)
 
 
 @dataclass(frozen=True)
@@ -151,9 +137,11 @@ class IcebergSink(LakeSink):
 
 
 CONNECTOR = Connector(
-    sources={"iceberg": lambda table: IcebergSource.of(table, IcebergTable.declared(table))},
+    sources={"iceberg": lambda table: IcebergSource(table.name, table.stored, IcebergTable.declared(table))},
     sinks={"iceberg": lambda table: IcebergSink(exclusive=False, location=IcebergTable.declared(table))},
-    given_sources={"iceberg": lambda table, name, what: IcebergSource.of(table, IcebergTable.given(name, what))},
+    given_sources={
+        "iceberg": lambda table, name, what: IcebergSource(table.name, table.stored, IcebergTable.given(name, what))
+    },
     given_sinks={"iceberg": lambda table, name, what: IcebergSink(True, IcebergTable.given(name, what))},
     listed=3,
 )

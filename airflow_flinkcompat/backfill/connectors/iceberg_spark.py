@@ -41,7 +41,6 @@ class IcebergReader:
         iceberg_snapshot(self._session, source.location)
 
     def version(self) -> str:
-        """The snapshot that is read."""
         return str(iceberg_snapshot(self._session, self._source.location))
 
     def rows(self) -> DataFrame:

@@ -357,7 +357,6 @@ class KafkaPublication:
         return frame.selectExpr("key", "value", replaced, f"{decoded[column or '']} AS window")
 
     def _holding(self, position: int) -> tuple[RecordPart, str]:
-        """The part of a record that holds a column."""
         if any(held == position for _, held in self.target.value.fields):
             return self.target.value, "value"
         return self.target.key, "key"

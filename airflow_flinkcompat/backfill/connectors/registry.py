@@ -82,13 +82,11 @@ def merged(part: Callable[[Connector], Mapping[str, _Made]]) -> dict[str, _Made]
 
 
 def reader(session: SparkSession, source: BackfillSource) -> SourceReader:
-    """The reader of a source."""
     found: SourceReader = _spark_module(source).reader(session, source)
     return found
 
 
 def publication(session: SparkSession, sink: BackfillSink, rows: PublishedRows, bounds: Range) -> Publication:
-    """The publication of one run's rows into a sink."""
     found: Publication = _spark_module(sink).publication(session, sink, rows, bounds)
     return found
 
@@ -167,18 +165,20 @@ class AssumedLocations(TableLocations):
         try:
             return super().source(table)
         except BackfillError:
-            _check_declared(table)
-            make, place = _at(f"parquet:/read/{quote(table.path[2], safe='')}", merged(lambda each: each.given_sources))
-            return make(table, place, "--table")
+            return _assumed(table, "parquet:/read", "--table", merged(lambda each: each.given_sources))
 
     def sink(self, table: Table) -> BackfillSink:
         """The sink of a table. Raises :class:`BackfillError` if no place would do."""
         try:
             return super().sink(table)
         except BackfillError:
-            _check_declared(table)
-            make, place = _at(f"delta:/written/{quote(table.path[2], safe='')}", merged(lambda each: each.given_sinks))
-            return make(table, place, "--sink")
+            return _assumed(table, "delta:/written", "--sink", merged(lambda each: each.given_sinks))
+
+
+def _assumed(table: Table, folder: str, what: str, given: Mapping[str, Callable[[Table, str, str], _Made]]) -> _Made:
+    _check_declared(table)
+    make, place = _at(f"{folder}/{quote(table.path[2], safe='')}", given)
+    return make(table, place, what)
 
 
 def _source_or_sink(

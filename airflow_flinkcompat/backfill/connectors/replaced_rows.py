@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.formats.columnar import cast_type, column_type, identifier, rows_within
+from airflow_flinkcompat.backfill.formats.columnar import cast_type, checked_value, column_type, identifier, rows_within
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range, TimeSpan
 from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
 
 if TYPE_CHECKING:
@@ -61,6 +62,23 @@ def order_column(rows: PublishedRows) -> str | None:
 
 
 @dataclass(frozen=True)
+class LakeSource:
+    """A table of a lake; rows outside of the span may be left out."""
+
+    table: str
+    columns: tuple[Column, ...]
+    span: TimeSpan | None = field(default=None, kw_only=True)
+    system: ClassVar[str]
+    ordered: ClassVar[bool] = False
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        return checked_value(column, field, table, self.system)
+
+    def within(self, span: TimeSpan) -> Self:
+        return replace(self, span=span)
+
+
+@dataclass(frozen=True)
 class LakeSink:
     """A sink whose rows of the range, or all of an exclusive place, are replaced in one commit."""
 
@@ -75,7 +93,6 @@ class LakeSink:
         self.replaced(rows, bounds)
 
     def replaced(self, rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-        """Condition for the replaced rows."""
         if self.exclusive:
             return ()
         windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)

@@ -136,7 +136,6 @@ def kind_of(column: Column) -> str:
 
 
 def filled_in(query: str, files: Iterable[str]) -> str:
-    """A query over files."""
     return query.replace("{files}", ", ".join(text(path_of(file)) for file in files))
 
 

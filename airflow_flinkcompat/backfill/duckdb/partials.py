@@ -62,7 +62,6 @@ class Partials:
 
 
 def windows_of(group: Group) -> Assign:
-    """The windows of an aggregation. Raises :class:`NotEligible` unless they are directly above rows."""
     below = group.input
     while isinstance(below, Select | Where):
         below = below.input
@@ -146,7 +145,6 @@ def _rows(wanted: ReadColumns, held: DataFiles) -> str:
 
 
 def _stored(read: Read, position: int, is_time: bool) -> Column:
-    """The stored column that is read at a position."""
     source, fields, columns = read.source, dict(read.fields), dict(read.columns)
     if not isinstance(source, FileSource | DeltaSource | IcebergSource):
         raise NotEligible(f"{read.table} is not read from files")

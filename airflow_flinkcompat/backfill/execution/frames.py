@@ -320,7 +320,6 @@ class Sample(Execution):
 
 
 def _seen(counts: list[Observation]) -> Observation:
-    """One more count."""
     counts.append(Observation())
     return counts[-1]
 

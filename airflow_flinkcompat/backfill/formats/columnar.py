@@ -88,7 +88,6 @@ class ColumnarFormat:
 
 
 def columnar(table: Table, name: str, given: Mapping[str, str]) -> ColumnarFormat:
-    """The format with its options."""
     known = _LAYOUT[name] | ({_UTC, _INT64, _UNIT} if name == "parquet" else set())
     for option, text in sorted(given.items()):
         if option not in known:

@@ -132,7 +132,6 @@ class Aligned:
         return tuple((start, start + self.size) for start in starts)
 
     def wanted(self, start: int, end: int, window_range: WindowRange) -> bool:
-        """True if a window is requested."""
         return (
             (window_range.starts is None or start >= window_range.starts)
             and (window_range.ends is None or end >= window_range.ends)

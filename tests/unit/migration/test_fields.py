@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.exec_graph.layout import CallPart, Merges, StateField
-from airflow_flinkcompat.migration.fields import NotMigratable, row_change
-from airflow_flinkcompat.migration.merging import row_merger
+from airflow_flinkcompat.migration.fields import NotMigratable, row_change, row_merger
 from airflow_flinkcompat.savepoint.binary_row import NULL, Field, decimal_field, field_form, read_row, write_row
 
 LONGS = st.none() | st.integers(-(2**63), 2**63 - 1)
