@@ -20,7 +20,7 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Rows published into one sink, with its files if it has any; ``windows`` is None if no column shows them."""
+    """Rows published into one sink, and its files; ``windows`` is None if no column shows them."""
 
     table: str
     place: str

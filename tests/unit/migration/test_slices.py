@@ -32,7 +32,7 @@ from dev.measure.kept_state import FOLDER, NOW, migration_of
 from tests.support.nightly import mostly_slow
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.unit.exec_graph.slices import Operator
-from tests.unit.migration.test_merging import long_field, text_field
+from tests.unit.migration.test_fields import long_field, text_field
 
 GIVEN = FOLDER / "a-metric-is-added-to-a-tumbling-window"
 """SUM(b) and COUNT(*) by a of tumbling windows, whose files are those of hopping and cumulating ones too."""
