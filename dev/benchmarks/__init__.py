@@ -1,12 +1,10 @@
-"""Benchmarks: what is timed, how, and on what is printed with every result."""
+"""Benchmarks. Every result names what was timed, how, and on which machine."""
 
 from __future__ import annotations
 
 PROGRAMS = (
     "audit",
     "backfill",
-    "bootstrap",
-    "bootstrap_switch",
     "check",
     "cli",
     "deployment_list",
@@ -15,7 +13,6 @@ PROGRAMS = (
     "kubernetes_downtime",
     "ledger_index",
     "migrate",
-    "planner",
     "rehearsal",
 )
 """The programs that ``python -m dev.benchmarks`` lists and runs."""

@@ -15,7 +15,7 @@ import csv
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,16 +96,12 @@ class Cluster:
 
     def start(self, job: Job, savepoint: str | None = None) -> str:
         """The job's id, once it is accepted."""
-        return self.submit([*job.setup, JOB], {**SETTINGS, "pipeline.name": job.name}, savepoint)
-
-    def submit(self, statements: Sequence[str], settings: Mapping[str, str], savepoint: str | None) -> str:
-        """The id of the job of the last statement, once it is accepted."""
+        settings = {**SETTINGS, "pipeline.name": job.name}
         session = f"{self._gateway}/{self.call('POST', self._gateway, {'properties': settings})['sessionHandle']}"
         config = {"execution.state-recovery.path": savepoint} if savepoint else {}
-        *before, insert = statements
-        for statement in before:
+        for statement in job.setup:
             self._execute(session, statement, {})
-        job_id = self._execute(session, insert, config)
+        job_id = self._execute(session, JOB, config)
         self.call("DELETE", session)
         return job_id
 

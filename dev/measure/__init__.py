@@ -1,4 +1,4 @@
-"""Change pairs on a real Flink: the old SQL, its savepoint, the new SQL from it, and what ``check`` had said.
+"""Change pairs on a real Flink: the old SQL, its savepoint, the new SQL from it, and the verdict of ``check``.
 
 Pairs are SQL files under ``dev/measure/pairs``, rows under ``dev/measure/data``, results under ``dev/measure/results``.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 PROGRAMS = (
     "connectors",
     "corpus",
-    "layouts",
     "migratable_share",
     "migration_fixtures",
     "migration_results_table",

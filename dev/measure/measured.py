@@ -1,4 +1,4 @@
-"""Reads the measured restores: pairs of scripts that were really restored from a savepoint, and how each ended.
+"""Measured restores: pairs of scripts that were restored from a savepoint, how each ended, and their compiled plans.
 
 ``tests/fixtures/measured/flink-*-restores*.json`` hold what was run on a real Flink: table DDL, set-up statements,
 settings, old and new SQL, outcome. ``flink-1.20-outcomes.json`` holds how the pairs of the first file ended on the
@@ -10,18 +10,27 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.plan_comparison import Plans
+from airflow_flinkcompat.exec_graph import model
+from airflow_flinkcompat.exec_graph.diff import diff_jobs
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, job_graphs
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "measured"
 CONNECTORS = ("flink-2.3-connectors.json.gz", "flink-1.20-cdc.json.gz", "flink-2.3-upgrades.json.gz")
 WIDE = "flink-2.3-restores-wide.json"
 """Operators of every kind on 2.3."""
+_NARROW = "flink-2.3-restores.json"
+_PLANS = FOLDER / "flink-2.3-plans.json.gz"
+"""Compiled plans of both files, as Flink 2.3.0 wrote them."""
 AS_RUN = {"parallelism.default": "1"}
 """What the session set for every restore, unless the pair says otherwise."""
 RIGHT = "restored_right"
@@ -73,7 +82,7 @@ def load(name: str, wrap: bool = False, only: Container[str] | None = None) -> l
 @cache
 def narrow() -> tuple[Restore, ...]:
     """The window family on 2.3: bare queries."""
-    return tuple(load("flink-2.3-restores.json"))
+    return tuple(load(_NARROW))
 
 
 @cache
@@ -82,7 +91,7 @@ def everything() -> tuple[Restore, ...]:
     older = json.loads((FOLDER / "flink-1.20-outcomes.json").read_text(encoding="utf-8"))
     outcomes = older["outcomes"]
     on_older = (replace(pair, version=older["flink"], outcome=outcomes[pair.id]) for pair in narrow())
-    wrapped = (replace(pair, id=f"{pair.id} into a sink") for pair in load("flink-2.3-restores.json", wrap=True))
+    wrapped = (replace(pair, id=f"{pair.id} into a sink") for pair in load(_NARROW, wrap=True))
     return (*narrow(), *wrapped, *load(WIDE, wrap=True), *on_older)
 
 
@@ -136,3 +145,42 @@ def _sink(side: Side, keys: tuple[int, ...], connector: str) -> str:
     if keys:
         columns.append(f"PRIMARY KEY ({', '.join(f'f{i}' for i in keys)}) NOT ENFORCED")
     return f"CREATE TABLE Result ({', '.join(columns)}) WITH ('connector' = '{connector}')"
+
+
+@cache
+def pairs() -> dict[str, Restore]:
+    """Every measured pair on 2.3, bare queries as they are."""
+    return {pair.id: pair for name in (_NARROW, WIDE) for pair in load(name)}
+
+
+@cache
+def _stored() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress(_PLANS.read_bytes()))
+    return found
+
+
+@cache
+def planned() -> dict[str, Plans]:
+    """The plans of both sides by pair; those whose connectors a plain Flink lacks are in :func:`unplanned`."""
+    texts, every = _stored()["texts"], _stored()["pairs"]
+    return {
+        name: tuple(tuple(read_plan(json.dumps(texts[i])) for i in side) for side in sides)  # type: ignore[misc]
+        for name, sides in every.items()
+    }
+
+
+def written(name: str) -> list[list[dict[str, Any]]]:
+    """The plans of both sides of a pair as Flink wrote them."""
+    return [[deepcopy(_stored()["texts"][i]) for i in side] for side in _stored()["pairs"][name]]
+
+
+def unplanned() -> dict[str, str]:
+    """Why a pair has no plans."""
+    found: dict[str, str] = _stored()["unplanned"]
+    return found
+
+
+def diff_plans(
+    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], facts: PlanFacts | None = None, *, restored: bool = False
+) -> model.Restore:
+    return diff_jobs(job_graphs(old, new, facts), (len(old), len(new)), restored=restored)

@@ -9,7 +9,7 @@ from collections import Counter
 
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
-from dev.measure.measured_plans import pairs, planned
+from dev.measure.measured import pairs, planned
 
 ENDINGS = {
     "refused_at_submit": "refused at submit",

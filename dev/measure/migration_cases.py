@@ -1,7 +1,7 @@
 """The changes whose state is migrated on a real Flink: measured ones that Flink did not take, and cases of our own.
 
 * restores measured elsewhere that were refused or wrong, whose compiled plans
-  (``dev/measure/measured_plans.py``) say that a migration keeps something, over rows of ours
+  (``dev/measure/measured.py``) say that a migration keeps something, over rows of ours
 * pairs of ``dev/measure/pairs`` that were refused or wrong on that line
 * ``tests/fixtures/migrations.sql``, and ``dev/measure/migrations/*.sql`` in the form of ``dev/measure/pairs``
 * variants of these (``dev/measure/migrations/variants.toml``): other settings or rows for every pair that a pattern
@@ -25,9 +25,8 @@ from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results
 from dev.measure.connector_pairs import load_connector_pairs
 from dev.measure.kept_state import load_cases
-from dev.measure.measured import AS_RUN, Restore
-from dev.measure.measured_plans import pairs as measured_pairs
-from dev.measure.measured_plans import planned
+from dev.measure.measured import AS_RUN, Restore, planned
+from dev.measure.measured import pairs as measured_pairs
 from dev.measure.migratable_share import ENDINGS
 from dev.measure.pairs import Pair, Side, load_pairs
 from dev.measure.progress import HELD_BACK

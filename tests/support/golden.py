@@ -38,7 +38,7 @@ from airflow_flinkcompat.sql import ScriptError
 from airflow_flinkcompat.testing.fixture_cases import Case, load_cases
 from dev.measure import measured, results, savepoints
 from dev.measure.kept_state import SINKS
-from dev.measure.measured_plans import planned
+from dev.measure.measured import planned
 from tests.support.backfill.documented_windows import DOCUMENTED
 from tests.support.backfill.scripts import bids
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS

@@ -15,7 +15,7 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.facets import FacetRow, facet_rows
 from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK, PlanFacts
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateEffect
-from dev.measure.measured_plans import diff_plans, pairs, planned, written
+from dev.measure.measured import diff_plans, pairs, planned, written
 
 ROWS = [row for rows in facet_rows().values() for row in rows]
 WRONG = "restored_WRONG"

@@ -22,8 +22,7 @@ from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, re
 from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.plan import FunctionDeclaration
-from dev.measure.measured import RIGHT
-from dev.measure.measured_plans import diff_plans, pairs, planned, unplanned
+from dev.measure.measured import RIGHT, diff_plans, pairs, planned, unplanned
 
 EXAMPLES = json.loads(files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text(encoding="utf-8"))
 EFFECT_OF = {

@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.restore_verdict import script_migration
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
-from dev.measure.measured_plans import pairs, planned
+from dev.measure.measured import pairs, planned
 from tests.support.planning import local_planner, read
 
 TABLE = (

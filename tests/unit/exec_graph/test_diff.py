@@ -16,8 +16,7 @@ from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from dev.measure.measured import everything
-from dev.measure.measured_plans import pairs, planned
+from dev.measure.measured import everything, pairs, planned
 from tests.unit.exec_graph.test_from_compiled import BESIDE_THE_GRAPH, SINKS
 
 RIGHT_ALL_THE_SAME = {"dd-ra-col-swap", "dd-rap-col-swap", "li-col-swap", "ga-avg-to-sum-count", "x-source-rename"}

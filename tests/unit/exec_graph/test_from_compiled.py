@@ -17,7 +17,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import (
 )
 from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from dev.measure.measured_plans import pairs, planned
+from dev.measure.measured import pairs, planned
 from tests.support.savepoint.savepoints import FOLDER
 
 SINKS = frozenset(

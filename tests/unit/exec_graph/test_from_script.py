@@ -12,8 +12,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import compiled_graph
 from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind
-from dev.measure.measured import Restore, connectors
-from dev.measure.measured_plans import pairs, planned
+from dev.measure.measured import Restore, connectors, pairs, planned
 from tests.unit.exec_graph.test_from_compiled import SINKS
 
 BESIDE_IDS = {"ps-group-maxpar-change", "ps-stateless-maxpar-add"}

@@ -17,7 +17,7 @@ from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMi
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from dev.measure.kept_state import SINKS
-from dev.measure.measured_plans import written
+from dev.measure.measured import written
 from tests.support.savepoint.savepoints import FOLDER, TAKEN
 from tests.unit.exec_graph.test_diff import kept
 

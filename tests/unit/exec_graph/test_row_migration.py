@@ -18,7 +18,7 @@ from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.rewriting import key_places
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
-from dev.measure.measured_plans import planned
+from dev.measure.measured import planned
 from tests.support.savepoint.savepoints import FOLDER
 
 A, B, C = (StateField("BIGINT", name, name, begins=Begins.NULL) for name in "abc")

@@ -28,7 +28,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import QUERY_SINK
 from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.planner import installation, questions
 from airflow_flinkcompat.planner.installation import LINES, Installation, PlannerMissing
-from dev.measure.measured_plans import written
+from dev.measure.measured import written
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.deploy.fake_cluster import FakeCluster, number_ids
 

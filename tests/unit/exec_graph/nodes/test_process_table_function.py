@@ -13,7 +13,7 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import PlanFacts, job_graphs
 from airflow_flinkcompat.exec_graph.migration import migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect
-from dev.measure.measured_plans import diff_plans
+from dev.measure.measured import diff_plans
 
 PLAN = json.loads((Path(__file__).parent / "process_table_function.json").read_text())
 SINKS = frozenset({"`default_catalog`.`default_database`.`snk`"})
