@@ -54,18 +54,7 @@ CASE = """--- case: the setting {case}
 
 
 def write_rule(code: str, root: Path = ROOT) -> tuple[Path, Path]:
-    """Write the module and the cases of a rule.
-
-    Args:
-        code: The rule's code, words with hyphens.
-        root: The repository.
-
-    Returns:
-        The paths of the module and of the cases.
-
-    Raises:
-        ValueError: The code has another form, or a rule of its name exists.
-    """
+    """Write the module and the cases of a rule."""
     if not re.fullmatch(r"[a-z]+(-[a-z]+)+", code):
         raise ValueError(f"{code} is no code of a rule: write words with hyphens, as in window-changed")
     name = code.replace("-", "_")

@@ -6,13 +6,10 @@ PROGRAMS = (
     "audit",
     "backfill",
     "check",
-    "cli",
-    "deployment_list",
     "downtime",
-    "imports",
-    "kubernetes_downtime",
-    "ledger_index",
+    "ledgers",
     "migrate",
     "rehearsal",
+    "start",
 )
 """The programs that ``python -m dev.benchmarks`` lists and runs."""

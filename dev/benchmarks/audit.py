@@ -9,18 +9,17 @@ the same, or the benchmark fails.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
 import platform
 import sys
 import time
+from argparse import SUPPRESS
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, islice
-from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.document import row_document
@@ -29,9 +28,8 @@ from airflow_flinkcompat.fleet.audit.sources import plain_job
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSubject, AuditSummary
 from dev.benchmarks.check import fixtures
-from dev.benchmarks.processes import Cost, cost_of
 from dev.measure import measured
-from dev.tools import publish
+from dev.tools import Cost, benchmark_parser, cost_of, publish
 
 PAIRS = 100_000
 CONTENDERS = {"one process": "one", "two processes": "two", "Spark, local[2]": "spark"}
@@ -70,20 +68,19 @@ def contend(contender: str, number: int, compared: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N")
     parser.add_argument("--alone", type=int, metavar="N", help="how many are judged without Spark (default: all)")
-    parser.add_argument("--contend", choices=tuple(CONTENDERS.values()), help=argparse.SUPPRESS)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there, too")
-    given = parser.parse_args()
-    alone = min(given.alone or given.pairs, given.pairs)
-    if given.contend:
-        contend(given.contend, given.pairs, alone)
+    parser.add_argument("--contend", choices=tuple(CONTENDERS.values()), help=SUPPRESS)
+    options = parser.parse_args()
+    alone = min(options.alone or options.pairs, options.pairs)
+    if options.contend:
+        contend(options.contend, options.pairs, alone)
         return
     loads = [os.getloadavg()[0]]
     costs: dict[str, Cost] = {}
     for name, contender in CONTENDERS.items():
-        number = given.pairs if contender == "spark" else alone
+        number = options.pairs if contender == "spark" else alone
         numbers = ["--pairs", str(number), "--alone", str(alone)]
         command = [sys.executable, "-m", "dev.benchmarks.audit", *numbers, "--contend", contender]
         costs[name] = cost_of(command, _TIMEOUT)
@@ -91,28 +88,27 @@ def main() -> None:
         if costs[name].status:
             raise SystemExit(f"{name}: {costs[name].output[-2000:]}")
         print(f"{name}: {costs[name].wall:.0f} s", file=sys.stderr)
-    text = "\n".join(results(costs, given.pairs, alone, loads)) + "\n"
-    publish(text, given.write)
+    publish(results(costs, options.pairs, alone, loads), options.write)
 
 
 def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float]) -> Iterator[str]:
     """The table. Raises SystemExit: the rows of two contenders differ."""
-    told = {
+    answers = {
         name: next(json.loads(line) for line in cost.output.splitlines() if line.startswith('{"rows"'))
         for name, cost in costs.items()
     }
-    if len({each["rows"] for each in told.values()}) != 1:
-        raise SystemExit("the contenders do not say the same")
+    if len({each["rows"] for each in answers.values()}) != 1:
+        raise SystemExit("the rows of the contenders differ")
     judged_by = {name: number if contender == "spark" else alone for name, contender in CONTENDERS.items()}
     first = next(iter(costs.values()))
     yield f"# Audits of {number:,} pairs, {datetime.now(UTC):%Y-%m-%d}"
     yield ""
-    yield f"`python -m dev.benchmarks audit --pairs {number} --alone {alone}`: {[*told.values()][-1]['summary']}."
+    yield f"`python -m dev.benchmarks audit --pairs {number} --alone {alone}`: {[*answers.values()][-1]['summary']}."
     yield f"Python {platform.python_version()}, {os.cpu_count()} cores that other work shares; load average before and"
     before = ", ".join(f"{load:.1f}" for load in loads)
-    yield f"after each: {before}. All three say the same of each of {alone:,} pairs."
+    yield f"after each: {before}. All three found the same for each of {alone:,} pairs."
     yield ""
-    heads = "pairs", "a second", "by the clock", "beside one process", "processor time a pair", "beside one process"
+    heads = "pairs", "a second", "by the clock", "compared", "processor time a pair", "compared"
     yield f"| who judges | {' | '.join(heads)} |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for name, cost in costs.items():

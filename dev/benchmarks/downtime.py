@@ -1,23 +1,27 @@
-"""Downtime of a redeployed job, next to raw REST calls that do the same.
+"""Downtime of a redeployed job, next to raw REST calls, or to the own upgrade of Flink's operator on Kubernetes.
 
 Timed is, by the cluster's own clock, from the last row of the old job (the largest of the times that its query writes
 into every row it emits, one each 20 ms) to the first checkpoint that the new one completed. Ours is ``deploy`` with
 everything it does in between: the ledger's entries, the looks that make a retry possible, the stop's result. The raw
-calls are what a script of a few lines would do: stop, wait for the savepoint, a session, the statements, the job with
-the savepoint's path. Both take turns on one Flink, with one job each of the same query. A ratio of 1 would be a
-redeploy that costs no downtime beside the raw calls.
+calls are a script of a few lines: stop, wait for the savepoint, a session, the statements, the job from the savepoint.
+The operator's own upgrade is one patch of ``args``, with ``state: running`` and ``upgradeMode: savepoint``; ours
+on Kubernetes has two phases, suspended with a savepoint and started from exactly that one. Both take turns on one
+Flink, or on one local Kubernetes with the real operator, with a job of the same query each. A ratio of 1 would be a
+redeploy that costs no additional downtime.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import as_file
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -26,7 +30,15 @@ import httpx
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import JobRef, Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy.flink.polling import poll
+from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
+from dev.local_kubernetes.flink_operator import VERSION
+from dev.local_kubernetes.resources import job_spec, runs, session_job
+from dev.local_kubernetes.rigs import Rig, session_rig
+from dev.measure.flink_versions import home
+from dev.tools import benchmark_parser, publish
 
 RATIO_GOAL = 1.2
 # A cumulating window writes what it holds at every step, whether rows came since or not (datagen's come once a second).
@@ -41,6 +53,18 @@ SETTINGS = {
     "table.local-time-zone": "UTC",
 }
 _LOOK_SECONDS = 0.02
+_KIND = "FlinkSessionJob"
+_SECONDS = 300.0
+_NOTES = """\
+Milliseconds since the last row of the old job; Flink 2.3.0 on one machine, {load}.
+`make bench-downtime` makes this file.
+"""
+_KUBERNETES_NOTES = f"""\
+Milliseconds since the last row of the old job; session jobs of Flink 1.20.3 on a local Kubernetes (API server 1.34.4)
+with Flink's operator {VERSION}, on one machine, {{load}}. The operator looks every 1 to 2 s here, at once where a
+resource changes; by default it looks every 15 to 60 s and at most five times in 15 s for one resource, so that the
+second patch of a redeploy may wait there. `make bench-downtime BENCH_ARGS=--kubernetes` makes this file.
+"""
 
 
 @dataclass(frozen=True)
@@ -207,21 +231,82 @@ def _row(name: str, numbers: Sequence[float]) -> str:
     return f"| {name} | {' | '.join(f'{number:.0f}' for number in numbers)} |"
 
 
+def _arguments(job: Job, ttl: int) -> list[str]:
+    """What the runner is given; another ``ttl`` is another script for the same state."""
+    return ["--statements", encode_statements([f"SET 'table.exec.state.ttl' = '{ttl} d'", *job.setup, JOB])]
+
+
+def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> Iterator[tuple[Downtime, Downtime]]:
+    """Ours and the operator's own, taking turns at going first."""
+    cluster = Cluster(rig.place.jobmanager_url)
+    mine, other = (Job(name, root / name) for name in ("ours", "operators-own"))
+    script = ";\n".join((*mine.setup, JOB)) + ";\n"
+    side = JobSpec(script, SETTINGS, engine="flink", source="orders.sql")
+    ledger = Ledger(root / "ledger", mine.name)
+    body = session_job(other.name, "session", job_spec(_arguments(other, 1), runner.as_uri()))
+    body["spec"]["flinkConfiguration"] |= {**SETTINGS, "pipeline.name": other.name}
+    rig.kube.create(body)
+
+    def job_of(name: str, former: str = "") -> str:
+        """The job of this name that runs, after another one."""
+        (job,) = poll(lambda: rig.flink_jobs(name), lambda seen: not seen or former in seen, timeout=_SECONDS)
+        # While it is INITIALIZING nothing is known of its checkpoints.
+        status = f"{rig.place.jobmanager_url}/jobs/{job}/status"
+        cluster.until(lambda: cluster.call("GET", status)["status"] == "RUNNING")
+        return job
+
+    def settled() -> None:
+        rig.kube.wait(_KIND, other.name, runs, "RUNNING", timeout=_SECONDS)
+
+    def ours() -> Downtime | None:
+        head = ledger.head()
+        old = job_of(mine.name) if head else None
+        checked = head.sha256 if head else None
+        with rig.place.target() as target:
+            deploy(target, ledger, side, checked_old_sha256=checked, options=Options(settle_seconds=0))
+        return cluster.downtime(mine, old, job_of(mine.name)) if old else None
+
+    def operators_own(number: int) -> Downtime:
+        old = job_of(other.name)
+        patch = {"state": "running", "upgradeMode": "savepoint", "args": _arguments(other, number)}
+        rig.kube.patch(_KIND, other.name, {"spec": {"job": patch}})
+        found = cluster.downtime(other, old, job_of(other.name, old))
+        settled()
+        return found
+
+    ours()
+    settled()
+    for name in (mine.name, other.name):
+        cluster.first_checkpoint(job_of(name))
+    for number in range(rounds):
+        if number % 2:
+            second, first = operators_own(number + 2), ours()
+        else:
+            first, second = ours(), operators_own(number + 2)
+        assert first is not None
+        print(f"round {number + 1}: {first.proven:.0f} ms and {second.proven:.0f} ms", file=sys.stderr, flush=True)
+        yield first, second
+    rig.clear()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="redeploys of each (default: 9)")
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, LocalFlink(Path(folder) / "flink") as flink:
-        pairs = list(measure(flink, Path(folder), arguments.rounds))
+    parser.add_argument("--kubernetes", action="store_true", help="a session job on a local Kubernetes")
+    options = parser.parse_args()
+    head, notes, other = "# Downtime of a redeploy", _NOTES, "raw calls"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flinkcompat-bench-")))
+        if options.kubernetes:
+            head, notes, other = f"{head} on Kubernetes", _KUBERNETES_NOTES, "the operator's own upgrade"
+            runner = stack.enter_context(as_file(runner_jar()))
+            rig = stack.enter_context(session_rig(folder, home("1.20"), runner))
+            pairs = list(measure_on_kubernetes(rig, runner, folder, options.rounds))
+        else:
+            flink = stack.enter_context(LocalFlink(folder / "flink"))
+            pairs = list(measure(flink, folder, options.rounds))
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    lines = [f"# Downtime of a redeploy, {datetime.now(UTC).date()}", ""]
-    what = f"Milliseconds since the last row of the old job; Flink 2.3.0 on one machine, {load}."
-    lines += [f"{what} `make bench-downtime` makes this file.", ""]
-    lines += results(pairs)
-    print("\n".join(lines))
-    if arguments.write:
-        arguments.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    publish([f"{head}, {datetime.now(UTC).date()}", "", notes.format(load=load), *results(pairs, other)], options.write)
 
 
 if __name__ == "__main__":

@@ -46,18 +46,7 @@ class _Model:
 
 
 def generate(source: Path, keys: int, folder: Path, groups: int | None = None, text: int | None = None) -> Path:
-    """A savepoint like another one.
-
-    Args:
-        source: The other.
-        keys: How many keys each of its operators is to have.
-        folder: Where to write it.
-        groups: The number of its key groups; None: that of the other.
-        text: How long texts in stored rows are; None: as in the other.
-
-    Returns:
-        The folder.
-    """
+    """A savepoint like another one."""
     folder.mkdir(parents=True)
     old = read_metadata(str(source))
     operators = tuple(

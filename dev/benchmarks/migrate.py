@@ -11,7 +11,6 @@ of the JVM.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -21,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import SUPPRESS
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -36,6 +36,7 @@ from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers
 from dev.benchmarks.generated_savepoints import generate
 from dev.measure.kept_state import FOLDER, NOW, change
+from dev.tools import benchmark_parser, explanation, publish
 
 FIXED = "a-metric-is-added-to-a-tumbling-window"
 VARIABLE = "a-column-comes-to-the-highest-two-of-a-key"
@@ -135,7 +136,7 @@ def results(folder: Path, keys: int, many: int, large: int, rounds: int) -> Iter
     yield ""
     yield f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}; `make bench-migrate`."
     yield ""
-    yield (__doc__ or "").partition("\n\n")[2].strip().replace("``", "`")
+    yield explanation(__doc__)
     yield ""
     yield "| rows | keys | MB | read, MB/s | write, MB/s | write / read | verify, MB/s | memory, MB | goal |"
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -167,37 +168,31 @@ def row(name: str, keys: int, found: dict[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--folder", metavar="DIR", type=Path, help="where savepoints lie meanwhile, 20 GB")
     parser.add_argument("--keys", type=int, default=1_000_000, help="of each shape (default: %(default)s)")
     parser.add_argument("--many", type=int, default=MANY, help="keys of a large one, 0: none (default: %(default)s)")
     parser.add_argument("--large", type=int, default=LARGE, help="keys on Spark, 0: none (default: %(default)s, 5 GB)")
     parser.add_argument("--rounds", type=int, default=3, help="of each shape (default: %(default)s)")
-    parser.add_argument("--generate", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--text", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--spark", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.generate:
-        name, keys, source = given.generate
-        generate(FOLDER / name / "old", int(keys), Path(source), text=given.text)
+    parser.add_argument("--generate", nargs=3, help=SUPPRESS)
+    parser.add_argument("--one", nargs=3, help=SUPPRESS)
+    parser.add_argument("--text", type=int, help=SUPPRESS)
+    parser.add_argument("--spark", help=SUPPRESS)
+    options = parser.parse_args()
+    if options.generate:
+        name, keys, source = options.generate
+        generate(FOLDER / name / "old", int(keys), Path(source), text=options.text)
         return
-    if given.one:
-        name, source, target = given.one
+    if options.one:
+        name, source, target = options.one
         places = Path(source), Path(target)
-        found = on_spark(name, *places, given.spark) if given.spark else alone(name, *places, given.rounds)
+        found = on_spark(name, *places, options.spark) if options.spark else alone(name, *places, options.rounds)
         print(json.dumps(found))
         return
-    lines = []
     with tempfile.TemporaryDirectory(prefix="flinkcompat-bench-") as own:
-        folder = given.folder or Path(own)
+        folder = options.folder or Path(own)
         folder.mkdir(parents=True, exist_ok=True)
-        for line in results(folder, given.keys, given.many, given.large, given.rounds):
-            print(line, flush=True)
-            lines.append(line)
-            if given.write:  # a run that ends early leaves what it measured
-                given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        publish(results(folder, options.keys, options.many, options.large, options.rounds), options.write)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Rehearse measured restores next to their running jobs; compare findings and outcomes.
 
-``python -m dev.benchmarks rehearsal`` writes ``results/rehearsal-<date>.json`` and ``.md``. Exit status: 1 when a
-finding differs from what was measured, when anything was left behind, or when the live job's rows were not those of a
-run that nothing was rehearsed beside. ``--only PATTERN``: the pairs whose id begins with it, which take their places in
-the result of the same day.
+How each pair ended is in ``tests/fixtures/measured``: there the old job was stopped and the new one started in its
+place. Here the old job continues, and a rehearsal next to it has to find the same. ``results/rehearsal-<date>.json``
+and ``.md`` are written; ``--only PATTERN`` renews the pairs whose id begins with it in the result of the same day.
+
+Exit status: 1 when a finding differs from the measured outcome, when anything was left, or when the rows of the live
+job differ from those of a run without a rehearsal.
 """
 
 from __future__ import annotations
@@ -14,29 +16,201 @@ import re
 import sys
 import tempfile
 import time
+import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
-from airflow_flinkcompat.deploy.restore_test import Rehearsal
+from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway, SqlGatewayTarget
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
+from airflow_flinkcompat.deploy.flink.statements import prepare
+from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, RehearsalOptions, Timeouts, rehearse
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import RehearsalFinding
+from dev.measure import measured
 from dev.measure.measured import Restore
-from dev.measure.rehearsals import MEANWHILE, expected, live, pairs, rehearsed_on_the_way, to_the_end
+from dev.measure.progress import Arrival, wait_read, wait_running
 
 RESULTS = Path(__file__).parent / "results"
 SLOTS = 16
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
 _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
+ROWS: Mapping[str, list[str]] = json.loads((measured.FOLDER / "rows.json").read_text(encoding="utf-8"))
+"""Table → its rows before the savepoint, as the pairs were run with."""
+QUICK = RehearsalOptions(timeouts=Timeouts(settle=0.3, start=60, savepoint=60, clean_up=60))
+# Waves of rows: before the rehearsal, before its control, before its new job, after it.
+BEFORE, *MEANWHILE, AFTER = range(4)
+_MINUTES_APART = 5
+_MINUTE = re.compile(r"(?<=2024-01-01 00:)\d\d")
+_PRINT = re.compile(r"'connector'\s*=\s*'print'(\s*,\s*'print-identifier'\s*=\s*'[^']*')?")
+_TABLE = re.compile(
+    r"CREATE TABLE (?P<table>\w+) \((?:(?!CREATE TABLE).)*?'path'='(?P<path>file:///data[^']*)'", re.DOTALL
+)
+
+_RIGHT = """w-unchanged w-reformat-comment-alias w-add-window-start x-view-rename x-pipeline-name x-cte u-ttl-add
+g-earlyfire-add ga-alias-subquery rj-unchanged tn-rank-add ms-unchanged ij-narrower dd-pa-unchanged wd-unchanged"""
+_WRONG_WITHOUT_A_WORD = """w-mod-max-min w-size-1to2-ws g-mod-max-min t-mod-agg-sum-max ga-reorder-sametypes
+oa-rows-2-to-4 tn-n-up rj-keys-reorder dd-ra-to-rd"""
+_REFUSED_AT_RESTORE = """w-add-agg w-tumble-to-hop w-distinct-add g-add-agg t-order-col u-add-agg x-source-b-int
+ga-key-type oa-add-count tn-part-add rj-key-add ij-input-add-col ga-key-notnull
+w-del-agg dd-pa-part-add rj-inner-to-left so-field-add"""
+_REFUSED_AT_SUBMIT = """w-reorder w-tumble-to-session w-filter-nonwindow-add x-onephase g-proctime g-add-key
+x-maxparallelism-change x-stmtset-add-samesource x-stmtset-remove ga-key-del ga-minibatch-on oa-where-add rj-third-add
+ms-two-sources-add-last ua-remove-last"""
+IDS = tuple(f"{_RIGHT} {_WRONG_WITHOUT_A_WORD} {_REFUSED_AT_RESTORE} {_REFUSED_AT_SUBMIT}".split())
+
+
+def pairs() -> list[Restore]:
+    """The restores of ``IDS``, each with a sink."""
+    files = ("flink-2.3-restores.json", "flink-2.3-restores-wide.json")
+    found = {pair.id: pair for file in files for pair in measured.load(file, wrap=True, only=IDS)}
+    return [found[each] for each in IDS]
+
+
+def expected(pair: Restore) -> tuple[RehearsalFinding, str]:
+    """The finding, and where it is refused."""
+    if pair.outcome.startswith("refused_at_"):
+        return RehearsalFinding.REFUSED, pair.outcome.removeprefix("refused_at_")
+    assert pair.outcome.startswith("restored_"), pair.outcome
+    return RehearsalFinding.RESTORED, ""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A side, reduced to what a rehearsal needs of it."""
+
+    script: str
+    settings: Mapping[str, str]
+    source: str
+
+
+def cluster(gateway: SqlGateway, jobs: JobManager) -> Cluster:
+    """Where a rehearsal takes place, with clients that may be of a test's own."""
+    addresses = {"gateway": gateway.endpoint.url, "jobmanager": jobs.endpoint.url}
+    return Cluster(SqlGatewayTarget(gateway, jobs), TargetLocation(addresses=addresses))
+
+
+@contextmanager
+def running(gateway: SqlGateway, jobs: JobManager, side: Script, name: str) -> Iterator[str]:
+    """The side as a live job, every task of it running; it does not outlive the block."""
+    job_id = uuid.uuid4().hex
+    prepared, runner = prepare(side.script, side.source), ScriptRunner(str, gateway)
+    config = {"$internal.pipeline.job-id": job_id, "pipeline.name": name, "table.dml-sync": "false"}
+    with gateway.session(side.settings) as session:
+        for statement in prepared.setup:
+            runner.run(session, statement, statement.text)
+        runner.run(session, prepared.job, prepared.job_sql, config)
+    try:
+        wait_running(jobs, job_id)
+        yield job_id
+    finally:
+        status = jobs.status(job_id)
+        if status and not status.terminal:
+            jobs.cancel(job_id)
 
 
 @dataclass
-class PairRunner:
+class Feed:
+    """Rows that arrive while the job reads on: one file after the other, so that every run reads them in one order."""
+
+    jobs: JobManager
+    job_id: str
+    folder: Path
+    tables: Mapping[str, str]
+    """Declared table → the name of its rows."""
+    _waves: int = field(default=0, init=False)
+
+    def arrive(self, wave: int) -> None:
+        """A file more in each folder, five minutes of event time after the wave before; until the job has read it."""
+        files = dict.fromkeys(self.tables.values(), 0)
+        for name in sorted(files):
+            text = "\n".join(ROWS[name]) + "\n"
+            hidden = self.folder / name / f".{wave}.csv"
+            hidden.write_text(
+                _MINUTE.sub(lambda at: f"{int(at[0]) + _MINUTES_APART * wave:02}", text), encoding="utf-8"
+            )
+            hidden.rename(hidden.with_name(f"{wave}.csv"))
+            files[name] = 1
+            due = {table: (self._waves + files[rows]) * len(ROWS[rows]) for table, rows in self.tables.items()}
+            wait_read(self.jobs, self.job_id, Arrival(due, {}))
+        self._waves += 1
+
+
+@contextmanager
+def live(
+    gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path, tag: str = "live"
+) -> Iterator[tuple[Feed, Script, Script]]:
+    """The old side as a live job that has read the first wave, and both sides; each printed row begins with the tag."""
+    old = Script(_placed(pair.old, folder, tag), pair.settings_old, "old.sql")
+    new = Script(_placed(pair.new, folder, f"beside-{tag}"), pair.settings_new, "new.sql")
+    with running(gateway, jobs, old, pair.id) as job_id:
+        feed = Feed(jobs, job_id, folder, _tables(pair.old) | _tables(pair.new))
+        feed.arrive(BEFORE)
+        yield feed, old, new
+
+
+def rehearsed(gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path) -> Rehearsal:
+    """What a rehearsal finds while the old side runs and has read its rows."""
+    with live(gateway, jobs, pair, folder) as (feed, old, new):
+        return rehearse(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log=print)
+
+
+def rehearsed_on_the_way(gateway: SqlGateway, jobs: JobManager, feed: Feed, old: Script, new: Script) -> Rehearsal:
+    """The same with rows that arrive for the live job once the savepoint is taken, and again behind the control."""
+    due = iter(MEANWHILE)
+
+    def log(line: str) -> None:
+        print(line)
+        if line.startswith(("control: ", "rehearsing ")):
+            feed.arrive(next(due))
+
+    found = rehearse(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log)
+    for wave in due:
+        feed.arrive(wave)
+    return found
+
+
+def to_the_end(feed: Feed, printed: Callable[[], Iterable[str]]) -> list[str]:
+    """All rows that the live job has printed, sorted, once it is drained: what its windows still held comes too."""
+    jobs, trigger = feed.jobs, uuid.uuid4().hex
+    feed.arrive(AFTER)
+    jobs.call("POST", f"jobs/{feed.job_id}/stop", {"drain": True, "triggerId": trigger})
+    jobs.wait_terminal(feed.job_id, timeout=120)
+    savepoint = jobs.stop_result(feed.job_id, trigger)
+    assert savepoint is not None
+    jobs.dispose_savepoint(savepoint)
+    return sorted(printed())
+
+
+def _tables(script: str) -> dict[str, str]:
+    """Declared table → the name of its rows."""
+    return {match["table"]: _rows_of(match["path"]) for match in _TABLE.finditer(script)}
+
+
+def _rows_of(path: str) -> str:
+    return path.removeprefix("file:///data").strip("/") or "MyTable"
+
+
+def _placed(script: str, folder: Path, tag: str) -> str:
+    """The script over rows in ``folder``, where none have arrived; its sink's name is a keyword."""
+    script = re.sub(r"(CREATE TABLE|INSERT INTO) Result\b", r"\1 `Result`", script)
+    for rows in _tables(script).values():
+        (folder / rows).mkdir(parents=True, exist_ok=True)
+    script = re.sub(
+        r"'path'='(file:///data[^']*)'", lambda match: f"'path'='{(folder / _rows_of(match[1])).as_uri()}'", script
+    )
+    sinks = iter(range(script.count("'print'")))
+    return _PRINT.sub(lambda _: f"'connector'='print','print-identifier'='{tag}.{next(sinks)}'", script)
+
+
+@dataclass
+class RehearsalRunner:
     """One Flink, and what each live job printed when nothing was rehearsed beside it."""
 
     flink: LocalFlink
@@ -83,7 +257,7 @@ def main() -> int:
         flink = stack.enter_context(LocalFlink(folder / "flink", slots=SLOTS))
         gateway = stack.enter_context(SqlGateway(flink.gateway_url))
         jobs = stack.enter_context(JobManager(flink.jobmanager_url))
-        bench = PairRunner(flink, gateway, jobs, folder)
+        bench = RehearsalRunner(flink, gateway, jobs, folder)
         for pair in (pair for pair in pairs() if re.match(only, pair.id)):
             begin = time.monotonic()
             try:

@@ -32,20 +32,10 @@ def wait_for(
     alive: Callable[[], None] = lambda: None,
     seen: Callable[[], str] = lambda: "",
 ) -> T:
-    """Return the first truthy answer of ``look``.
+    """Return the first truthy answer of ``look``; raise DemoError when the time is over.
 
-    Args:
-        what: What the wait is for, as messages name it.
-        look: Looks for it.
-        moved: Anything that changes while work is being done.
-        quiet: Seconds after which the wait ends if ``moved`` has not changed.
-        limit: Seconds after which the wait ends in any case.
-        say: Gets a reminder every 15 seconds.
-        alive: Raises when waiting has become useless.
-        seen: Describes what was there instead.
-
-    Raises:
-        DemoError: The time is over.
+    It ends after ``limit`` seconds, or after ``quiet`` seconds in which ``moved`` has not changed. ``alive`` raises
+    when waiting has become useless, and ``seen`` describes the state for the error.
     """
     began = moved_at = looked_at = time.monotonic()
     remind_at, before = began + _REMIND_SECONDS, moved()

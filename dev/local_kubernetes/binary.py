@@ -30,10 +30,6 @@ def control_plane() -> Path:
     """The one binary of the control plane; its first argument is ``etcd``, ``kube-apiserver`` or another part.
 
     The first call builds it: 12 minutes of processor time, and 3 GB in Go's own build cache.
-
-    Raises:
-        KubernetesUnavailable: It is not built, and there is no Go to build it with.
-        RuntimeError: Go cannot build it; the message says why.
     """
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):

@@ -121,12 +121,7 @@ class LocalKube:
         return self._api
 
     def start(self) -> None:
-        """Start the parts and wait until they answer; where that fails, nothing is left running.
-
-        Raises:
-            KubernetesUnavailable: There is no binary of the API server, and no Go to build it.
-            LocalKubernetesError: A part does not come up.
-        """
+        """Start the parts and wait until they answer; where that fails, nothing is left running."""
         binary = str(control_plane())
         wanted = ("etcd", "etcd's peers", "the API server", "the controller manager")
         etcd, peers, secure, manager = choose_ports(dict.fromkeys(wanted)).values()
@@ -185,16 +180,7 @@ class LocalKube:
         self._wait_for(f"the CRDs of {version}", lambda: self._not_served(extensions, names))
 
     def start_operator(self, options: Mapping[str, str] | None = None, version: str = flink_operator.VERSION) -> None:
-        """Start Flink's operator, which watches one namespace, and wait until its controllers run.
-
-        Args:
-            options: The operator's options by key, and defaults of Flink's; they are added to those of the tests.
-            version: The release, which has to have a lock, or to be built.
-
-        Raises:
-            JarError: A jar of it cannot be fetched, or it was not built.
-            LocalKubernetesError: It runs already, or does not come up.
-        """
+        """Start Flink's operator, which watches one namespace, and wait until its controllers run."""
         if self._operator and self._operator.running:
             raise LocalKubernetesError("the operator runs already")
         jars = os.pathsep.join(map(str, flink_operator.class_path(version)))
@@ -289,9 +275,6 @@ class LocalKube:
 
         What is seen has to last for ``settle`` seconds: the operator writes each status up to three times, and where
         the resource is changed in between, it forgets what it has just done.
-
-        Raises:
-            LocalKubernetesError: It takes too long (the message holds its status), or a part died.
         """
         seen: list[tuple[float, str]] = [(0.0, "")]
 

@@ -60,17 +60,7 @@ class Container:
     address: str
 
     def prepare(self, home: Path, image_files: Mapping[str, Path], kubeconfig: Path) -> Prepared:
-        """Write its volumes, and say how it is started.
-
-        Args:
-            home: The Flink folder that its image holds.
-            image_files: What else the image holds: files or folders of this machine by their path in the container.
-            kubeconfig: How Flink reaches the API server.
-
-        Raises:
-            ApiException: A volume or a variable cannot be read; with status 404 it is not there yet.
-            Unsupported: The pod asks for what cannot be done here.
-        """
+        """Write its volumes, and say how it is started."""
         if self.pod.spec.init_containers:
             raise Unsupported("it has init containers")
         container = next((each for each in self.pod.spec.containers if each.name == CONTAINER), None)

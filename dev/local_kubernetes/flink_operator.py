@@ -66,11 +66,7 @@ _POM = """\
 
 
 def class_path(version: str = VERSION) -> list[Path]:
-    """Every jar of the operator in the order of its class path; fetched on first use, 111 MB.
-
-    Raises:
-        JarError: A jar cannot be fetched, or is not the pinned one; or the version has no lock and was not built.
-    """
+    """Every jar of the operator in the order of its class path; fetched on first use, 111 MB."""
     if not _lock(version).exists():
         return sorted(_built(version).glob("*.jar"), key=lambda jar: (not jar.name.startswith(_STANDALONE), jar.name))
     locked = tomllib.loads(_lock(version).read_text(encoding="utf-8"))["jars"]
@@ -124,18 +120,7 @@ def _builds() -> Path:
 
 
 def build(source: Path) -> Path:
-    """Build an operator of the source of its release, as its own image has it, into the cache.
-
-    Args:
-        source: The folder with the release's ``pom.xml``; nothing is written there.
-
-    Returns:
-        The folder of the cache: jars, and ``crds``.
-
-    Raises:
-        OSError: It is no source of the operator.
-        CalledProcessError: Maven cannot build it; what it says went to the output.
-    """
+    """Build an operator of the source of its release, as its own image has it, into the cache."""
     version = ElementTree.parse(source / "pom.xml").getroot().findtext(f"{_POM_NAMESPACE}version")
     _builds().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_builds()) as temporary:

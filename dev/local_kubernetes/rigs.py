@@ -85,13 +85,7 @@ class Rig:
 
 @contextmanager
 def session_rig(work: Path, home: Path, runner_jar: Path) -> Iterator[Rig]:
-    """``FlinkSessionJob``s on a LocalFlink, run by the runner of this package.
-
-    Args:
-        work: A folder for all of it.
-        home: The Flink.
-        runner_jar: The runner.
-    """
+    """``FlinkSessionJob``s on a LocalFlink, run by the runner of this package."""
     with LocalFlink(work / "flink", home=home) as flink, LocalKube(work / "kube") as kube:
         kube.start_operator()
         create_session(kube, flink)
@@ -102,14 +96,7 @@ def session_rig(work: Path, home: Path, runner_jar: Path) -> Iterator[Rig]:
 
 @contextmanager
 def application_rig(work: Path, home: Path, runner_jar: Path, args: Sequence[str] = MOUNTED) -> Iterator[Rig]:
-    """``FlinkDeployment``s in application mode, whose pods are processes.
-
-    Args:
-        work: A folder for all of it.
-        home: The Flink that images are said to hold.
-        runner_jar: The runner, which they are said to hold, too.
-        args: Say how the script travels.
-    """
+    """``FlinkDeployment``s in application mode, whose pods are processes."""
     (port,) = choose_ports({"JobManagers": None}).values()
     manifest = application("any", job_spec(args, f"local://{RUNNER}"), port, work / "state")
     # Else a script that is refused is a JobManager that ends and is started again, and nobody says why.

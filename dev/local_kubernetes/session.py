@@ -20,14 +20,6 @@ def create_session(kube: LocalKube, flink: LocalFlink, name: str = "session") ->
     """Create the session FlinkDeployment of a LocalFlink, and wait until the operator says that it is ready.
 
     The Kubernetes has no controllers: what they would report of the two Deployments is reported here.
-
-    Args:
-        kube: The Kubernetes, with its operator started.
-        flink: The LocalFlink whose JobManager it is.
-        name: The name of the FlinkDeployment, which session jobs give as ``deploymentName``.
-
-    Returns:
-        The FlinkDeployment.
     """
     kube.create(session_deployment(flink, name))
     apps = client.AppsV1Api(kube.api)

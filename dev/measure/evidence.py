@@ -21,29 +21,14 @@ UPGRADES = TABLE.with_name(evidence.UPGRADES)
 
 
 def sources() -> tuple[Path, ...]:
-    """The files that hold results.
-
-    Returns:
-        What was measured elsewhere, and the newest results file of each line and name: older ones are history.
-    """
+    """The files that hold results."""
     newest = (results.newest(line, name) for line in sorted(RELEASES) for name in results.NAMES)
     elsewhere = (*sorted(MEASURED.glob("flink-*.json")), *(MEASURED / name for name in CONNECTORS))
     return (*elsewhere, *(path for path in newest if path is not None), *results.upgrades())
 
 
 def build(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
-    """The outcome of every restore.
-
-    Args:
-        paths: Files with ``pairs``, or with ``outcomes`` by id; ``flink`` is the version, and ``flink_old`` of a pair
-            the one that took the savepoint, where that is another.
-
-    Returns:
-        Outcomes by line of Flink, by id, in the order of ids.
-
-    Raises:
-        FixtureError: Two files say different things of the same restore.
-    """
+    """The outcome of every restore."""
     found: dict[str, dict[str, str]] = {}
     for path in paths:
         for name, line, outcome in _outcomes(path):
@@ -66,14 +51,7 @@ def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
-    """What was restored on another line than its own, and what it was made of.
-
-    Args:
-        restores: Restores of any kind; those of one line are left out.
-
-    Returns:
-        Outcome and what the job stores by id, by lines such as ``1.20 to 2.3``.
-    """
+    """What was restored on another line than its own, and what it was made of."""
     found: dict[str, dict[str, Any]] = {}
     for each in restores:
         if each.old_version:
@@ -84,37 +62,19 @@ def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
 
 
 def text(table: Mapping[str, Mapping[str, str]]) -> str:
-    """The table as it is shipped.
-
-    Args:
-        table: Outcomes by line, by id.
-
-    Returns:
-        JSON with one restore a line.
-    """
+    """The table as it is shipped."""
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(table[name])}" for name in table) + "\n}\n"
 
 
 def write() -> Path:
-    """Writes the shipped table anew.
-
-    Returns:
-        Its file.
-
-    Raises:
-        FixtureError: Two files say different things of the same restore.
-    """
+    """Writes the shipped table anew."""
     TABLE.write_text(text(build(sources())), encoding="utf-8")
     UPGRADES.write_text(upgrades_text(), encoding="utf-8")
     return TABLE
 
 
 def upgrades_text() -> str:
-    """The table of upgrades as it is shipped.
-
-    Returns:
-        JSON with one restore a line.
-    """
+    """The table of upgrades as it is shipped."""
     # What ends badly is blamed on what the job stores: only where nothing but the line changed.
     ours = (each for path in results.upgrades() for each in measured.load(str(path)) if each.is_unchanged)
     table = upgrades((*measured.connectors(), *ours))

@@ -19,12 +19,7 @@ ENDINGS = {
 
 
 def shares() -> dict[str, Counter[MigrationExtent]]:
-    """How much would be kept of the measured changes that Flink does not take.
-
-    Returns:
-        For each way in which Flink ended the number of changes by how much is kept; a change of several jobs counts as
-        its worst.
-    """
+    """How much would be kept of the measured changes that Flink does not take."""
     found: dict[str, Counter[MigrationExtent]] = {ending: Counter() for ending in ENDINGS}
     for name, plans in planned().items():
         restore = pairs()[name]

@@ -277,16 +277,7 @@ def _is_metric(column: Expression) -> bool:
 
 
 def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) -> str:
-    """What is wrong with the rows of one sink, "" where nothing is.
-
-    Args:
-        runs: What was printed into it.
-        columns: What becomes of its columns; None: the old SQL had no such sink.
-        later_rows_alone: Of such a new sink, whether it takes the rows after the switch alone.
-
-    Returns:
-        A clause.
-    """
+    """What is wrong with the rows of one sink, "" where nothing is."""
     if columns is None:
         wanted = [*runs.alone] if later_rows_alone else [*runs.before, *runs.expected]
         return "" if net(runs.restored) == net(wanted) else "a new sink holds other rows"

@@ -118,16 +118,7 @@ class RandomPair:
 
 
 def random_pairs(count: int, seed: int, line: str) -> Iterator[RandomPair]:
-    """Draw pairs that go through all operators and all kinds of change in turn.
-
-    Args:
-        count: How many.
-        seed: The same gives the same; a greater count only adds pairs.
-        line: The line of Flink, whose sinks ask for ON CONFLICT or do not know it.
-
-    Yields:
-        The pairs; the id holds the seed, the number, the operators and the kind of change.
-    """
+    """Draw pairs through all operators and kinds of change; a greater count only adds to those of a seed."""
     draw = random.Random(seed)
     lowers: list[str] = []
     kinds: list[str] = []

@@ -95,14 +95,7 @@ class Compared:
 
 
 def restore_tests(jar: Path) -> Iterator[RestoreTest]:
-    """The tests that have a savepoint.
-
-    Args:
-        jar: The tests' jar of Flink's planner.
-
-    Yields:
-        Each test, with the plan in its folder or the nearest one above.
-    """
+    """The tests that have a savepoint."""
     with ZipFile(jar) as archive:
         names = sorted(name for name in archive.namelist() if name.startswith(f"{_TESTS}/"))
         plans = {str(PurePosixPath(name).parents[1]): name for name in names if name.endswith(".json")}
@@ -150,14 +143,7 @@ def _keyed(operator: OperatorState) -> bool:
 
 
 def compared(test: RestoreTest) -> Iterator[Compared]:
-    """The predicted layouts of a test's operators compared with its savepoint.
-
-    Args:
-        test: The test.
-
-    Yields:
-        Each operator that stores state by key or might, but for sources and sinks that store none.
-    """
+    """The predicted layouts of a test's operators compared with its savepoint."""
     planned = _Planned(test)
     seen = set()
     for spec, node in zip(planned.state.specs, planned.nodes, strict=True):
@@ -195,19 +181,7 @@ def _verdict(spec: StateSpec, stored: OperatorState | None) -> tuple[Verdict, st
 
 
 def carried(test: RestoreTest, max_parallelism: int | None = None) -> str:
-    """Migrates the savepoint of a test to the test's own plan.
-
-    Args:
-        test: The test.
-        max_parallelism: Of the new job; None: that of the savepoint.
-
-    Returns:
-        "equal state", or why the migration refused.
-
-    Raises:
-        AssertionError: Other state was written.
-        MigrationVerificationFailed: The migration found so itself.
-    """
+    """Migrate the savepoint of a test to its own plan: ``equal state``, or why the migration refused."""
     planned = _Planned(test)
     metadata = planned.savepoint
     template = replace(
@@ -297,14 +271,7 @@ def _migrations(counts: Counter[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, migrate, count.
-
-    Args:
-        arguments: Of the command line.
-
-    Returns:
-        1 where a prediction is wrong or a savepoint cannot be read.
-    """
+    """Compare, migrate, count."""
     parser = argparse.ArgumentParser(prog="python -m dev.measure restore-tests", description=__doc__)
     parser.add_argument("--jar", type=Path, help=f"instead of {pinned()[JAR].coordinates} from Maven Central")
     parser.add_argument("--write", action="store_true", help="write the result into dev/benchmarks/results")

@@ -35,17 +35,7 @@ class Case:
 
 
 def load_cases(file: Path = FOLDER / "scripts.sql") -> Iterator[Case]:
-    """The scripts of a file.
-
-    Args:
-        file: Sections ``given``, then ``case`` and ``sql`` in turn.
-
-    Yields:
-        Each case; its settings and lines of Flink from the headers.
-
-    Raises:
-        FixtureError: Something in the file is malformed.
-    """
+    """The scripts of a file."""
     _, given, *rest = fixture_cases.split(file.read_text("utf-8"), file.name, ("given", "case", "sql"))
     for head, script in zip(rest[::2], rest[1::2], strict=True):
         found = fixture_cases.headers(head, {"settings", "flink"}, file.name, {"settings", "flink"})
@@ -58,10 +48,6 @@ def keep(savepoint: str, target: Path) -> None:
     """Copies a savepoint to be a fixture, without the path of the machine it was taken on.
 
     What stands instead is as long, because lengths stand before strings in the files.
-
-    Args:
-        savepoint: Its path or ``file:`` URI.
-        target: A folder that is not there yet.
     """
     shutil.copytree(savepoint.removeprefix("file:"), target)
     place = str(CACHE).encode()

@@ -263,15 +263,7 @@ def _another(draw: random.Random, kind: Kind, values: Mapping[str, str]) -> Mapp
 
 
 def stacked_pairs(count: int, seed: int) -> Iterator[Pair]:
-    """Pairs of jobs with two stacked operators, which go through all kinds that may be stacked.
-
-    Args:
-        count: How many.
-        seed: The same gives the same; a greater count only adds pairs.
-
-    Yields:
-        A job and a changed one; the id holds the seed, the number and the kinds.
-    """
+    """Draw pairs through all kinds that may be stacked; a greater count only adds to those of a seed."""
     draw = random.Random(seed)
     for number in range(count):
         if number % len(FITTING) == 0:

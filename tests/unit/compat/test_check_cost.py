@@ -19,7 +19,7 @@ from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import ENGINES
 from airflow_flinkcompat.testing.fixture_cases import load_cases
-from dev.benchmarks.scripts import SMALL, changed
+from dev.benchmarks.check import SMALL, changed
 from tests.support.nightly import sample
 
 PACKAGE = str(Path(airflow_flinkcompat.__file__).parent)

@@ -14,19 +14,15 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
-from dev.benchmarks import deployment_list
+from dev.benchmarks import ledgers
 from dev.benchmarks.audit import pairs as audit_pairs
 from dev.benchmarks.audit import results as audits
-from dev.benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
-from dev.benchmarks.backfill.cases import CASES, LARGE, Case
-from dev.benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
-from dev.benchmarks.check import Timing, batch_rate, fixtures, row, timed
-from dev.benchmarks.cli import seconds
+from dev.benchmarks.backfill import CASES, CONTENDERS, GOALS, LARGE, Case, Goal, duckdb, fingerprint, make_data
+from dev.benchmarks.check import LEVELS, LINES, SMALL, Timing, batch_rate, changed, fixtures, large, row, timed
 from dev.benchmarks.downtime import Downtime
 from dev.benchmarks.downtime import results as downtimes
-from dev.benchmarks.imports import added
-from dev.benchmarks.processes import Cost, cost_of
-from dev.benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
+from dev.benchmarks.start import added, seconds
+from dev.tools import Cost, cost_of
 
 
 @pytest.mark.parametrize("lines", [500, 1000])
@@ -134,10 +130,17 @@ def test_an_import_is_timed_beside_what_was_loaded_before() -> None:
 
 
 def test_the_list_of_deployments_is_timed_for_each_question(tmp_path: Path) -> None:
-    rows = [line.split("|")[1].strip() for line in deployment_list.measured(tmp_path, 3)]
+    def to_disk(name: str, content: bytes) -> None:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+
+    names = ledgers.fill(str(tmp_path), 3, to_disk)
+    lines = [*ledgers.pages(str(tmp_path), names), *ledgers.lists(str(tmp_path), names, [])]
+    rows = [line.split("|")[1].strip() for line in lines]
     assert rows == [
-        "the index alone", "the first 50", "the last 50", "those that wait, by a word",
-        "one deployment of 13 entries, once read",
+        "the first 50 on a page", "the last 50 on a page", "those that wait, by a word",
+        "the page of one deployment of 13 entries, once read", "list by the index", "list by every ledger",
+        "one entry, with its index",
     ]  # fmt: skip
 
 
@@ -157,7 +160,7 @@ def test_contenders_that_do_not_say_the_same_are_an_error() -> None:
     *_, one, spark = audits({"one process": cost("a"), "Spark, local[2]": cost("a")}, 10, 10, [1.0])
     assert one == "| one process | 10 | 2 | 4 s | 1.00 times as fast | 200.0 ms | 1.00 times |"
     assert spark == "| Spark, local[2] | 10 | 2 | 4 s | 1.00 times as fast | not known | |"
-    with pytest.raises(SystemExit, match="do not say the same"):
+    with pytest.raises(SystemExit, match="differ"):
         list(audits({"one process": cost("a"), "Spark, local[2]": cost("b")}, 10, 10, [1.0]))
 
 

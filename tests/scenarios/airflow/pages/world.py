@@ -24,7 +24,7 @@ from airflow_flinkcompat.deploy.ledger.history import _encoded
 from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec
-from dev.benchmarks.ledger_index import history
+from dev.benchmarks.ledgers import history
 from tests.support.airflow.plugin.ledgers import Writing, fill_interrupted, fill_orders, fill_rejected, job
 
 FLEET = 1000

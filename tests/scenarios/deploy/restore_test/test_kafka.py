@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal, rehearse
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding
-from dev.measure.rehearsals import QUICK, Script, cluster, running
+from dev.benchmarks.rehearsal import QUICK, Script, cluster, running
 from dev.services.csv_job import wait_for
 from dev.services.kafka import Broker, kafka_broker
 from dev.services.kafka_client import kafka_client, positions

@@ -25,8 +25,8 @@ from airflow_flinkcompat.deploy import ApiError, JobManager, SqlGateway, SqlGate
 from airflow_flinkcompat.deploy.restore_test import Paused, rehearse
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import RehearsalFinding
+from dev.benchmarks.rehearsal import QUICK, Script, cluster, expected, pairs, rehearsed, running
 from dev.measure.measured import Restore
-from dev.measure.rehearsals import QUICK, Script, cluster, expected, pairs, rehearsed, running
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.support.nightly import mostly_nightly
 

@@ -13,7 +13,7 @@ from airflow_flinkcompat.airflow.plugin.ledgers import NamedLedger, find_ledgers
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DeployedEntry, JobStart, JobVersion, LedgerEntry
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
-from dev.benchmarks.rights import OnlyDags
+from dev.benchmarks.ledgers import OnlyDags
 from tests.support.airflow.plugin.ledgers import fill_rejected, job, numbered
 from tests.unit.airflow.plugin.conftest import Server
 from tests.unit.airflow.plugin.test_app import names

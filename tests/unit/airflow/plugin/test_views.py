@@ -44,7 +44,7 @@ from airflow_flinkcompat.deploy.ledger.entries import JobVersion as LedgerVersio
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
-from dev.benchmarks.rights import OnlyDags
+from dev.benchmarks.ledgers import OnlyDags
 from tests.support.airflow.plugin.ledgers import (
     SECRET,
     fill_interrupted,

@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Unanswered,
 )
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Slots, Snapshot, Verb
-from dev.measure.rehearsals import Script
+from dev.benchmarks.rehearsal import Script
 
 SIDE = Script("INSERT INTO k SELECT x FROM s;", {}, "new.sql")
 

@@ -36,7 +36,7 @@ from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.testing.fake_target import FakeTarget
-from dev.measure.rehearsals import Script
+from dev.benchmarks.rehearsal import Script
 
 LIVE, CONTROL, NEW = "0" * 32, "1" * 32, "2" * 32
 SCRIPT = "CREATE TABLE s (x INT); CREATE TABLE k (x INT); INSERT INTO k SELECT x FROM s;"

@@ -1,1 +1,0 @@
-"""Time of a backfill next to Spark, Flink and DuckDB on the same files."""
