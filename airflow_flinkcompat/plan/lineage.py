@@ -509,14 +509,28 @@ def _below_aggregation(segment: StatelessSegment, part: Expression) -> Stateless
 def _where_of_join(node: Node) -> Node:
     if isinstance(node, Join) and node.condition is not None:
         return replace(node, condition=simplified(node.condition))
-    if not isinstance(node, Filter) or not isinstance(node.input, Join):
+    if not isinstance(node, Filter) or not isinstance(node.input, Join | Project):
         return node
     parts = conjuncts(simplified(node.condition))
+    if isinstance(node.input, Project):
+        return _where_of_selected_join(node, node.input, parts)
     join = strict_join(node.input, parts)
     if join.kind in ("CROSS", "INNER") and join.temporal is None:
         on = () if join.condition is None else (simplified(join.condition),)
         return replace(join, kind="INNER", condition=FunctionCall("AND", (*on, *parts), BOOLEAN))
     return node if join is node.input else replace(node, input=join)
+
+
+def _where_of_selected_join(node: Filter, selected: Project, parts: Iterable[Expression]) -> Node:
+    """A condition above a subquery, whose outer join loses the rows that the condition drops."""
+    if not isinstance(selected.input, Join) or selected.hints:
+        return node
+    columns = selected.expressions
+    below = [
+        transform(part, lambda leaf: columns[leaf.index] if isinstance(leaf, InputRef) else leaf) for part in parts
+    ]
+    join = strict_join(selected.input, below)
+    return node if join is selected.input else replace(node, input=replace(selected, input=join))
 
 
 def _pruned(output: Output) -> Output:

@@ -52,7 +52,7 @@ TRUE, NULL = ("constant", True), ("constant", None)
 _NAMES = {
     "%": "MOD", "SUBSTR": "SUBSTRING", "CHARACTER_LENGTH": "CHAR_LENGTH", "CEILING": "CEIL", "POW": "POWER",
     "IFNULL": "COALESCE", "UNNEST WITH ORDINALITY": "UNNEST", "||": "CONCAT", "IF": "CASE", "STDDEV_SAMP": "STDDEV",
-    "VAR_SAMP": "VARIANCE",
+    "VAR_SAMP": "VARIANCE", "GROUPING_ID": "GROUPING",
 }  # fmt: skip
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat.changes.differences import Fates, listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
@@ -56,6 +56,23 @@ def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: Opera
     return {"vvr": on_vvr, "flink": inferred(flink.outcome, "as measured for windowed aggregations", ids=ids)}
 
 
+_SUMS_OF_SQUARES = dict.fromkeys(("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP"), "VAR")
+"""Functions that Flink's planner computes from one sum of squares, one sum and one count."""
+_STORED_ALIKE = unknown("the planner may compute both from the same stored sums")
+
+
+def _may_store_alike(pair: OperatorPair) -> bool:
+    """Return whether the metrics of an aggregation differ only in functions of the same sums."""
+    if pair.aggregations is None:
+        return False
+    old, new = (tuple(map(_stored, side.aggregates)) for side in pair.aggregations)
+    return old == new
+
+
+def _stored(call: AggregateCall) -> AggregateCall:
+    return call if call.distinct else replace(call, function=_SUMS_OF_SQUARES.get(call.function, call.function))
+
+
 def _metric_rule(
     code: str,
     title: str,
@@ -97,6 +114,8 @@ def _metric_rule(
         if fates is not None and code in fates.codes:
             old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
             verdicts = {} if pair.windowed else _without_window(windowless[pair.new.kind], vvr, flink, pair)
+            if fates.changed and _may_store_alike(pair):
+                verdicts = {**verdicts, "flink": _STORED_ALIKE}
             yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
 
     return found
