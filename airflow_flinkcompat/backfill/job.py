@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--request", required=True, metavar="FILE.json", help="a backfill request as JSON")
     parser.add_argument("--result", metavar="FILE.json", help="where to write the result as JSON")
-    given = parser.parse_args(arguments)
-    path = Path(given.request)
+    options = parser.parse_args(arguments)
+    path = Path(options.request)
     try:
         request = BackfillRequest.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -41,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = run_backfill(request, progress=_print_line)
     except BackfillError as error:
-        if given.result is not None:
-            Path(given.result).write_text(json.dumps({"error": str(error)}), encoding="utf-8")
+        if options.result is not None:
+            Path(options.result).write_text(json.dumps({"error": str(error)}), encoding="utf-8")
         return _failed(1, str(error))
     for line in result.lines():
         _print_line(line)
     text = json.dumps(result.to_dict())
-    if given.result is not None:
-        Path(given.result).write_text(text, encoding="utf-8")
+    if options.result is not None:
+        Path(options.result).write_text(text, encoding="utf-8")
     print(text, flush=True)
     return 0
 

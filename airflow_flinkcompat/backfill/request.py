@@ -93,8 +93,8 @@ class BackfillRequest:
     @property
     def texts(self) -> tuple[str, ...]:
         """Texts that may hold placeholders of secrets."""
-        given = (self.job.files, self.job.variables, self.tables, self.sinks)
-        return (self.job.script, self.job.catalog, *(text for texts in given for text in texts.values()))
+        mappings = (self.job.files, self.job.variables, self.tables, self.sinks)
+        return (self.job.script, self.job.catalog, *(text for texts in mappings for text in texts.values()))
 
     @property
     def placeholders(self) -> tuple[AnyPlaceholder, ...]:
@@ -215,10 +215,10 @@ def _after(first: datetime, second: datetime) -> bool:
     return (first.tzinfo is None) == (second.tzinfo is None) and first >= second
 
 
-def parse_orders(given: Iterable[str]) -> dict[str, str]:
+def parse_orders(orders: Iterable[str]) -> dict[str, str]:
     """Read the orders of arrival from the command line."""
     found: dict[str, str] = {}
-    for text in given:
+    for text in orders:
         table, separator, columns = text.partition("=")
         table, columns = (table.strip(), columns.strip()) if separator else ("", table.strip())
         if not columns.strip(",") or (separator and not table):

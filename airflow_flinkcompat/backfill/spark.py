@@ -42,7 +42,7 @@ SEMANTICS = {
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# A backfill in one process: quick to start, nothing listens beyond loopback, errors are told in a line of our own.
+# A backfill in one process: quick to start, nothing listens beyond loopback, errors are shown in a line of our own.
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -217,7 +217,7 @@ class FileSystem:
     def __init__(self, session: SparkSession, place: str) -> None:
         self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
         system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
-        # The local file system would keep a checksum file beside every file.
+        # The local file system would keep a checksum file next to every file.
         self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
 
     def exists(self, place: str) -> bool:

@@ -80,10 +80,12 @@ class History(Protocol):
     ) -> AbstractContextManager[None]:
         """Compute most of it while the old job still runs, and compare history with the job's state."""
 
-    def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> AbstractContextManager[None]:
+    def deleting_prepared(
+        self, old: Side, new: Side, keeps: Callable[[Exception], bool]
+    ) -> AbstractContextManager[None]:
         """Delete prepared results."""
 
-    def going_on(self, folder: str) -> History:
+    def resumed_from(self, folder: str) -> History:
         """The same history, resumed from prepared rows if they still exist."""
 
 
@@ -357,9 +359,9 @@ class SavepointMigration(SavepointWriting):
             return
         history = self._history
         if prepared is not None and self._hold is not None:
-            history = history.going_on(prepared)
+            history = history.resumed_from(prepared)
             if prepared != self._prepared:  # another process prepared it
-                self._hold(history.forgetting(*self._sides, _is_taken_up))
+                self._hold(history.deleting_prepared(*self._sides, _is_taken_up))
         with history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
             yield savepoint, computer.workers, computer
 

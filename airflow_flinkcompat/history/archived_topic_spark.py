@@ -152,8 +152,8 @@ reader = ArchivedTopicReader
 def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Offsets at which the partitions of a topic begin and end."""
     held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
-    given = dict(topic.start.offsets)
-    begin = {number: given.get(number, 0) for number in held}
+    starts = dict(topic.start.offsets)
+    begin = {number: starts.get(number, 0) for number in held}
     if topic.end.mode in ("read", "specific"):
         wanted = dict(topic.end.offsets)
         return held, begin, {number: max(wanted.get(number, 0), begin[number]) for number in held}

@@ -89,7 +89,7 @@ class KnownHistory:
 
         def line(each: OperatorMigration) -> OperatorMigration:
             name = each.new.name if each.new else ""
-            # Reasons are told by name, which operators of one kind share.
+            # Reasons are known by name, which operators of one kind share.
             if each.from_history or wanting.count(name) != 1 or name not in reasons:
                 return each
             texts = (each.reason, f"not computed from history, because {reasons[name]}")
@@ -199,8 +199,8 @@ class KnownHistory:
         keeps: Callable[[Exception], bool],
     ) -> Iterator[None]:
         """Context that runs :meth:`prepare` and :meth:`compare`, and keeps their Spark for later steps."""
-        prepared = self.going_on(folder)
-        with prepared.forgetting(old, new, keeps):
+        prepared = self.resumed_from(folder)
+        with prepared.deleting_prepared(old, new, keeps):
             self.prepare(old, new, savepoint, migration, folder, say)
             prepared.compare(old, savepoint, migration, say)
             yield
@@ -218,12 +218,12 @@ class KnownHistory:
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
             _report_compared(computer, specs, savepoint)
 
-    def going_on(self, folder: str) -> KnownHistory:
+    def resumed_from(self, folder: str) -> KnownHistory:
         """The same history, resumed from the output of :meth:`preparing` if it exists."""
         return replace(self, prepared=folder, prepared_once=True)
 
     @contextmanager
-    def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
+    def deleting_prepared(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
         """Delete the prepared folder when the block ends, unless the process is killed."""
         from airflow_flinkcompat.history.prepared import delete_prepared
 
@@ -232,7 +232,7 @@ class KnownHistory:
         with history_spark(self.master, [(old, places), (new, places)]) as session:
 
             def forget() -> None:
-                with suppress(Exception):  # what became of the run is what is told, and the files hurt nobody
+                with suppress(Exception):  # the result of the run is reported, and the files do no harm
                     delete_prepared(session, str(self.prepared))
 
             try:
@@ -253,13 +253,13 @@ class KnownHistory:
 
     def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[_Job]:
         sources = [line for line in migration.operators if line.new and line.new.kind is StateKind.POSITIONS]
-        going_on = {line.new.name: line.old.id for line in sources if line.keeps and line.new and line.old}
+        resumed_from = {line.new.name: line.old.id for line in sources if line.keeps and line.new and line.old}
         new_ids = {
             last_name(line.new.name): line.new.id
             for line in sources
             if line.effect is RestoreEffect.COMPUTED and line.new is not None
         }
-        return _Job(new, going_on, new_ids), _Job(old, _positions(migration))
+        return _Job(new, resumed_from, new_ids), _Job(old, _positions(migration))
 
     @contextmanager
     def _computers(

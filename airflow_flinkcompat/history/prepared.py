@@ -172,7 +172,7 @@ class PreparedFolder:
 def delete_prepared(session: SparkSession, folder: str) -> None:
     place = normalised(folder, "migrate prepare")
     files = FileSystem(session, place)
-    # First what says that it is whole: no run goes on from what is half deleted.
+    # The manifest goes first: no run resumes from a half-deleted folder.
     files.delete(f"{place}/{_MANIFEST}")
     files.delete(place)
 
@@ -185,16 +185,16 @@ def can_resume(step: Step) -> bool:
 
 def digest_of(step: Step) -> str:
     """Digest of a step's computation, whatever part of its tables was read."""
-    return sha256("\n".join(_told(step)).encode()).hexdigest()[:32]
+    return sha256("\n".join(_step_texts(step)).encode()).hexdigest()[:32]
 
 
-def _told(step: Step) -> Iterator[str]:
+def _step_texts(step: Step) -> Iterator[str]:
     own = [each.name for each in fields(step) if each.compare and each.name not in _VARYING]
     ends = [(name, by_value(getattr(step, name), _HOW_FAR if name == "source" else ())) for name in own]
     yield f"{type(step).__name__} {ends}"
     for inner in inputs_of(step):
         yield "("
-        yield from _told(inner)
+        yield from _step_texts(inner)
         yield ")"
 
 

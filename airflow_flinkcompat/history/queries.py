@@ -152,9 +152,9 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
         raise NotComputable("a state TTL on state of several tables is not supported yet")
     if any(name == _STATE_TTL for node in pipeline.sink.nodes for name, _ in getattr(node, "hints", ())):
         raise NotComputable(f"a state TTL set by {_STATE_TTL} is not supported yet")
-    given = dict(pipeline.settings).get(_TTL, "")
-    if not (milliseconds := value(_TTL, given)).isdecimal():
-        raise NotComputable(f"{_TTL} is {given!r}, which is not a duration")
+    text = dict(pipeline.settings).get(_TTL, "")
+    if not (milliseconds := value(_TTL, text)).isdecimal():
+        raise NotComputable(f"{_TTL} is {text!r}, which is not a duration")
     return int(milliseconds)
 
 

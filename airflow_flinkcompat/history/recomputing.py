@@ -62,9 +62,9 @@ class PlainCall:
         value = 1 if self.argument is None else row[self.argument]
         if value is None:
             return None
-        return {identity([value]): value} if self.distinct else self._of_value(value)
+        return {identity([value]): value} if self.distinct else self._partial(value)
 
-    def _of_value(self, value: Any) -> Partial:
+    def _partial(self, value: Any) -> Partial:
         match self.function:
             case "COUNT":
                 return 1
@@ -93,7 +93,7 @@ class PlainCall:
 
     def result(self, partial: Partial) -> tuple[Any, Any]:
         if self.distinct and partial is not None:
-            partial = reduce(self._merge, map(self._of_value, partial.values()))
+            partial = reduce(self._merge, map(self._partial, partial.values()))
         if self.function == "COUNT":
             return partial or 0, 0
         if self.function != "SUM" or partial is None:

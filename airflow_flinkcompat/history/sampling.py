@@ -279,7 +279,7 @@ def write_sample(
             .count()
         )
     sample = drawn(folder.session, replace(rows, steps=with_sources(rows.steps, settled)), watermark, count, keys)
-    with suppress(TypeError):  # of types that JSON has not; the run that goes on says that there is no sample
+    with suppress(TypeError):  # types that JSON lacks; the resumed run reports that there is no sample
         folder.write_part(digest, PreparedPart(reads, watermark), to_json(sample))
 
 

@@ -222,7 +222,7 @@ class WarmStart:
             for table in query.tables:
                 if table.name not in of_tables:
                     of_tables[table.name] = self._watermark(computer, table, ends)
-            # Of several inputs Flink goes by the one that lies furthest behind.
+            # Flink's watermark of several inputs is the lowest one.
             slowest = min(query.tables, key=lambda table: of_tables[table.name])
             if (text := _watermark_text(slowest, of_tables[slowest.name], not query.stores_watermark)) not in shown:
                 shown.append(text)

@@ -277,11 +277,11 @@ class _RowJoin:
     def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
-        self._kept = [place is not None for place in places]
+        self._stored = [place is not None for place in places]
         # What has parts of its own is compared as it is stored.
         self._readers = [
             field_reader(each.type) if kept and form is not FieldForm.VARIABLE else None
-            for each, form, kept in zip(self._fields, self._forms, self._kept, strict=True)
+            for each, form, kept in zip(self._fields, self._forms, self._stored, strict=True)
         ]
         self._begin = content_begin(state)
 
@@ -291,11 +291,11 @@ class _RowJoin:
         one, other = (read_row(value[begin + 4 :], self._forms) for value in (stored, computed))
         difference = [
             self._difference(place, one[place], other[place])
-            for place, kept in enumerate(self._kept)
+            for place, kept in enumerate(self._stored)
             if kept and one[place] != other[place] and not self._rounded(place, one[place], other[place])
         ]
         row = write_row(
-            [left if kept else right for kept, left, right in zip(self._kept, one, other, strict=True)],
+            [left if kept else right for kept, left, right in zip(self._stored, one, other, strict=True)],
             stored[begin + 4],
         )
         return stored[:begin] + len(row).to_bytes(4, "big") + row, ", ".join(difference)

@@ -166,7 +166,7 @@ _WORDS = {
 }
 
 
-# What it finds in a damaged stream is said by the error, and needs no dump of the parser's state beside.
+# The error names the fault of a damaged stream; a dump of the parser's state adds nothing.
 logging.getLogger("javaobj").setLevel(logging.CRITICAL)
 
 

@@ -151,7 +151,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
 
 def _check_settings(context: CompileContext, node: Node) -> None:
     """Raise :class:`Untranslatable` if Flink accepts rows into windows that a watermark has completed."""
-    # Flink's older windows take the latter for the lateness they allow where none is given.
+    # Flink's older windows allow the lateness of this setting where the script sets none.
     for key in (_LATENESS, *([TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := context.settings.get(key, "0")).strip() != "0":
             raise Untranslatable(
@@ -238,7 +238,7 @@ def missing_order(locations: Locations, node: Node, order: AskedOrder) -> str:
                 locations, node.input, AskedOrder(tuple(transform(key, leaf) for key in order.keys), order.by_time)
             )
         case Over() if (clock := clock_of(node)) is not None:
-            # On event time, rows leave sorted by it; those of one moment as they came, but beside those of other keys.
+            # On event time, rows leave sorted by it; rows of one time in arrival order, between those of other keys.
             kept = clock is TimeAttribute.PROCTIME or (
                 order.by_time and set(node.calls[0].partition_by) <= set(order.keys)
             )

@@ -133,14 +133,14 @@ def _settled(node: Node, done: dict[int, Node]) -> Node:
 def _with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return node
-    given = iter(inputs)
+    replaced = iter(inputs)
     changed: dict[str, object] = {}
     for field in fields(node):
         value = getattr(node, field.name)
         if value is not None and any(value is below for below in node.inputs):
-            changed[field.name] = next(given)
+            changed[field.name] = next(replaced)
         elif isinstance(value, tuple) and value and all(any(each is below for below in node.inputs) for each in value):
-            changed[field.name] = tuple(next(given) for _ in value)
+            changed[field.name] = tuple(next(replaced) for _ in value)
     return replace(node, **changed)  # type: ignore[arg-type]
 
 

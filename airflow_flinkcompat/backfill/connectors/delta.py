@@ -46,10 +46,10 @@ class DeltaSink(LakeSink):
 
 def _declared_path(table: Table) -> str:
     """Path of a delta table; raises :class:`Untranslatable` for an option that changes the rows read."""
-    for option, given in table.options:
-        if option not in ("connector", "table-path", *_NEUTRAL) and (option, given) != ("mode", "batch"):
+    for option, value in table.options:
+        if option not in ("connector", "table-path", *_NEUTRAL) and (option, value) != ("mode", "batch"):
             raise Untranslatable(
-                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(given)}': "
+                f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}': "
                 "it reads the current table; leave the option out",
                 table.span,
             )
@@ -66,7 +66,7 @@ def _place(table: Table) -> str:
 CONNECTOR = Connector(
     sources={"delta": lambda table: DeltaSource(table.name, table.stored, _place(table))},
     sinks={"delta": lambda table: DeltaSink(exclusive=False, place=_place(table))},
-    given_sources={"delta": lambda table, place, what: DeltaSource(table.name, table.stored, normalised(place, what))},
-    given_sinks={"delta": lambda table, place, what: DeltaSink(exclusive=True, place=normalised(place, what))},
+    named_sources={"delta": lambda table, place, what: DeltaSource(table.name, table.stored, normalised(place, what))},
+    named_sinks={"delta": lambda table, place, what: DeltaSink(exclusive=True, place=normalised(place, what))},
     listed=2,
 )

@@ -116,9 +116,9 @@ def file_format(table: Table, name: str | None = None) -> Format | ColumnarForma
     if declared not in columnar.NAMES:
         return format_of(table)
     prefix = f"{declared}."
-    given = {key.removeprefix(prefix): value for key, value in table.options if key.startswith(prefix)}
+    settings = {key.removeprefix(prefix): value for key, value in table.options if key.startswith(prefix)}
     try:
-        format = columnar.columnar(table, declared, given)
+        format = columnar.columnar(table, declared, settings)
     except ValueError as error:
         raise BackfillError(f"table {table.name}: {error}", table.span) from None
     # An archive somebody names as such was hardly written by this table's job; its times are those of UTC.
@@ -271,7 +271,7 @@ CONNECTOR = Connector(
     sources={"filesystem": lambda table: FileSource.of(table, _declared_place(table, "--table"))},
     sinks={"filesystem": lambda table: FileSink.of(table, _declared_place(table, "--sink"), exclusive=False)},
     # A place without the name of a format holds files of the declared one.
-    given_sources={name or "": partial(_source_at, name) for name in (*FORMATS, None)},
-    given_sinks={name or "": partial(_sink_at, name) for name in (*FORMATS, None)},
+    named_sources={name or "": partial(_source_at, name) for name in (*FORMATS, None)},
+    named_sinks={name or "": partial(_sink_at, name) for name in (*FORMATS, None)},
     listed=1,
 )

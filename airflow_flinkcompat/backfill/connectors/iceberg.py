@@ -59,12 +59,12 @@ class IcebergTable:
     def declared(cls, table: Table) -> IcebergTable:
         """The table that options declare. Raises :class:`BackfillError` for an option that is not understood."""
         properties: dict[str, str] = {}
-        for option, given in table.options:
+        for option, value in table.options:
             if _CATALOG.fullmatch(option):
-                properties[option] = given
+                properties[option] = value
             elif option not in _NAMES and not _NEUTRAL.fullmatch(option):
                 raise Untranslatable(
-                    f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(given)}'; "
+                    f"table {table.name}: a backfill does not support option {option} = '{mask_secrets(value)}'; "
                     "leave it out, or name one of Spark's catalogs with --table or --sink "
                     f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
                     table.span,
@@ -83,17 +83,15 @@ class IcebergTable:
         name = table.option("catalog-name")
         if not name:
             raise BackfillError(f"table {table.name} has no option catalog-name", table.span)
-        given_properties = tuple(sorted(properties.items()))
-        digest = hashlib.sha256(repr(given_properties).encode()).hexdigest()[:12]
+        stored = tuple(sorted(properties.items()))
+        digest = hashlib.sha256(repr(stored).encode()).hexdigest()[:12]
         database = table.option("catalog-database") or table.path[1] or "default_database"
         place = mask_secrets(properties.get("warehouse") or properties["uri"])
         label = f"{name}@{place}"
-        return cls(
-            f"flinkcompat_{digest}", database, table.option("catalog-table") or table.path[2], given_properties, label
-        )
+        return cls(f"flinkcompat_{digest}", database, table.option("catalog-table") or table.path[2], stored, label)
 
     @classmethod
-    def given(cls, name: str, what: str) -> IcebergTable:
+    def parse(cls, name: str, what: str) -> IcebergTable:
         """Parse ``catalog.database.table`` of a place ``iceberg:…``; raises :class:`BackfillError` otherwise."""
         parts = name.split(".")
         if len(parts) < 3 or not all(part.strip() for part in parts):
@@ -139,9 +137,9 @@ class IcebergSink(LakeSink):
 CONNECTOR = Connector(
     sources={"iceberg": lambda table: IcebergSource(table.name, table.stored, IcebergTable.declared(table))},
     sinks={"iceberg": lambda table: IcebergSink(exclusive=False, location=IcebergTable.declared(table))},
-    given_sources={
-        "iceberg": lambda table, name, what: IcebergSource(table.name, table.stored, IcebergTable.given(name, what))
+    named_sources={
+        "iceberg": lambda table, name, what: IcebergSource(table.name, table.stored, IcebergTable.parse(name, what))
     },
-    given_sinks={"iceberg": lambda table, name, what: IcebergSink(True, IcebergTable.given(name, what))},
+    named_sinks={"iceberg": lambda table, name, what: IcebergSink(True, IcebergTable.parse(name, what))},
     listed=3,
 )

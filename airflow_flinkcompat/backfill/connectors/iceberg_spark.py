@@ -68,10 +68,10 @@ def configure(session: SparkSession, table: IcebergTable) -> None:
     session.conf.set(prefix, _CATALOG)
     # A cached table would not show what another process committed a moment ago.
     context: Any = session._jsc.sc()
-    for name, given in (*table.properties, ("cache-enabled", "false")):
+    for name, value in (*table.properties, ("cache-enabled", "false")):
         # Of a job's properties, the event log hides only those whose names Spark was started with (Spark 4.1).
         context.conf().setIfMissing(f"{prefix}.{name}", MASK)
-        session.conf.set(f"{prefix}.{name}", fill_in(given, os.environ))
+        session.conf.set(f"{prefix}.{name}", fill_in(value, os.environ))
 
 
 def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | None:

@@ -210,11 +210,13 @@ def _other(table: Table, found: str, what: str) -> Untranslatable:
 
 
 def _partitions(table: Table, columns: tuple[Column, ...]) -> ScanPartitions | None:
-    given = {option for option, _ in table.options} & _SCAN
-    if not given:
+    options = {option for option, _ in table.options} & _SCAN
+    if not options:
         return None
-    if missing := sorted(_SCAN - given):
-        raise BackfillError(f"table {table.name}: option {missing[0]} is required with {sorted(given)[0]}", table.span)
+    if missing := sorted(_SCAN - options):
+        raise BackfillError(
+            f"table {table.name}: option {missing[0]} is required with {sorted(options)[0]}", table.span
+        )
     column = table.option("scan.partition.column") or ""
     kinds = {known.name: known.type for known in columns}
     if column not in kinds or kinds[column].name not in INTEGERS:

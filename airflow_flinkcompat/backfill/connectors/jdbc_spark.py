@@ -308,8 +308,8 @@ class Connection:
         jvm: Any = session._jvm
         options = spark_options(database, qualified(database.table))
         url, table = options["url"], options["dbtable"]
-        given = jvm.PythonUtils.toScalaMap(options)
-        jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(url, table, given)
+        scala_options = jvm.PythonUtils.toScalaMap(options)
+        jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(url, table, scala_options)
         self._java = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url).createConnectionFactory(jdbc).apply(-1)
 
     def run(self, sql: str) -> list[tuple[str | None, ...]]:

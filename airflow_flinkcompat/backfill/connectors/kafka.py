@@ -86,16 +86,16 @@ class Topics:
         names = tuple(dict.fromkeys(name.strip() for name in (table.option("topic") or "").split(";") if name.strip()))
         if not names:
             raise BackfillError(f"table {table.name} has no option topic", table.span)
-        given = {
+        properties = {
             option.removeprefix("properties."): value
             for option, value in table.options
             if option.startswith("properties.")
         }
-        if "interceptor.classes" in given:
+        if "interceptor.classes" in properties:
             raise Untranslatable(
                 f"table {table.name}: properties.interceptor.classes may change records; leave it out", table.span
             )
-        kept = {name: value for name, value in given.items() if name not in _DROPPED}
+        kept = {name: value for name, value in properties.items() if name not in _DROPPED}
         return cls(names, tuple(sorted({**kept, "bootstrap.servers": servers}.items())))
 
 
@@ -273,16 +273,16 @@ def _position(table: Table, side: str, mode: str) -> Position:
             f"timestamp, specific-offsets or {'earliest' if side == 'startup' else 'latest'}-offset",
             table.span,
         )
-    given = (table.option(option) or "").strip()
+    text = (table.option(option) or "").strip()
     if mode == "timestamp":
-        if not re.fullmatch(r"\d+", given):
-            raise BackfillError(f"table {table.name}: option {option} is '{given}'; write milliseconds since 1970")
-        return Position("timestamp", millis=int(given))
-    parts = [_OFFSETS.fullmatch(part.strip()) for part in given.split(";")]
+        if not re.fullmatch(r"\d+", text):
+            raise BackfillError(f"table {table.name}: option {option} is '{text}'; write milliseconds since 1970")
+        return Position("timestamp", millis=int(text))
+    parts = [_OFFSETS.fullmatch(part.strip()) for part in text.split(";")]
     offsets = tuple((int(part[1]), int(part[2])) for part in parts if part)
     if len(offsets) != len(parts):
         raise BackfillError(
-            f"table {table.name}: option {option} is '{given}'; write partition:0,offset:42;partition:1,offset:300"
+            f"table {table.name}: option {option} is '{text}'; write partition:0,offset:42;partition:1,offset:300"
         )
     return Position("specific", offsets=offsets)
 

@@ -85,10 +85,10 @@ def offsets(
             return _specific(topics, known, position)
         spec = _jvm(session).org.apache.kafka.clients.admin.OffsetSpec
         if position.mode in ("earliest", "read", "after"):
-            first, given = _listed(session, admin, topics, known, spec.earliest()), dict(position.offsets)
+            first, wanted = _listed(session, admin, topics, known, spec.earliest()), dict(position.offsets)
             if position.mode == "read":
-                return _read_to(topics, first, given, since)
-            return {partition: max(given.get(partition[1], 0), offset) for partition, offset in first.items()}
+                return _read_to(topics, first, wanted, since)
+            return {partition: max(wanted.get(partition[1], 0), offset) for partition, offset in first.items()}
         ends = _listed(session, admin, topics, known, spec.latest())
         if position.mode == "latest":
             return ends
@@ -124,7 +124,7 @@ def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, i
 
     def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
         start = offsets(session, topics, source.start)
-        # By a moment nothing tells which records behind it are gone: they need not lie in the order of their times.
+        # A start time does not show which later records are gone: records need not be in the order of their times.
         return start, offsets(session, topics, source.end, dict(source.start.offsets))
 
     return pin(session, (topics, *positions), ask)
@@ -153,8 +153,8 @@ def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
         names = tuple(name for name, _ in part.fields)
         rows = text_reader.messages(rows, binary, source.table, part.format, names, f"{binary}_")
         fields |= {position: f"{binary}_{i}" for i, (_, position) in enumerate(part.fields)}
-    given = [name for name in rows.columns if name.startswith("m_")]
-    return rows.selectExpr(*(f"{name} AS f{position}" for position, name in sorted(fields.items())), *given)
+    others = [name for name in rows.columns if name.startswith("m_")]
+    return rows.selectExpr(*(f"{name} AS f{position}" for position, name in sorted(fields.items())), *others)
 
 
 def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
@@ -252,10 +252,10 @@ def _read_to(
 
 
 def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:
-    given = dict(position.offsets)
-    if missing := [partition for _, partition in known if partition not in given]:
+    wanted = dict(position.offsets)
+    if missing := [partition for _, partition in known if partition not in wanted]:
         raise BackfillError(f"{topics.place}: the specific offsets lack partition {missing[0]}; add it")
-    return {(topic, partition): given[partition] for topic, partition in known}
+    return {(topic, partition): wanted[partition] for topic, partition in known}
 
 
 class KafkaPublication:
@@ -271,7 +271,7 @@ class KafkaPublication:
     def __init__(self, session: SparkSession, target: KafkaSink, rows: PublishedRows, bounds: Range) -> None:
         self.session, self.target, self.rows = session, target, rows
         self.replaced = replaced_rows(rows, bounds)
-        # Records of a transaction that was given up never were in the topic.
+        # Records of a transaction that was aborted were never in the topic.
         properties = {**dict(target.topics.properties), "isolation.level": "read_committed"}
         self._topics = replace(target.topics, properties=tuple(sorted(properties.items())))
         self._end: dict[tuple[str, int], int] = {}

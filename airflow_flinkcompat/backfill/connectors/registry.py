@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 MakeSource = Callable[[Table], BackfillSource]
 MakeSink = Callable[[Table], BackfillSink]
-GivenSource = Callable[[Table, str, str], BackfillSource]
+NamedSource = Callable[[Table, str, str], BackfillSource]
 """Constructor of a source from a table, the requested place, and the argument's name for messages."""
-GivenSink = Callable[[Table, str, str], BackfillSink]
+NamedSink = Callable[[Table, str, str], BackfillSink]
 _Made = TypeVar("_Made")
 _RUN = "_spark"
 """Ending of the module of a connector that is imported when Spark runs."""
@@ -51,16 +51,16 @@ class Connector:
         sources: Constructors of a table's source, by the value of its option ``connector``. One raises
             :class:`BackfillError` with the reason why such a table is not read.
         sinks: The same for sinks.
-        given_sources: Constructors of a source at a place that a request names, by the text before its first colon
+        named_sources: Constructors of a source at a place that a request names, by the text before its first colon
             (``delta:/place``); "" is any other place.
-        given_sinks: The same for sinks.
+        named_sinks: The same for sinks.
         listed: The place among other connectors where a message names them all.
     """
 
     sources: Mapping[str, MakeSource] = field(default_factory=dict)
     sinks: Mapping[str, MakeSink] = field(default_factory=dict)
-    given_sources: Mapping[str, GivenSource] = field(default_factory=dict)
-    given_sinks: Mapping[str, GivenSink] = field(default_factory=dict)
+    named_sources: Mapping[str, NamedSource] = field(default_factory=dict)
+    named_sinks: Mapping[str, NamedSink] = field(default_factory=dict)
     listed: int = 99
 
 
@@ -112,9 +112,9 @@ class TableLocations:
             ("--sink", self.sinks, tuple(sinks)),
             ("--order-by", self.orders, read),
         )
-        for what, given, tables in by_option:
+        for what, named, tables in by_option:
             paths = {table.path: table.name for table in tables}
-            for name in filter(None, given):
+            for name in filter(None, named):
                 matching = [path for path in paths if _names(path, name)]
                 known = ", ".join(sorted(paths.values())) or "none"
                 if not matching:
@@ -127,8 +127,8 @@ class TableLocations:
         """The source of a table. Raises :class:`BackfillError` if it is unknown or not read exactly."""
         if any(name and _names(table.path, name) for name in self.orders):
             self.order(table)
-        given, declared = merged(lambda each: each.given_sources), merged(lambda each: each.sources)
-        return _source_or_sink(table, "--table", self.tables, given, declared)
+        named, declared = merged(lambda each: each.named_sources), merged(lambda each: each.sources)
+        return _source_or_sink(table, "--table", self.tables, named, declared)
 
     def order(self, table: Table) -> tuple[int, ...]:
         """Positions of the columns that define the arrival order of a table's rows; none if undeclared."""
@@ -152,8 +152,8 @@ class TableLocations:
 
     def sink(self, table: Table) -> BackfillSink:
         """The sink of a table. Raises :class:`BackfillError` if it is unknown or not written exactly."""
-        given, declared = merged(lambda each: each.given_sinks), merged(lambda each: each.sinks)
-        return _source_or_sink(table, "--sink", self.sinks, given, declared)
+        named, declared = merged(lambda each: each.named_sinks), merged(lambda each: each.sinks)
+        return _source_or_sink(table, "--sink", self.sinks, named, declared)
 
 
 @dataclass(frozen=True)
@@ -165,19 +165,19 @@ class AssumedLocations(TableLocations):
         try:
             return super().source(table)
         except BackfillError:
-            return _assumed(table, "parquet:/read", "--table", merged(lambda each: each.given_sources))
+            return _assumed(table, "parquet:/read", "--table", merged(lambda each: each.named_sources))
 
     def sink(self, table: Table) -> BackfillSink:
         """The sink of a table. Raises :class:`BackfillError` if no place would do."""
         try:
             return super().sink(table)
         except BackfillError:
-            return _assumed(table, "delta:/written", "--sink", merged(lambda each: each.given_sinks))
+            return _assumed(table, "delta:/written", "--sink", merged(lambda each: each.named_sinks))
 
 
-def _assumed(table: Table, folder: str, what: str, given: Mapping[str, Callable[[Table, str, str], _Made]]) -> _Made:
+def _assumed(table: Table, folder: str, what: str, named: Mapping[str, Callable[[Table, str, str], _Made]]) -> _Made:
     _check_declared(table)
-    make, place = _at(f"{folder}/{quote(table.path[2], safe='')}", given)
+    make, place = _at(f"{folder}/{quote(table.path[2], safe='')}", named)
     return make(table, place, what)
 
 
@@ -185,14 +185,14 @@ def _source_or_sink(
     table: Table,
     what: str,
     places: Mapping[str, str],
-    given: Mapping[str, Callable[[Table, str, str], _Made]],
+    named: Mapping[str, Callable[[Table, str, str], _Made]],
     declared: Mapping[str, Callable[[Table], _Made]],
 ) -> _Made:
     """The source or sink of a table: at the place in a request, else by its connector."""
     for name, uri in places.items():
         if _names(table.path, name):
-            make_given, place = _at(uri, given)
-            return make_given(table, place, f"{what} {name}")
+            make_named, place = _at(uri, named)
+            return make_named(table, place, f"{what} {name}")
     _check_declared(table)
     make = declared.get(table.option("connector") or "")
     if make is None:

@@ -187,7 +187,7 @@ def floored(micros: str, length: int, offset: int = 0) -> str:
 _DELIMITERS = ",;|"
 _SUFFIXES = ("", ".csv", ".txt")  # by others Spark takes a file for a compressed one
 _LOOK = 1 << 16  # bytes of each file that are looked at before it is read
-_NO_TEXT = "\x01"  # stands for NULL to DuckDB's reader, which has to be told of something
+_NO_TEXT = "\x01"  # stands for NULL to DuckDB's reader, which requires some text
 _NAMES = {
     b"\r": "a carriage return", b"\0": "a byte 0", _NO_TEXT.encode(): "a byte 1",
     "\ufeff".encode(): "a byte order mark",
@@ -263,16 +263,16 @@ class CsvFiles:
 
     def value(self, column: Column) -> str:
         kind, field = column.type, f"f{self.columns.index(column)}"
-        given = field if self.format.null_literal is None else f"nullif({field}, {text(self.format.null_literal)})"
+        content = field if self.format.null_literal is None else f"nullif({field}, {text(self.format.null_literal)})"
         if kind.name == "VARCHAR":
-            return given
+            return content
         shape = _SHAPES.get(kind.name) or f"[+-]?[0-9]+(?:[.][0-9]{{0,{kind.parameters[1]}}})?"
         value = f"CAST({field} AS {kind_of(column)})"
         if kind.name == "TIMESTAMP":
             value = f"make_timestamp({_cut(value, kind)})"
         unclear = f"CAST(error('a field of column {self.columns.index(column)} is not plain') AS {kind_of(column)})"
         return (
-            f"CASE WHEN {given} IS NULL THEN NULL WHEN regexp_full_match({field}, {text(shape)}) THEN {value} "
+            f"CASE WHEN {content} IS NULL THEN NULL WHEN regexp_full_match({field}, {text(shape)}) THEN {value} "
             f"ELSE {unclear} END"
         )
 

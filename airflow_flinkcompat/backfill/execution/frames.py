@@ -111,7 +111,7 @@ class Execution:
         self._progress, self._by_slices, self._accelerator = progress, by_slices, accelerator
         self._shared = shared_steps(work.writes) if work is not None else frozenset()
         self._frames: dict[Step, DataFrame] = {}
-        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
         self._reads: list[tuple[str, str, Observation]] = []
         self._nulls: list[Observation] = []
         self._ties: list[Observation] = []
@@ -152,7 +152,7 @@ class Execution:
 
     def __exit__(self, *_: object) -> None:
         """Forget the rows kept for several readers; a later action would compute them again."""
-        for rows in (*self._frames.values(), *self._kept):
+        for rows in (*self._frames.values(), *self._persisted):
             rows.unpersist()
 
     def frame(self, step: Step) -> DataFrame:
@@ -296,7 +296,7 @@ class Execution:
             )
             rows = rows.observe(nulls, F.expr("coalesce(sum(nulls), 0)").alias("nulls"))
             rows = rows.where(f"{SLICE} IS NOT NULL").drop("rows", "nulls").persist()
-            self._kept.append(rows)
+            self._persisted.append(rows)
             rows.count()
         except (PySparkException, Py4JError, OSError) as error:
             accelerator.failed(partials, error)

@@ -87,26 +87,27 @@ class ColumnarFormat:
             )
 
 
-def columnar(table: Table, name: str, given: Mapping[str, str]) -> ColumnarFormat:
+def columnar(table: Table, name: str, settings: Mapping[str, str]) -> ColumnarFormat:
     known = _LAYOUT[name] | ({_UTC, _INT64, _UNIT} if name == "parquet" else set())
-    for option, text in sorted(given.items()):
+    for option, text in sorted(settings.items()):
         if option not in known:
             raise Untranslatable(
                 f"table {table.name}: option {name}.{option} = '{text}' has no exact translation to Spark; leave it "
                 f"out, or {FLINK_BATCH}",
                 table.span,
             )
-    if given.get(_UNIT, "micros").lower() != "micros":
+    if settings.get(_UNIT, "micros").lower() != "micros":
         raise Untranslatable(
-            f"table {table.name}: a backfill does not support option {name}.{_UNIT} = '{given[_UNIT]}'; leave it out",
+            f"table {table.name}: a backfill does not support option {name}.{_UNIT} = '{settings[_UNIT]}'; leave it "
+            "out",
             table.span,
         )
-    flags = [given.get(option, "false").strip().lower() for option in (_UTC, _INT64)]
+    flags = [settings.get(option, "false").strip().lower() for option in (_UTC, _INT64)]
     for option, text in zip((_UTC, _INT64), flags, strict=True):
         if text not in ("true", "false"):
             raise ValueError(f"option {name}.{option} is '{text}'; write true or false")
     utc, int64 = (flag == "true" for flag in flags)
-    return ColumnarFormat(name, name == "orc" or utc, int64, given.get("compression") or given.get("compress"))
+    return ColumnarFormat(name, name == "orc" or utc, int64, settings.get("compression") or settings.get("compress"))
 
 
 MICROSECONDS = 6

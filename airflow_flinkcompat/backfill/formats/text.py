@@ -60,9 +60,9 @@ def format_of(table: Table, part: str = "") -> Format:
             table.span,
         )
     prefix = f"{key.removesuffix('format')}{name}."
-    given = {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
+    settings = {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
     known, build = _READERS[name]
-    for option, value in sorted(given.items()):
+    for option, value in sorted(settings.items()):
         if option not in known:
             raise Untranslatable(
                 f"table {table.name}: option {prefix}{option} = '{value}' has no exact translation to Spark; "
@@ -70,47 +70,47 @@ def format_of(table: Table, part: str = "") -> Format:
                 table.span,
             )
     try:
-        return build(given)
+        return build(settings)
     except ValueError as error:
         raise BackfillError(f"table {table.name}: {error}", table.span) from None
 
 
-def _flag(given: Mapping[str, str], option: str) -> bool:
-    value = given.get(option, "false").strip().lower()
+def _flag(settings: Mapping[str, str], option: str) -> bool:
+    value = settings.get(option, "false").strip().lower()
     if value not in ("true", "false"):
-        raise ValueError(f"option {option} is '{given[option]}'; write true or false")
+        raise ValueError(f"option {option} is '{settings[option]}'; write true or false")
     return value == "true"
 
 
-def _character(given: Mapping[str, str], option: str, default: str) -> str:
-    value = given.get(option, default)
+def _character(settings: Mapping[str, str], option: str, default: str) -> str:
+    value = settings.get(option, default)
     value = _ESCAPES.get(value, value)
     if len(value) != 1:
         raise ValueError(f"option {option} is '{value}'; write one character")
     return value
 
 
-def _csv(given: Mapping[str, str]) -> CsvFormat:
-    quote = _character(given, "quote-character", '"')
+def _csv(settings: Mapping[str, str]) -> CsvFormat:
+    quote = _character(settings, "quote-character", '"')
     return CsvFormat(
-        delimiter=_character(given, "field-delimiter", ","),
-        quote="" if _flag(given, "disable-quote-character") else quote,
-        null_literal=given.get("null-literal"),
-        ignore_parse_errors=_flag(given, "ignore-parse-errors"),
+        delimiter=_character(settings, "field-delimiter", ","),
+        quote="" if _flag(settings, "disable-quote-character") else quote,
+        null_literal=settings.get("null-literal"),
+        ignore_parse_errors=_flag(settings, "ignore-parse-errors"),
     )
 
 
-def _json(given: Mapping[str, str]) -> JsonFormat:
-    standard = given.get("timestamp-format.standard", "SQL").upper()
+def _json(settings: Mapping[str, str]) -> JsonFormat:
+    standard = settings.get("timestamp-format.standard", "SQL").upper()
     if standard not in ("SQL", "ISO-8601"):
         raise ValueError(f"option timestamp-format.standard is '{standard}'; write SQL or ISO-8601")
-    if _flag(given, "fail-on-missing-field"):
+    if _flag(settings, "fail-on-missing-field"):
         raise ValueError("option fail-on-missing-field = 'true' has no exact translation to Spark; leave it out")
     return JsonFormat(
         separator="T" if standard == "ISO-8601" else " ",
-        ignore_parse_errors=_flag(given, "ignore-parse-errors"),
-        ignore_null_fields=_flag(given, "encode.ignore-null-fields"),
-        plain_decimals=_flag(given, "encode.decimal-as-plain-number"),
+        ignore_parse_errors=_flag(settings, "ignore-parse-errors"),
+        ignore_null_fields=_flag(settings, "encode.ignore-null-fields"),
+        plain_decimals=_flag(settings, "encode.decimal-as-plain-number"),
     )
 
 

@@ -185,10 +185,10 @@ def _csv_fields(
     if not format.ignore_parse_errors:
         return rows.select(*others, *(F.expr(f"coalesce({name}, '')").alias(name) for name in names))
     # Flink keeps a line that is too short, with NULL for what is missing, and skips one that is too long.
-    given = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
+    parts = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
     unclear = f"raise_error(concat('{ERROR}a line of {table} has quotes and the wrong number of fields: ', {_LINE}))"
     fields = f"IF({_LINE} IS NULL, {count}, " + (
-        f"IF(instr({_LINE}, {quoted(format.quote)}) > 0, {unclear}, {given}))" if format.quote else f"{given})"
+        f"IF(instr({_LINE}, {quoted(format.quote)}) > 0, {unclear}, {parts}))" if format.quote else f"{parts})"
     )
     rows = rows.withColumn("n", F.expr(fields))
     trailing = f"(n = {count + 1} AND {_LINE} LIKE {quoted('%' + format.delimiter)})"

@@ -145,8 +145,8 @@ class Aligned:
         these windows. If there is no window, first >= last, or every row belongs to other windows.
         """
         starts = [window_range.starts, None if window_range.ends is None else window_range.ends - self.size]
-        given = [start for start in starts if start is not None]
-        first = self._ceiling(max(given), self.period) if given else None
+        known = [start for start in starts if start is not None]
+        first = self._ceiling(max(known), self.period) if known else None
         if window_range.until is None:
             return first, None
         if self.kind is WindowKind.CUMULATE:

@@ -58,8 +58,8 @@ class TextSink:
 CONNECTOR = Connector(
     sources={"numbers": lambda table: NumberSource(table.name, int(table.option("count")))},
     sinks={"numbers": lambda table: TextSink(table.option("path"))},
-    given_sources={"numbers": lambda table, place, what: NumberSource(table.name, int(place))},
-    given_sinks={"numbers": lambda table, place, what: TextSink(place)},
+    named_sources={"numbers": lambda table, place, what: NumberSource(table.name, int(place))},
+    named_sinks={"numbers": lambda table, place, what: TextSink(place)},
 )
 """,
     "numbers_and_texts_spark.py": """
