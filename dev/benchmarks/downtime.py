@@ -37,7 +37,7 @@ from airflow_flinkcompat.model import JobSpec
 from dev.local_kubernetes.flink_operator import VERSION
 from dev.local_kubernetes.resources import job_spec, runs, session_job
 from dev.local_kubernetes.rigs import Rig, session_rig
-from dev.measure.flink_versions import home
+from dev.measure.pairs import home
 from dev.tools import benchmark_parser, publish
 
 RATIO_GOAL = 1.2

@@ -35,7 +35,7 @@ from airflow_flinkcompat.savepoint.keyed_state import open_keyed, read_entries
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import migration_workers
 from dev.benchmarks.generated_savepoints import generate
-from dev.measure.kept_state import FOLDER, NOW, change
+from dev.measure.savepoint_fixtures import FOLDER, NOW, change
 from dev.tools import benchmark_parser, explanation, publish
 
 FIXED = "a-metric-is-added-to-a-tumbling-window"

@@ -8,9 +8,7 @@ from __future__ import annotations
 PROGRAMS = (
     "connectors",
     "corpus",
-    "migratable_share",
-    "migration_fixtures",
-    "migration_results_table",
+    "migration_tables",
     "migrations",
     "pairs",
     "planner",

@@ -12,9 +12,9 @@ from airflow_flinkcompat.compat import evidence
 from airflow_flinkcompat.compat.engines.flink.upgraded_state import stored
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import measured, results
-from dev.measure.flink_versions import RELEASES
 from dev.measure.measured import CONNECTORS, Restore
 from dev.measure.measured import FOLDER as MEASURED
+from dev.measure.pairs import RELEASES
 
 TABLE = Path(evidence.__file__).parent / evidence.FILE
 UPGRADES = TABLE.with_name(evidence.UPGRADES)

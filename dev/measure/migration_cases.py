@@ -23,17 +23,15 @@ from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results
-from dev.measure.connector_pairs import load_connector_pairs
-from dev.measure.kept_state import load_cases
 from dev.measure.measured import AS_RUN, Restore, planned
 from dev.measure.measured import pairs as measured_pairs
-from dev.measure.migratable_share import ENDINGS
-from dev.measure.pairs import Pair, Side, load_pairs
+from dev.measure.pairs import Pair, Side, load_connector_pairs, load_pairs
 from dev.measure.progress import HELD_BACK
+from dev.measure.savepoint_fixtures import load_changes
 
-FOLDER = Path(__file__).parent / "migrations"
-CONNECTORS = FOLDER / "connectors.toml"
-VARIANTS = FOLDER / "variants.toml"
+OWN = Path(__file__).parent / "migrations"
+CONNECTORS = OWN / "connectors.toml"
+VARIANTS = OWN / "variants.toml"
 _ROWS = {
     "": "orders", "MyTable": "orders", "MyDelay": "orders", "T1": "orders", "T2": "clicks", "T3": "clicks",
     "Plain": "untimed", "P1": "untimed", "P2": "untimed_clicks", "P3": "untimed_clicks",
@@ -41,6 +39,12 @@ _ROWS = {
 }  # fmt: skip
 """Which rows of ours stand for those of a table that was measured elsewhere."""
 _PATH = re.compile(r"'path' = 'file:///data(?:/(\w+))?'")
+ENDINGS = {
+    "refused_at_submit": "refused at submit",
+    "refused_at_restore": "failed while it was restored",
+    "restored_WRONG": "ran on with wrong rows",
+}
+"""Outcomes of restores that Flink did not take, in words."""
 _ENDLESS = "'connector' = 'datagen', 'rows-per-second' = '1'"
 _INSTEAD = "'connector' = 'filesystem', 'path' = 'file://DATA/counts', 'format' = 'csv'"
 
@@ -94,12 +98,12 @@ def _not_taken(pairs: Iterable[Pair], line: str, name: str) -> Iterator[Migrated
 
 def own_pairs(line: str) -> Iterator[Pair]:
     """The cases that are written down to be migrated without a word."""
-    for case in load_cases():
+    for case in load_changes():
         if case.refused or case.accepted:
             continue
         id = f"case-{re.sub('[^a-z0-9]+', '-', case.title)}"
         yield Pair(id, "state migration", case.title, case.old, case.new)
-    yield from load_pairs(line, folder=FOLDER)
+    yield from load_pairs(line, folder=OWN)
 
 
 @cache

@@ -1,10 +1,11 @@
-"""The pairs to run: SQL files, one an area, in sections as ``airflow_flinkcompat/testing/fixture_cases.py`` reads them.
+"""The pairs to run, and the lines of Flink on which they are run.
 
-A file begins with ``-- area: several INSERTs``, perhaps ``--- given`` (what both sides begin with), then cases::
+Pairs over files are SQL files, one for each area, in sections as ``airflow_flinkcompat/testing/fixture_cases.py`` reads
+them. A file begins with ``-- area: several INSERTs``, perhaps ``--- given`` (the beginning of both sides), then cases::
 
     --- case: step-halved
     -- about: what changes, in words
-    -- settings-old: key=value     what the session of one side is given, one a line (optional; also settings-new)
+    -- settings-old: key=value     a setting of one side's session, one a line (optional; also settings-new)
     -- rows-before: 3              the old SQL has printed at least so many rows before its savepoint (optional)
     -- on-this-data: why           what restores right here goes wrong on other rows (optional)
     -- flink: 2.3                  the only line that plans it (optional)
@@ -15,22 +16,43 @@ A side ends in the statement that makes the job: INSERT, EXECUTE STATEMENT SET, 
 of its own schema. ``file://DATA/<name>`` in a path is the folder ``dev/measure/data/<name>``: ``before.csv``,
 ``after.csv``, and, where several subtasks read, ``before.filler.csv`` and ``after.filler.csv``: rows without weight
 that come until every subtask has read one. (A subtask without rows holds the watermark back; an idle one makes others
-lose rows.) A side that begins with a line ``#!python`` is a PyFlink program: what stands in front of it there is
-:data:`PROGRAM_HEAD`, and then each statement of ``--- given``, executed. Files with programs are called ``*.pairs``.
+lose rows.) A side that begins with a line ``#!python`` is a PyFlink program: it follows :data:`PROGRAM_HEAD` and each
+statement of ``--- given``, executed. Files with programs are called ``*.pairs``.
+
+Pairs over connectors are TOML files (:data:`CONNECTORS`, :data:`LAKES`). A family is a table with
+
+* ``area``, ``about``: what it measures, in words
+* ``given``: the beginning of both sides, ``database``: the beginning of its PostgreSQL or lake (optional)
+* ``line``: the line of Flink that plans it, if that is another than 2.3
+* ``shapes``: queries by name, after ``given``
+* ``cases``: by name, a table with ``change``: texts of the old side and their replacements on the new one, and
+  optionally ``about``, ``both`` (the same for both sides), ``shapes`` (only these), ``parallelism`` (1 by default; 2
+  reads two partitions), ``settings`` (of the new side), ``rows_before``, ``reference`` (texts of the new side and their
+  replacements in the script that is run from scratch), ``elsewhere`` (the new side reads other rows than the old one),
+  ``caveat`` (why it is right on these rows only)
+
+A pair is called ``<family>-<shape>-<case>``, with ``-p2`` after it at parallelism 2.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from airflow_flinkcompat.planner.installation import RELEASES, home
 from airflow_flinkcompat.testing import fixture_cases
 from airflow_flinkcompat.testing.fixture_cases import FixtureError, FixtureSection
 from dev.measure import measured
 
 FOLDER = Path(__file__).parent / "pairs"
+CACHE = Path(__file__).parents[2] / ".measure"
+"""In the checkout, ignored by git: what the last runs left behind."""
+VERSIONS = {line: RELEASES[line] for line in ("2.3", "1.20")}
+"""By line on which every pair is run, its release; on the others of :data:`RELEASES` the base set of pairs is run."""
 PROGRAMS = Path(__file__).parents[2] / "tests" / "fixtures" / "table_api" / "restores"
 """Pairs in which a side is a PyFlink program; they need PyFlink beside Flink, and are of its one version."""
 UPGRADES = Path(__file__).parent / "upgrades"
@@ -54,6 +76,14 @@ _ELSEWHERE = (
 """What scripts of ``tests/fixtures/measured`` say of the places they were run in, and what they say here."""
 _CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data", "flink"})
 _TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+CONNECTORS = FOLDER / "connectors.toml"
+"""Pairs over Kafka and PostgreSQL."""
+LAKES = FOLDER / "lakes.toml"
+"""Pairs over tables of Iceberg, Paimon, Hudi and Doris."""
+_TWO_PARTITIONS = {"'topic' = 'orders'": "'topic' = 'busy'", "file://DATA/orders": "file://DATA/busy"}
+_CONNECTOR_CASE = frozenset(
+    {"about", "change", "both", "shapes", "parallelism", "settings", "rows_before", "reference", "elsewhere", "caveat"}
+)
 
 
 @dataclass(frozen=True)
@@ -173,3 +203,69 @@ def _here(script: str) -> str:
     for elsewhere, here in _ELSEWHERE:
         script = elsewhere.sub(here, script)
     return script
+
+
+def load_connector_pairs(only: str = "", file: Path = CONNECTORS) -> list[Pair]:
+    """Every pair whose id matches ``only``, a regular expression.
+
+    Raises FixtureError, with the pair, where one is malformed, and when nothing matches.
+    """
+    try:
+        families: Mapping[str, Any] = tomllib.loads(file.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise FixtureError(f"{file.name}: {error}") from None
+    pairs = [pair for name, family in families.items() for pair in _connector_pairs(name, family)]
+    found = [pair for pair in pairs if re.search(only, pair.id)]
+    if not found:
+        raise FixtureError(f"{file}: holds no pair{f' that matches {only!r}' if only else ''}")
+    return found
+
+
+def _connector_pairs(name: str, family: Mapping[str, Any]) -> Iterator[Pair]:
+    for title, case in family["cases"].items():
+        if unknown := case.keys() - _CONNECTOR_CASE:
+            raise FixtureError(f"{name}-{title}: {', '.join(sorted(unknown))} is no part of a case")
+        for shape in case.get("shapes", family["shapes"]):
+            for parallelism in case.get("parallelism", [1]):
+                suffix = f"-p{parallelism}" if parallelism > 1 else ""
+                yield _connector_pair(f"{name}-{shape}-{title}{suffix}", family, shape, case, parallelism)
+
+
+def _connector_pair(id: str, family: Mapping[str, Any], shape: str, case: Mapping[str, Any], parallelism: int) -> Pair:
+    if shape not in family["shapes"]:
+        raise FixtureError(f"{id}: the family has no shape {shape}")
+    script = family["given"] + family["shapes"][shape]
+    if parallelism > 1:
+        script = _replaced(script, _TWO_PARTITIONS, "", lenient=True)
+    old = _replaced(script, case.get("both", {}), id)
+    new = _replaced(old, case.get("change", {}), id)
+    settings = {"parallelism.default": str(parallelism)} if parallelism > 1 else {}
+    changed = settings | case.get("settings", {})
+    database = family.get("database", "")
+    reference = case.get("reference")
+    before = Side(old, tuple(settings.items()), case.get("rows_before", 0), database=database)
+    after = Side(new, tuple(changed.items()), database=database)
+    from_scratch = Side(_replaced(new, reference, id), after.settings, database=database) if reference else None
+    changes = "; ".join(f"{old} → {new or 'nothing'}" for old, new in case.get("change", {}).items())
+    return Pair(
+        id,
+        family["area"],
+        case.get("about", changes or "nothing"),
+        before,
+        after,
+        caveat=case.get("caveat", ""),
+        line=family.get("line", "2.3"),
+        reference=from_scratch,
+        elsewhere=case.get("elsewhere", False),
+    )
+
+
+def _replaced(script: str, texts: Mapping[str, str], id: str, lenient: bool = False) -> str:
+    for old, new in texts.items():
+        if old not in script and not lenient:
+            raise FixtureError(f"{id}: {old!r} does not stand in the script")
+        script = script.replace(old, new)
+    return script
+
+
+__all__ = ["CACHE", "RELEASES", "VERSIONS", "home"]

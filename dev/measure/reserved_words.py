@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from airflow_flinkcompat.sql.base_parser import DATA
-from dev.measure.flink_versions import RELEASES, home
+from dev.measure.pairs import RELEASES, home
 
 _SOURCE = Path(__file__).parent / "ReservedWords.java"
 _PLANNER = "flink-table-planner.jar"
@@ -28,6 +29,7 @@ def reserved_words(line: str) -> list[str]:
 
 def main() -> None:
     """Write the words that every line reserves, and those that each line reserves in addition."""
+    argparse.ArgumentParser(prog="python -m dev.measure reserved-words", description=__doc__).parse_args()
     found = {
         line: set(reserved_words(line)) for line in sorted(RELEASES, key=lambda line: [*map(int, line.split("."))])
     }

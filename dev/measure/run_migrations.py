@@ -35,12 +35,11 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results
-from dev.measure.flink_versions import CACHE, RELEASES
 from dev.measure.measured import AS_RUN
 from dev.measure.migration_cases import Migrated, load, load_over_connectors
 from dev.measure.migration_verdict import Runs, judged
 from dev.measure.pair_runner import PairRunner, Restored, Savepoint, has_fillers
-from dev.measure.pairs import Pair, Side
+from dev.measure.pairs import CACHE, RELEASES, Pair, Side
 from dev.measure.progress import MeasureError
 from dev.measure.running import add_arguments, bench_of, beside_flink, deadline, say
 

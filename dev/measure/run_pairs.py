@@ -16,10 +16,20 @@ from pathlib import Path
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import evidence, lakes, results
-from dev.measure.connector_pairs import LAKES, load_connector_pairs
-from dev.measure.flink_versions import CACHE, RELEASES, VERSIONS
 from dev.measure.pair_runner import Measured
-from dev.measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_base, load_pairs
+from dev.measure.pairs import (
+    CACHE,
+    FOLDER,
+    LAKES,
+    PROGRAMS,
+    RELEASES,
+    UPGRADES,
+    VERSIONS,
+    Pair,
+    load_base,
+    load_connector_pairs,
+    load_pairs,
+)
 from dev.measure.pyflink import PyFlink
 from dev.measure.running import add_arguments, bench_of, beside_flink, deadline, say
 

@@ -26,8 +26,8 @@ from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.planner import close_all, find
 from dev.measure import planner, results, services
-from dev.measure.flink_versions import CACHE, VERSIONS
 from dev.measure.pair_runner import SETTINGS, Measured
+from dev.measure.pairs import CACHE, VERSIONS
 from dev.measure.random_pairs import RandomPair, random_pairs
 from dev.measure.running import add_arguments, add_drawing, bench_of, deadline, say
 

@@ -36,10 +36,9 @@ from airflow_flinkcompat.history.known_history import KnownHistory, history_spar
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from dev.measure import results
-from dev.measure.flink_versions import CACHE, RELEASES
 from dev.measure.migration_verdict import Runs, columns_of, fault, judged
 from dev.measure.pair_runner import PairRunner, Savepoint
-from dev.measure.pairs import Pair, Side
+from dev.measure.pairs import CACHE, RELEASES, Pair, Side
 from dev.measure.progress import tables_read
 from dev.measure.rows import net, parts
 from dev.measure.run_migrations import NOT_MIGRATABLE, NOT_WRITTEN, REFUSED, RIGHT, WRONG, migration_of_plans

@@ -23,7 +23,7 @@ from airflow_flinkcompat.connectors.flink_options import DATA, declared_option
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.local_flink.processes import find_java
 from airflow_flinkcompat.planner import isolation
-from dev.measure.flink_versions import RELEASES, VERSIONS, home
+from dev.measure.pairs import RELEASES, VERSIONS, home
 
 _SOURCE = Path(__file__).parent / "FlinkOptions.java"
 _ANSWER = "answer\t"

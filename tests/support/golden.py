@@ -36,9 +36,9 @@ from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError
 from airflow_flinkcompat.testing.fixture_cases import Case, load_cases
-from dev.measure import measured, results, savepoints
-from dev.measure.kept_state import SINKS
+from dev.measure import measured, results
 from dev.measure.measured import planned
+from dev.measure.savepoint_fixtures import SINKS, load_scripts
 from tests.support.backfill.documented_windows import DOCUMENTED
 from tests.support.backfill.scripts import bids
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
@@ -144,7 +144,7 @@ def migrations() -> Iterator[Row]:
 
 def histories() -> Iterator[Row]:
     """The query that computes each state of a stored savepoint from past rows, or why there is none."""
-    sides = {each.name: each.side for each in savepoints.load_cases()}
+    sides = {each.name: each.side for each in load_scripts()}
     for name in TAKEN:
         side = sides[name.partition("/")[2]]
         script = Side(side.script.replace("file://DATA", "file:///data"), dict(side.settings), engine="flink")

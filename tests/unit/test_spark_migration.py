@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import SparkWorkers
-from dev.measure.kept_state import CASES, FOLDER
+from dev.measure.savepoint_fixtures import CASES, FOLDER
 
 SAVEPOINT = str(FOLDER / CASES[0] / "old")
 

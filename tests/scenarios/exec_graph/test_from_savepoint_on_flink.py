@@ -14,7 +14,7 @@ from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.planner import DeployedJob, close_all, install, judge
 from dev.measure import pairs
 from dev.measure.pair_runner import CLUSTER, SETTINGS, PairRunner
-from dev.measure.savepoints import load_cases
+from dev.measure.savepoint_fixtures import load_scripts
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
 SUM = "SELECT a, SUM(b), COUNT(*) FROM orders GROUP BY a;\n"
@@ -49,7 +49,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
 def test_flink_restores_what_is_stored(
     bench: PairRunner, deployed: str, old: str, new: str, ends: Consequence | None
 ) -> None:
-    (given,) = [case.side for case in load_cases() if case.name == "group"]
+    (given,) = [case.side for case in load_scripts() if case.name == "group"]
     tables = given.script.partition("SELECT")[0]
     runs, before, after = (bench.complete(pairs.Side(tables + query, ())) for query in (deployed, old, new))
     savepoint = bench.savepoint(runs)

@@ -13,9 +13,8 @@ from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_s
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink import LocalFlink
-from dev.measure.kept_state import SINKS
 from dev.measure.pair_runner import CLUSTER, PairRunner
-from dev.measure.savepoints import Case, load_cases
+from dev.measure.savepoint_fixtures import SINKS, Script, load_scripts
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
 TTL = "table.exec.state.ttl"
@@ -39,9 +38,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
         yield made
 
 
-@pytest.mark.parametrize("case", list(load_cases()), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", list(load_scripts()), ids=lambda case: case.name)
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
-def test_a_savepoint_holds_what_its_plan_predicts(settings: Mapping[str, str], case: Case, bench: PairRunner) -> None:
+def test_a_savepoint_holds_what_its_plan_predicts(settings: Mapping[str, str], case: Script, bench: PairRunner) -> None:
     every = dict(case.side.settings) | settings
     side = bench.complete(replace(case.side, settings=tuple(every.items())))
     symbols = Symbols()

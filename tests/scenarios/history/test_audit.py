@@ -27,12 +27,10 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
 from airflow_flinkcompat.spark_migration import SparkWorkers
-from dev.measure.kept_state import FOLDER as MIGRATIONS
-from dev.measure.kept_state import NOW, migration_of
-from dev.measure.kept_state import change as migrated
-from dev.measure.kept_state import load_cases as load_migrations
 from dev.measure.progress import epoch_millis
-from dev.measure.savepoints import load_cases
+from dev.measure.savepoint_fixtures import FOLDER as MIGRATIONS
+from dev.measure.savepoint_fixtures import NOW, load_changes, load_scripts, migration_of
+from dev.measure.savepoint_fixtures import change as migrated
 from tests.scenarios.history.stored import Held, stored
 from tests.support.nightly import NIGHTLY
 from tests.support.savepoint.savepoints import FOLDER
@@ -112,7 +110,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 def case(name: str) -> tuple[Side, Migration]:
     """The script of a savepoint, and the migration to itself."""
     plan = (FOLDER / name / "plan.json").read_text("utf-8")
-    (side,) = (each.side for each in load_cases() if each.name == name.partition("/")[2])
+    (side,) = (each.side for each in load_scripts() if each.name == name.partition("/")[2])
     return Side(side.script, dict(side.settings), engine="flink"), migration_of(plan, plan)
 
 
@@ -311,7 +309,7 @@ def test_what_differs_is_written_on_request_alone(
     history: Callable[[str], Path], spark: SparkSession, tmp_path: Path
 ) -> None:
     """What is stored stays as it is then, and a key that history alone has is not written."""
-    (case,) = (each for each in load_migrations() if each.title == "a metric is added to a tumbling window")
+    (case,) = (each for each in load_changes() if each.title == "a metric is added to a tumbling window")
     folder, name = history("orders"), case.title.replace(" ", "-")
     old, new = (
         Side(side.script.replace("file://DATA", folder.parent.as_uri()), engine="flink")

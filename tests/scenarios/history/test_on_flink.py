@@ -25,10 +25,9 @@ from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
 from airflow_flinkcompat.testing import fixture_cases
-from dev.measure.kept_state import migration_of
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
-from dev.measure.savepoints import load_cases as load_scripts
+from dev.measure.savepoint_fixtures import load_scripts, migration_of
 from tests.scenarios.history.stored import Held, stored
 from tests.scenarios.migration.test_on_flink import NOW, shown
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.local_flink import LocalFlink
-from dev.measure.flink_versions import home
 from dev.measure.pair_runner import CLUSTER, PairRunner
+from dev.measure.pairs import home
 from tests.scenarios.history.test_on_flink import Case, goes_on, load_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]

@@ -32,8 +32,8 @@ from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.computed import ComputedOperator, SampleDiffers
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
-from dev.measure.kept_state import NOW
 from dev.measure.progress import epoch_millis
+from dev.measure.savepoint_fixtures import NOW
 from tests.scenarios.history import test_kills
 from tests.scenarios.history.test_warm_start import begun
 from tests.support.savepoint.savepoints import FOLDER

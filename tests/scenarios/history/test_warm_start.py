@@ -19,9 +19,8 @@ from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.source_positions import file_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
-from dev.measure.kept_state import FOLDER as MIGRATIONS
-from dev.measure.kept_state import NOW, migration_of
-from dev.measure.savepoints import load_cases
+from dev.measure.savepoint_fixtures import FOLDER as MIGRATIONS
+from dev.measure.savepoint_fixtures import NOW, load_scripts, migration_of
 from tests.scenarios.history.stored import stored
 from tests.support.savepoint.savepoints import FOLDER, TAKEN
 
@@ -37,7 +36,7 @@ def begun(
 ) -> WarmStart:
     """Of a savepoint's script and plan."""
     plan = (FOLDER / name / "plan.json").read_text("utf-8")
-    (side,) = (each.side for each in load_cases() if each.name == name.partition("/")[2])
+    (side,) = (each.side for each in load_scripts() if each.name == name.partition("/")[2])
     script = side.script.replace("file://DATA", place).replace(*edit)
     job = Side(script, dict(side.settings), engine="flink")
     read = {table.path[2] for table in job.program.tables if table.option("connector") != "print"}

@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.targets.runner import runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.local_kubernetes.binary import KubernetesUnavailable, control_plane
 from dev.local_kubernetes.rigs import Rig, application_rig, session_rig
-from dev.measure.flink_versions import home
+from dev.measure.pairs import home
 
 
 @pytest.fixture(scope="session")

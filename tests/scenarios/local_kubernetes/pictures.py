@@ -14,7 +14,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy.targets.runner import runner_jar
 from dev.demo.pictures import Photographer, Picture
-from dev.measure.flink_versions import home
+from dev.measure.pairs import home
 from tests.scenarios.local_kubernetes.gated import KubernetesGate, gated_on_kubernetes
 
 _HOME = Path("/srv/flink")  # the log shows where savepoints lie

@@ -50,7 +50,7 @@ from dev.local_kubernetes.resources import (
     suspended,
 )
 from dev.local_kubernetes.session import create_session
-from dev.measure.flink_versions import home
+from dev.measure.pairs import home
 from dev.services.csv_job import Files
 from tests.scenarios.local_kubernetes.following import followed, without
 from tests.scenarios.local_kubernetes.service_proxy import behind_service, endpoints

@@ -15,10 +15,10 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
-from dev.measure.kept_state import CASES as FIXTURES
-from dev.measure.kept_state import FOLDER, Case, load_cases, migration_of
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Pair
+from dev.measure.savepoint_fixtures import CASES as FIXTURES
+from dev.measure.savepoint_fixtures import FOLDER, Change, load_changes, migration_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 NOW = 1_800_000_000_000
@@ -33,7 +33,7 @@ DAILY = frozenset(
 """Of several kinds of operators and rewrites; each takes about six seconds."""
 CASES = [
     case if case.title in DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
-    for case in load_cases()
+    for case in load_changes()
     if not case.refused
 ]
 
@@ -66,19 +66,19 @@ def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int
     return {row: count for row, count in counts.items() if count}
 
 
-@pytest.mark.parametrize("case", [case for case in load_cases() if case.refused], ids=lambda case: case.title)
-def test_what_would_be_read_wrong_is_refused(case: Case, bench: PairRunner) -> None:
+@pytest.mark.parametrize("case", [case for case in load_changes() if case.refused], ids=lambda case: case.title)
+def test_what_would_be_read_wrong_is_refused(case: Change, bench: PairRunner) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     lines = migration_of(bench.compiled(old), bench.compiled(new)).operators
     assert [each.reason for each in lines if each.effect is RestoreEffect.NOT_MIGRATABLE] == [case.refused]
 
 
 def test_each_kind_is_run_every_day() -> None:
-    assert {case.title for case in load_cases()} >= DAILY
+    assert {case.title for case in load_changes()} >= DAILY
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_what_is_kept_goes_on(case: Case, bench: PairRunner) -> None:
+def test_what_is_kept_goes_on(case: Change, bench: PairRunner) -> None:
     alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
     assert alone.outcome == case.alone
     _goes_on(case, bench, LocalWorkers())
@@ -88,11 +88,11 @@ def test_what_is_kept_goes_on(case: Case, bench: PairRunner) -> None:
 @pytest.mark.parametrize("title", sorted(DAILY))
 def test_what_several_tasks_of_spark_wrote_goes_on(title: str, bench: PairRunner, spark: SparkWorkers) -> None:
     """Each task writes a state file of its own, of which Flink reads several for one subtask."""
-    (case,) = (case for case in load_cases() if case.title == title)
+    (case,) = (case for case in load_changes() if case.title == title)
     _goes_on(case, bench, spark)
 
 
-def _goes_on(case: Case, bench: PairRunner, workers: Workers) -> None:
+def _goes_on(case: Change, bench: PairRunner, workers: Workers) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     savepoint = bench.savepoint(old)
     target = f"{savepoint.folder}/migrated"

@@ -15,7 +15,7 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
 from dev.benchmarks.generated_savepoints import entries_of, generate
-from dev.measure.kept_state import CASES, FOLDER, NOW, change
+from dev.measure.savepoint_fixtures import CASES, FOLDER, NOW, change
 from tests.support.nightly import mostly_nightly
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -14,10 +14,8 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.plan.operators import operators
 from airflow_flinkcompat.sql import parse_script
 from dev.measure import results
-from dev.measure.connector_pairs import load_connector_pairs
-from dev.measure.flink_versions import RELEASES, VERSIONS
 from dev.measure.measured import RIGHT, Restore, everything, load
-from dev.measure.pairs import UPGRADES, Pair, load_base, load_pairs
+from dev.measure.pairs import RELEASES, UPGRADES, VERSIONS, Pair, load_base, load_connector_pairs, load_pairs
 from tests.support.nightly import mostly_nightly
 
 # The newest file of each line: an older one of the same pairs is history.

@@ -15,7 +15,7 @@ from airflow_flinkcompat.exec_graph.layout import StateField, StateLayout, State
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
-from dev.measure.kept_state import SINKS
+from dev.measure.savepoint_fixtures import SINKS
 from tests.support.savepoint.savepoints import FOLDER, TAKEN
 
 

@@ -16,8 +16,8 @@ from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from dev.measure.kept_state import SINKS
 from dev.measure.measured import written
+from dev.measure.savepoint_fixtures import SINKS
 from tests.support.savepoint.savepoints import FOLDER, TAKEN
 from tests.unit.exec_graph.test_diff import kept
 

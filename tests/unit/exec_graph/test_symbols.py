@@ -17,8 +17,8 @@ from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.source import scanned
 from airflow_flinkcompat.exec_graph.streams import passed_on
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, expression
-from dev.measure.kept_state import migration_of
 from dev.measure.measured import written
+from dev.measure.savepoint_fixtures import migration_of
 
 READ = ColumnMeanings((7,), ("b",), ("INT",), 1)
 

@@ -17,7 +17,7 @@ from airflow_flinkcompat.history.queries import preview
 from airflow_flinkcompat.history.sources import AssumedHistory
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators
-from dev.measure.kept_state import change, load_cases
+from dev.measure.savepoint_fixtures import change, load_changes
 from tests.unit.history.planned import spec_of
 
 SCRIPT = """
@@ -76,7 +76,7 @@ def test_how_many_rows_positions_tell() -> None:
 def test_a_check_says_why_a_state_is_not_computed() -> None:
     """Beside what becomes of the state without history."""
     title = "a metric is added to a tumbling window"
-    (case,) = (each for each in load_cases() if each.title == title)
+    (case,) = (each for each in load_changes() if each.title == title)
     old, new = (Side(each.script, engine="flink") for each in (case.old, case.new))
     found = change(title.replace(" ", "-"))
     for tables, why in (({"orders": ""}, ""), ({}, "the history of table orders is missing: pass --history orders")):
@@ -90,7 +90,7 @@ def test_a_check_says_why_a_state_is_not_computed() -> None:
 @pytest.mark.parametrize("which", ["old", "new"])
 def test_a_source_that_looks_once_tells_not_what_it_has_found(which: str) -> None:
     title = "a metric is added to a tumbling window"
-    (case,) = (each for each in load_cases() if each.title == title)
+    (case,) = (each for each in load_changes() if each.title == title)
     every = ", 'source.monitor-interval' = '100 ms'"
     scripts = {"old": case.old.script, "new": case.new.script}
     assert every in scripts[which]

@@ -25,14 +25,13 @@ from airflow_flinkcompat.history.table_rows import TableRows
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, OtherOperator, OverOperator, appends, operators
-from dev.measure.kept_state import migration_of
-from dev.measure.savepoints import load_cases
+from dev.measure.savepoint_fixtures import load_scripts, migration_of
 from tests.support.savepoint.savepoints import FOLDER, TAKEN
 from tests.unit.history.planned import spec_of
 
 
 def test_each_operator_is_computed_or_says_why_not(snapshot: SnapshotAssertion) -> None:
-    sides = {each.name: each.side for each in load_cases()}
+    sides = {each.name: each.side for each in load_scripts()}
     told = []
     for name in TAKEN:
         plan = (FOLDER / name / "plan.json").read_text("utf-8")

@@ -15,7 +15,7 @@ from airflow_flinkcompat.savepoint.binary import KeyedStateKind, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_writer, write_row
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, open_keyed
 from airflow_flinkcompat.savepoint.store import read_metadata
-from dev.measure.kept_state import FOLDER, change
+from dev.measure.savepoint_fixtures import FOLDER, change
 
 ADDED = "a-metric-is-added-to-a-tumbling-window"
 

@@ -11,7 +11,7 @@ from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.keyed_state import Entry, open_keyed
 from airflow_flinkcompat.savepoint.store import read_metadata
-from dev.measure.kept_state import FOLDER, migration_of
+from dev.measure.savepoint_fixtures import FOLDER, migration_of
 
 
 def test_a_distinct_count_may_begin_where_a_key_goes() -> None:

@@ -35,7 +35,7 @@ from airflow_flinkcompat.savepoint.binary_row import (
 )
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
-from dev.measure.kept_state import CASES, FOLDER, NOW, change, migration_of
+from dev.measure.savepoint_fixtures import CASES, FOLDER, NOW, change, migration_of
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.support.savepoint.savepoints import TAKEN
 

@@ -14,7 +14,7 @@ from airflow_flinkcompat.savepoint.keyed_state import first_group
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of
-from dev.measure.kept_state import FOLDER, NOW, change
+from dev.measure.savepoint_fixtures import FOLDER, NOW, change
 
 ADDED = "a-metric-is-added-to-a-tumbling-window"
 OLD, TEMPLATE = FOLDER / ADDED / "old", FOLDER / ADDED / "template"

@@ -28,7 +28,7 @@ from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedFileWriter, ke
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of
-from dev.measure.kept_state import FOLDER, NOW, migration_of
+from dev.measure.savepoint_fixtures import FOLDER, NOW, migration_of
 from tests.support.nightly import mostly_slow
 from tests.support.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.unit.exec_graph.slices import Operator

@@ -20,7 +20,7 @@ from airflow_flinkcompat.savepoint.metadata import Inline, StateFile
 from airflow_flinkcompat.savepoint.row_mapping import row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from dev.benchmarks.generated_savepoints import entries_of, generate
-from dev.measure.kept_state import CASES, FOLDER, NOW, change
+from dev.measure.savepoint_fixtures import CASES, FOLDER, NOW, change
 from tests.support.nightly import NIGHTLY, mostly_nightly
 
 TOP = "a-column-comes-to-the-highest-two-of-a-key"
@@ -195,7 +195,7 @@ def test_a_killed_run_leaves_no_savepoint_and_nothing_for_the_next(tmp_path: Pat
     script = (
         "import os, signal, sys\n"
         "from airflow_flinkcompat.migration import migrate_savepoint, verifying, writing\n"
-        "from dev.measure.kept_state import change, NOW\n"
+        "from dev.measure.savepoint_fixtures import change, NOW\n"
         "def killed(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
         "writing.verify = killed\n"
         "migrate_savepoint(*sys.argv[1:4], change(sys.argv[4]), NOW)\n"

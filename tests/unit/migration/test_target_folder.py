@@ -15,7 +15,7 @@ from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import StoredContent, read_handle, read_metadata
-from dev.measure.kept_state import CASES, FOLDER
+from dev.measure.savepoint_fixtures import CASES, FOLDER
 
 MARK = "_unfinished-migration"
 

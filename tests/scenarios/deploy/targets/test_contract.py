@@ -10,7 +10,7 @@ from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
-from dev.measure.flink_versions import home
+from dev.measure.pairs import home
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.cluster import flink_home
-from dev.measure.flink_versions import home
+from dev.measure.pairs import home
 from dev.services.csv_job import Files, wait_for
 from tests.support.nightly import mostly_nightly
 

@@ -25,7 +25,7 @@ from airflow_flinkcompat.airflow.operators.summary import Summary
 from airflow_flinkcompat.deploy import DeployRefused, migration, warm_restart
 from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 from airflow_flinkcompat.history.known_history import KnownHistory
-from dev.measure.kept_state import CASES, FOLDER
+from dev.measure.savepoint_fixtures import CASES, FOLDER
 from tests.support.airflow.operators.fakes import QUERY, TABLES, Run, script
 from tests.support.airflow.operators.versions import AwaitingAnswer
 from tests.unit.airflow.operators.conftest import Site, planner_compiles

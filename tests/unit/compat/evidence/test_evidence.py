@@ -28,7 +28,7 @@ from airflow_flinkcompat.compat.rule import SAFE, Verdict, combined, inferred, m
 from airflow_flinkcompat.compat.single_script import RULES as ONE_SIDED
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import evidence as made
-from dev.measure.flink_versions import RELEASES, VERSIONS
+from dev.measure.pairs import RELEASES, VERSIONS
 from tests.support import golden
 from tests.support.nightly import mostly_slow
 

@@ -14,13 +14,22 @@ import pytest
 from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
-from dev.measure import connector_pairs, evidence, progress, pyflink, results, rows
+from dev.measure import evidence, progress, pyflink, results, rows
 from dev.measure import run_pairs as command
-from dev.measure.connector_pairs import load_connector_pairs
-from dev.measure.flink_versions import VERSIONS
 from dev.measure.measured import load
 from dev.measure.pair_runner import Measured, PairRunner, Savepoint, _without
-from dev.measure.pairs import PROGRAM_HEAD, PROGRAMS, UPGRADES, Pair, load_base, load_pairs, parse_pairs
+from dev.measure.pairs import (
+    CONNECTORS,
+    PROGRAM_HEAD,
+    PROGRAMS,
+    UPGRADES,
+    VERSIONS,
+    Pair,
+    load_base,
+    load_connector_pairs,
+    load_pairs,
+    parse_pairs,
+)
 
 TABLE = (
     "CREATE TABLE orders (a STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('path' = 'file://DATA/orders');\n"
@@ -115,7 +124,7 @@ def test_pairs_over_connectors_read_rows_that_are_there() -> None:
 )
 def test_a_malformed_pair_over_connectors_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     file = tmp_path / "connectors.toml"
-    file.write_text(connector_pairs.FILE.read_text("utf-8").replace(old, new, 1), "utf-8")
+    file.write_text(CONNECTORS.read_text("utf-8").replace(old, new, 1), "utf-8")
     with pytest.raises(FixtureError, match=f"kafka-source.*topic-changed: .*{message}"):
         load_connector_pairs(file=file)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.sql.base_parser import reserved_words
-from dev.measure.flink_versions import RELEASES
+from dev.measure.pairs import RELEASES
 from dev.measure.reserved_words import reserved_words as words_of_parser
 
 

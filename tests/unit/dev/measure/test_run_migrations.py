@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import results, run_migrations
 from dev.measure.migration_cases import load, measured, own_pairs, variants
-from dev.measure.migration_results_table import files, table
+from dev.measure.migration_tables import files, shares, table_of_runs, table_of_shares
 from dev.measure.migration_verdict import Columns, Runs, columns_of, fault, keys, matters
 from dev.measure.pairs import Pair
 from dev.measure.pairs import Side as Script
@@ -208,7 +208,9 @@ def test_nothing_that_was_run_is_wrong(file: Path) -> None:
 
 
 def test_the_page_shows_what_was_run() -> None:
-    assert table() in PAGE.read_text("utf-8"), "python -m dev.measure migration-results-table prints the table of today"
+    assert table_of_runs() in PAGE.read_text("utf-8"), (
+        "python -m dev.measure migration-tables prints the table of today"
+    )
 
 
 @pytest.mark.nightly
@@ -217,3 +219,11 @@ def test_every_measured_restore_that_is_migratable_was_migrated() -> None:
     path = results.newest("2.3", run_migrations.NAMES[0])
     assert path is not None
     assert {each.pair.id for each in measured() if not results.holds(path, each.pair)} == NOT_RUN
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_the_page_shows_the_shares_that_a_migration_keeps() -> None:
+    found = shares()
+    assert table_of_shares(found) in PAGE.read_text("utf-8")
+    assert all(counts.total() > 50 for counts in found.values())

@@ -1,4 +1,8 @@
-"""The changes of ``tests/fixtures/migrations.sql``, and the state that a rewritten savepoint keeps of each."""
+"""Fixtures with savepoints of a real Flink, which ``python -m dev.measure savepoints`` writes.
+
+``tests/fixtures/savepoints`` holds one savepoint of each script; ``tests/fixtures/migrations`` holds, for changes of
+``migrations.sql``, the savepoint of the old job, a template of the new one, and the compiled plans of both.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,17 @@ from dev.measure.pairs import Side
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "migrations"
 FILE = FOLDER.with_suffix(".sql")
 CASES = sorted(path.name for path in FOLDER.iterdir())
-"""Changes of which the savepoints of both jobs are kept, as ``python -m dev.measure migration-fixtures`` takes them."""
+"""Names of the changes whose savepoints are stored."""
+SAVEPOINTS = FOLDER.with_name("savepoints")
+NEWEST = "2.3"
 SINKS = frozenset(f"`default_catalog`.`default_database`.`{name}`" for name in ("Printed", "keyed", "s1", "s2"))
 """The sinks of measured plans, which keep no state."""
 NOW = 1_800_000_000_000
 
 
 @dataclass(frozen=True)
-class Case:
-    """One change: ``kept`` are the places of the new columns that go on, ``alone`` what Flink makes of it alone.
-
-    Or ``refused``: why no savepoint is written.
-    """
+class Change:
+    """One change: places of new columns that are kept, Flink's own result, or why no savepoint is written."""
 
     title: str
     old: Side
@@ -38,8 +41,8 @@ class Case:
     accepted: tuple[Accept, ...] = ()
 
 
-def load_cases() -> Iterator[Case]:
-    _, given, cases = fixture_cases.read(FILE.read_text("utf-8"), FILE.name)
+def load_changes() -> Iterator[Change]:
+    _, shared, cases = fixture_cases.read(FILE.read_text("utf-8"), FILE.name)
     for head, old, new in cases:
         found = fixture_cases.headers(
             head, {"kept", "alone", "refused", "accept", "old-settings", "settings"}, FILE.name
@@ -48,10 +51,10 @@ def load_cases() -> Iterator[Case]:
             tuple(fixture_cases.settings(found, key, FILE.name).items()) for key in ("settings", "old-settings")
         )
         kept, alone, refused = ("".join(text for _, text in found.get(key, ())) for key in ("kept", "alone", "refused"))
-        yield Case(
+        yield Change(
             head.title,
-            Side(given + old.text, before),
-            Side(given + new.text, settings),
+            Side(shared + old.text, before),
+            Side(shared + new.text, settings),
             tuple(map(int, kept.split())),
             alone,
             refused,
@@ -60,15 +63,34 @@ def load_cases() -> Iterator[Case]:
 
 
 def change(name: str) -> Migration:
-    """What becomes of the state in one of ``CASES``."""
+    """The migration of one of ``CASES``."""
     old, new = ((FOLDER / name / f"{side}.json").read_text("utf-8") for side in ("old", "new"))
     return migration_of(old, new)
 
 
 def migration_of(old: str, new: str, accepted: Sequence[Accept] = (), stateless_sinks: Set[str] = SINKS) -> Migration:
-    """What of the state of one compiled plan another one keeps."""
+    """The migration of a job of one compiled plan to that of another one."""
     symbols = Symbols()
     before, after = (
         job_state(compiled_state(read_plan(plan), symbols, {}, stateless_sinks), symbols) for plan in (old, new)
     )
     return migration(before, after, accepted=accepted)
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script to take a savepoint of."""
+
+    name: str
+    side: Side
+    lines: frozenset[str]
+
+
+def load_scripts(file: Path = SAVEPOINTS / "scripts.sql") -> Iterator[Script]:
+    """The scripts whose savepoints are stored, with their settings and lines of Flink."""
+    _, shared, *rest = fixture_cases.split(file.read_text("utf-8"), file.name, ("given", "case", "sql"))
+    for head, script in zip(rest[::2], rest[1::2], strict=True):
+        found = fixture_cases.headers(head, {"settings", "flink"}, file.name, {"settings", "flink"})
+        settings = tuple(fixture_cases.settings(found, "settings", file.name).items())
+        lines = frozenset({NEWEST, *(value for _, value in found.get("flink", []))})
+        yield Script(head.title, Side(shared.text + script.text, settings), lines)

@@ -1,17 +1,23 @@
-"""Print the table of ``docs/state-migration-reference.md`` from the committed results."""
+"""The tables of ``docs/state-migration-reference.md``: migrations that were run, and shares that a migration keeps."""
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from dev.measure import results
+from dev.measure.measured import pairs, planned
+from dev.measure.migration_cases import ENDINGS
 from dev.measure.rows import RIGHT as ALONE_RIGHT
 from dev.measure.rows import WRONG as ALONE_WRONG
 from dev.measure.run_migrations import RIGHT
 
-FOLDER = results.FOLDER / "migrations"
+_FOLDER = results.FOLDER / "migrations"
 _HEAD = ("run on", "changes", "whole", "in part", "Flink alone: refused", "wrong", "right", "keys", "not right")
 _Entry = Mapping[str, Any]
 _BACKEND, _COMPRESSED = "state.backend.type", "execution.checkpointing.snapshot-compression"
@@ -23,13 +29,42 @@ _CIRCUMSTANCES: Mapping[str, Callable[[_Entry], bool]] = {
 }
 
 
+def shares() -> dict[str, Counter[MigrationExtent]]:
+    """Numbers of measured changes that Flink did not take, by its outcome and by the state that a migration keeps.
+
+    A change of several jobs counts as its worst.
+    """
+    found: dict[str, Counter[MigrationExtent]] = {ending: Counter() for ending in ENDINGS}
+    for name, plans in planned().items():
+        restore = pairs()[name]
+        if restore.outcome in ENDINGS:
+            kept = [each.kept for each in migrations(*restore.sides(), plans)]
+            found[restore.outcome][max(kept, key=list(MigrationExtent).index, default=MigrationExtent.NONE)] += 1
+    return found
+
+
+def table_of_shares(found: dict[str, Counter[MigrationExtent]]) -> str:
+    """The shares as a table in Markdown."""
+    rows = [(words, found[ending]) for ending, words in ENDINGS.items()]
+    rows.append(("all", sum((counts for _, counts in rows), Counter())))
+    lines = [
+        f"| what Flink did | changes | {' | '.join(MigrationExtent)} |",
+        f"|---|{'---|' * (len(MigrationExtent) + 1)}",
+    ]
+    for words, counts in rows:
+        every = counts.total()
+        cells = (f"{counts[kept]} ({counts[kept] / every:.0%})" for kept in MigrationExtent)
+        lines.append(f"| {words} | {every} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def files() -> tuple[Path, ...]:
     """The newest results of each kind."""
-    found = sorted(FOLDER.glob("*.json"))
+    found = sorted(_FOLDER.glob("*.json"))
     return tuple({path.name.rsplit("-", 3)[0]: path for path in found}.values())
 
 
-def table() -> str:
+def table_of_runs() -> str:
     """What was run and how it ended, as a table in Markdown."""
     lines = [f"| {' | '.join(_HEAD)} |", f"|{'---|' * len(_HEAD)}"]
     for path in files():
@@ -73,4 +108,5 @@ def _values(entry: _Entry, setting: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(table())
+    ArgumentParser(prog="python -m dev.measure migration-tables", description=__doc__).parse_args()
+    print(f"{table_of_runs()}\n\n{table_of_shares(shares())}")
