@@ -221,10 +221,7 @@ class _Aggregation:
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Each distinct value with a bit for each call that has counted it; NULL has a state of its own.
-
-        If rows are retracted, it stores how often its one call has counted it.
-        """
+        """Each distinct value with a bit for each call that has counted it; NULL has a state of its own."""
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
         ((value,), _, _) = over[0]

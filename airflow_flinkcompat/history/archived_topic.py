@@ -20,9 +20,8 @@ _METADATA = {"topic": (STRING, "m_topic"), "partition": (INT, "m_partition"), "o
 class TopicWithArchive:
     """A table whose older rows are read from an archive, and the others from its topic.
 
-    Attributes:
-        archive: The same rows, also those that the topic has deleted.
-        span: The archive may leave out rows outside of it.
+    ``archive``: the same rows, also those that the topic has deleted. ``span``: the archive may leave out rows
+    outside of it.
     """
 
     topic: KafkaSource

@@ -33,7 +33,7 @@ from airflow_flinkcompat.migration.slices import reached as how_far
 from airflow_flinkcompat.migration.slices import watermarks
 from airflow_flinkcompat.migration.workers import Scattered, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.keyed_state import group_ranges, open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import group_ranges, keyed_headers
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.secrets import environment_lookup, placeholders_in_script, redactor_of
@@ -228,8 +228,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
     if not keyed:
         raise NotComputable(f"the savepoint holds no keyed state of {spec.name}")
-    with open_keyed(keyed[0], savepoint) as file:
-        header = file.header.uncompressed
+    header = next(keyed_headers(operator, savepoint))
     states = tuple(as_it_is(each, each) for each in spec.layout.states)
     line = OperatorMigration(
         RestoreEffect.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True

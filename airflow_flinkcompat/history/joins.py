@@ -214,8 +214,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
 class _TimedSide:
     """The rows of one side.
 
-    Attributes:
-        reach: Largest time distance from a row to a later match of the other side, in milliseconds.
+    ``reach``: largest time distance from a row to a later match of the other side, in milliseconds.
     """
 
     side: JoinSide

@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 class _Job:
     """The job whose rows are read.
 
-    Attributes:
-        sources: Ids of the savepoint's sources, by the names of their tables in plans.
-        new_sources: Ids of sources that the savepoint lacks, by the names of their tables.
+    ``sources``: ids of the savepoint's sources, by the names of their tables in plans. ``new_sources``: ids of
+    sources that the savepoint lacks, by the names of their tables.
     """
 
     side: Side
@@ -56,9 +55,8 @@ class KnownHistory:
 
     Attributes:
         tables: Place of the rows by table name; "" for the place that the script declares.
-        master: Spark master; None: all cores of this machine.
-        accepted: With :attr:`Accept.HISTORY` stored state is kept where history differs from it, and entries that
-            only history has are not written.
+        accepted: With :attr:`Accept.HISTORY` stored state is kept where history differs from it, and entries
+            that only history has are not written.
         prepared: Path or URI of a folder that :meth:`prepare` wrote; None: all rows are read.
         sample: Number of keys per operator that Python recomputes before a savepoint is published.
         prepared_once: True if ``prepared`` may have been deleted: all rows are read then.

@@ -43,9 +43,8 @@ Reads = Mapping[str, Mapping[str, Any]]
 class PreparedPart:
     """Result over the rows up to a savepoint: one aggregation, or Python's results for some keys.
 
-    Attributes:
-        reads: End position by table name: ``offsets`` by partition, or the ``files``.
-        watermark: The watermark; rows whose windows had all fired were left out. None: no row was left out.
+    ``reads``: end position by table name: ``offsets`` by partition, or the ``files``. ``watermark``: the watermark;
+    rows whose windows had all fired were left out. None: no row was left out.
     """
 
     reads: Reads

@@ -45,9 +45,8 @@ def identity(values: Iterable[Any]) -> Identity:
 class PlainCall:
     """One aggregate over some columns of rows.
 
-    Attributes:
-        argument: Column of the argument; None for COUNT(*).
-        condition: Column that is true if a row counts; None: each row counts.
+    ``argument``: column of the argument; None for COUNT(*). ``condition``: column that is true if a row counts;
+    None: each row counts.
     """
 
     function: str
@@ -216,8 +215,7 @@ class PlainKey:
 class KeySample:
     """Keys with the least hashes among those of some rows, each with all of its rows.
 
-    Attributes:
-        below: Keys from this hash on were left out; None: no key was.
+    ``below``: keys from this hash on were left out; None: no key was.
     """
 
     below: int | None = None
@@ -245,9 +243,8 @@ class KeySample:
 class KeySampling:
     """Definition of a sample, shipped to the rows.
 
-    Attributes:
-        reached: Watermark in milliseconds of the windows' clock.
-        most: Maximum number of rows of a partition that are added up.
+    ``reached``: watermark in milliseconds of the windows' clock. ``most``: maximum number of rows of a partition
+    that are added up.
     """
 
     made: PlainAggregation

@@ -97,10 +97,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 class Until:
     """End of one table's rows; without both fields everything that exists at the time.
 
-    Attributes:
-        offsets: Partition number of a topic, and the offset of the first record that is not read.
-        moment: Reading ends before the first record of each partition with this timestamp or a later one; files of a
-            folder that were changed then or later are not read.
+    ``offsets``: partition number of a topic, and the offset of the first record that is not read. ``moment``:
+    reading ends before the first record of each partition with this timestamp or a later one; files of a folder
+    that were changed then or later are not read.
     """
 
     offsets: tuple[tuple[int, int], ...] = ()

@@ -28,11 +28,9 @@ class Moment(StrEnum):
 class StateRows:
     """The query for the entries of one named state.
 
-    Attributes:
-        steps: Their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map its
-            key, and the value, as columns ``c0`` … that Python reads exactly; with a time to live when the value was
-            last written, in milliseconds.
-        moment: Rule that selects stored entries by the watermark, if there is one.
+    ``steps``: their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map
+    its key, and the value, as columns ``c0`` … that Python reads exactly; with a time to live when the value was
+    last written, in milliseconds. ``moment``: rule that selects stored entries by the watermark, if there is one.
     """
 
     state: NamedState
@@ -52,9 +50,8 @@ class PlainRows:
 class Doubt:
     """Rows whose treatment by the job history does not show.
 
-    Attributes:
-        steps: Their one column is the end of the window in which they matter, in microseconds.
-        reason: The unknown fact, as the end of a sentence.
+    ``steps``: their one column is the end of the window in which they matter, in microseconds. ``reason``: the
+    unknown fact, as the end of a sentence.
     """
 
     steps: Step

@@ -330,10 +330,7 @@ class TableRows:
         )
 
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
-        """Rows by keys, aggregated.
-
-        Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
-        """
+        """Rows by keys, aggregated."""
         distinct_args = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
         if not distinct_args:
             return self._grouped(node, keys, calls)

@@ -59,13 +59,8 @@ _NOT_WARM = "NO WARM START: a state cannot be computed from history, so no savep
 class WarmStart:
     """Initial state of a job that has never run.
 
-    Attributes:
-        side: The script.
-        plan: Flink's compiled plan.
-        history: Tables with known history.
-        until: End position by table name; a table that is not named is read completely.
-        state: Migration of each state.
-        reasons: Reason by source or operator name why its state is incomplete; empty if all is complete.
+    ``until``: end position by table name; a table that is not named is read completely. ``reasons``: reason by
+    source or operator name why its state is incomplete; empty if all is complete.
     """
 
     side: Side

@@ -89,9 +89,8 @@ _PARTITION = "flinkcompat_partition"
 class Watermarking:
     """Origin of a table's watermarks.
 
-    Attributes:
-        by_split: True if the source generates them for each split.
-        idle: True if a split without rows becomes idle.
+    ``by_split``: true if the source generates them for each split. ``idle``: true if a split without rows becomes
+    idle.
     """
 
     by_split: bool

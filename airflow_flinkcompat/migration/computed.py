@@ -77,9 +77,8 @@ class StateComputer(Protocol):
 class ComputedOperator:
     """An operator whose state is computed.
 
-    Attributes:
-        watermark: Watermark in the savepoint; None if the operator stores none.
-        now: Milliseconds since 1970; values with a state TTL expire by this time.
+    ``watermark``: watermark in the savepoint; None if the operator stores none. ``now``: milliseconds since 1970;
+    values with a state TTL expire by this time.
     """
 
     made: OperatorMigration

@@ -164,7 +164,6 @@ class EntryRewrite:
     """Target of the entries of an old state.
 
     Attributes:
-        number: Number of the new state.
         value: Function that rewrites a stored value; None: the value is unchanged.
         words: The same function for a single row, if all rows have one size.
         entry: Function that rewrites a map's key, with the namespace before it, and its value, if both change.

@@ -28,7 +28,7 @@ from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, named, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
-from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, open_keyed, read_entries
+from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, keyed_headers, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.savepoint.store import BROADCAST, elements, header_of, read_handle, read_metadata
@@ -113,13 +113,7 @@ def verify(
 
 
 def _headers(path: str, operator: OperatorState) -> set[bytes]:
-    """The serializers before keyed state, and the states they are of."""
-    found = set()
-    for subtask in operator.subtasks or ():
-        if subtask.keyed is not None:
-            with open_keyed(subtask.keyed, path) as file:
-                found.add(file.header.uncompressed.stored)
-    return found
+    return {header.stored for header in keyed_headers(operator, path)}
 
 
 def _lists(path: str, operator: OperatorState) -> object:
@@ -313,10 +307,7 @@ def _whole(value: bytes) -> bytes:
 
 
 def _compared_value(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
-    """Function that extracts the kept part of a value; new fields must have their initial values.
-
-    ``from_history``: the other fields were computed.
-    """
+    """Function that extracts the kept part of a value; new fields must have their initial values."""
     stored, other = (state.new, state.old) if new else (state.old, state.new)
     assert stored is not None
     assert other is not None

@@ -28,7 +28,7 @@ from airflow_flinkcompat.migration.slices import merge_operator_state, reached, 
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, group_ranges, open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, group_ranges, keyed_headers
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     OperatorState,
@@ -325,11 +325,8 @@ class _Writing:
         return replace(state, parallelism=parts, subtasks=subtasks), counts
 
     def _header(self, new: OperatorState, made: OperatorMigration) -> KeyedHeader:
-        """The header of the new operator, its key groups not compressed."""
-        for subtask in new.subtasks or ():
-            if subtask.keyed is not None:
-                with open_keyed(subtask.keyed, self._template) as file:
-                    return file.header.uncompressed
+        for header in keyed_headers(new, self._template):
+            return header
         raise NotMigratable(f"the template has no keyed state of {_name(made)}")
 
     def _lists(self, old: OperatorState, parallelism: int) -> tuple[SubtaskState, ...] | None:
@@ -388,12 +385,7 @@ def _in_full(made: OperatorMigration) -> OperatorMigration:
 
 def _serializers(operator: OperatorState, path: str) -> set[object]:
     """Serializers of keys and states of each subtask; the order of registration depends on the backend."""
-    found: set[object] = set()
-    for each in operator.subtasks or ():
-        if each.keyed is not None:
-            with open_keyed(each.keyed, path) as file:
-                found.add((file.header.key, frozenset(file.header.states)))
-    return found
+    return {(header.key, frozenset(header.states)) for header in keyed_headers(operator, path)}
 
 
 def _name(line: OperatorMigration) -> str:

@@ -26,7 +26,7 @@ from airflow_flinkcompat.savepoint.binary import (
     require_version,
     write_int,
 )
-from airflow_flinkcompat.savepoint.metadata import Handle, Inline, KeyedForm, KeyGroups, StateFile
+from airflow_flinkcompat.savepoint.metadata import Handle, Inline, KeyedForm, KeyGroups, OperatorState, StateFile
 from airflow_flinkcompat.savepoint.serializers import Serializer, read_serializer
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle
 
@@ -45,8 +45,7 @@ _NUMBER, _LENGTH = struct.Struct(">H").unpack_from, struct.Struct(">I").unpack_f
 class KeyedState:
     """One named state of an operator.
 
-    Attributes:
-        namespace: Serializer of the namespace; None for timers, where the value's includes it.
+    ``namespace``: serializer of the namespace; None for timers, where the value's includes it.
     """
 
     name: str
@@ -60,8 +59,7 @@ class KeyedState:
 class KeyedHeader:
     """Content before the first key group.
 
-    Attributes:
-        states: States, in the order of the numbers that entries use.
+    ``states``: states, in the order of the numbers that entries use.
     """
 
     compressed: bool
@@ -111,10 +109,7 @@ def _state(reader: DataReader) -> KeyedState:
 
 
 def first_group(begins: tuple[int, ...]) -> int | None:
-    """Offset of the first key group, which is the header's end; None if no group holds anything.
-
-    ``begins``: offset of each key group, 0 if it is empty.
-    """
+    """Offset of the first key group, which is the header's end; None if no group holds anything."""
     return min((begin for begin in begins if begin > 0), default=None)
 
 
@@ -215,15 +210,21 @@ class KeyedFile:
 
 @contextmanager
 def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
-    """Open the keyed state of a subtask for the block, with its header read.
-
-    ``path``: path or URI of the savepoint's folder.
-    """
+    """Open the keyed state of a subtask for the block, with its header read."""
     with open_handle(stored.handle, path) as content:
         end = first_group(stored.begins)
         with named(content.name):
             header = read_header(content.read(0, content.size if end is None else end))
         yield KeyedFile(header, stored, content)
+
+
+def keyed_headers(operator: OperatorState, path: str) -> Iterator[KeyedHeader]:
+    """Headers of the keyed state of each subtask, for uncompressed key groups."""
+    for subtask in operator.subtasks or ():
+        if subtask.keyed is not None:
+            with open_keyed(subtask.keyed, path) as file:
+                header = file.header.uncompressed
+            yield header
 
 
 class KeyedFileWriter:

@@ -76,9 +76,8 @@ Handle = Inline | StateFile
 class ListState:
     """A list of operator state.
 
-    Attributes:
-        mode: Redistribution among subtasks: 0 split, 1 whole to each (union), 2 the same in each (broadcast).
-        begins: Offset of each element in the content of the handle.
+    ``mode``: redistribution among subtasks: 0 split, 1 whole to each (union), 2 the same in each (broadcast).
+    ``begins``: offset of each element in the content of the handle.
     """
 
     name: str
@@ -113,9 +112,8 @@ class KeyedForm(IntEnum):
 class KeyGroups:
     """The keyed state of one subtask.
 
-    Attributes:
-        begins: Offset of each key group in the content of the handle; 0 if the group is empty.
-        id: Id, if the form has one; else "".
+    ``begins``: offset of each key group in the content of the handle; 0 if the group is empty. ``id``: id, if the
+    form has one; else "".
     """
 
     form: KeyedForm
@@ -221,9 +219,7 @@ class OperatorState:
 class SavepointMetadata:
     """A ``_metadata`` file.
 
-    Attributes:
-        masters: State of the job's master hooks, as stored.
-        properties: Kind of the savepoint in Java's serialization; copied unchanged.
+    ``properties``: kind of the savepoint in Java's serialization; copied unchanged.
     """
 
     format: int
@@ -234,10 +230,7 @@ class SavepointMetadata:
 
     @property
     def drained(self) -> bool:
-        """True if it is from a stop with drain, after which all windows have been emitted.
-
-        Flink's savepoint type is the suffix of the constant's name in Java's serialisation (1.20 and 2.3).
-        """
+        """True if it is from a stop with drain, after which all windows have been emitted."""
         return _TERMINATED in self.properties
 
     @property

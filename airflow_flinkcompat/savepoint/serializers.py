@@ -66,9 +66,8 @@ _SHORT = re.compile(r"(Serializer)?Snapshot$")
 class Serializer:
     """One serializer.
 
-    Attributes:
-        types: The logical types that it serializes, if it contains them: of a row its fields, in order.
-        nested: Serializers of parts: of a list the one of its elements, of a map those of keys and values.
+    ``types``: the logical types that it serializes, if it contains them: of a row its fields, in order. ``nested``:
+    serializers of parts: of a list the one of its elements, of a map those of keys and values.
     """
 
     class_name: str

@@ -29,8 +29,7 @@ _NO_STOP = -(1 << 63)
 class PartitionRead:
     """Position in one partition of a topic.
 
-    Attributes:
-        offset: The offset of the first record that has not been read; negative where none has been.
+    ``offset``: the offset of the first record that has not been read; negative where none has been.
     """
 
     topic: str
@@ -42,9 +41,8 @@ class PartitionRead:
 class FileSplit:
     """A part of a file that has not been read to its end.
 
-    Attributes:
-        records_read: Number of its rows read, from ``position`` on.
-        position: Byte from which they are counted; None: the begin of the part.
+    ``records_read``: number of its rows read, from ``position`` on. ``position``: byte from which they are counted;
+    None: the begin of the part.
     """
 
     path: str
@@ -71,10 +69,7 @@ class FilesRead:
 
 
 def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
-    """Positions of a Kafka source: each partition that a reader was assigned, by topic and number.
-
-    ``path``: path or URI of the savepoint.
-    """
+    """Positions of a Kafka source: each partition that a reader was assigned, by topic and number."""
     found = []
     for version, split in _splits(operator, path):
         if version not in (0, 1):
@@ -85,10 +80,7 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
 
 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
-    """Files that a file source has read, as its enumerator and its readers know.
-
-    ``path``: path or URI of the savepoint.
-    """
+    """Files that a file source has read, as its enumerator and its readers know."""
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
     return FilesRead(seen, waiting, in_progress)

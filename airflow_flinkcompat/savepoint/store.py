@@ -122,10 +122,7 @@ BROADCAST = 2
 
 
 def header_of(lists: OperatorLists, content: bytes) -> bytes:
-    """Content before all elements: the names and serializers of a subtask's lists.
-
-    It is the whole content if no list holds anything.
-    """
+    """Content before all elements: the names and serializers of a subtask's lists."""
     return content[: min((begin for each in lists.lists for begin in each.begins), default=len(content))]
 
 

@@ -329,10 +329,7 @@ def _ordered(key: Expression) -> str:
 
 
 def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int]:
-    """The ranks that are kept.
-
-    Flink, too, makes a Top-N only of constant bounds, and of no other use of the number in a condition.
-    """
+    """The ranks that are kept."""
     comparisons = []
     for condition in above.conditions if above is not None else ():
         if not any(position >= width for position in references([condition])):

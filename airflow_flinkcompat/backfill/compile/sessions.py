@@ -103,10 +103,7 @@ def _is_session(node: Node) -> bool:
 
 
 def place_session_filters(sink: Sink, done: dict[int, Node]) -> Sink:
-    """The plan with filters where they take effect: below a SESSION that an aggregation cuts itself.
-
-    ``done`` remembers nodes by identity, so that a node that several sinks read stays one.
-    """
+    """The plan with filters where they take effect: below a SESSION that an aggregation cuts itself."""
     for node in walk_nodes(sink):
         if isinstance(node, WindowAggregate) and _is_session(node):
             _check(node, sink)

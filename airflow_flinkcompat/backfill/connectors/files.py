@@ -106,10 +106,7 @@ _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction."
 
 
 def file_format(table: Table, name: str | None = None) -> Format | ColumnarFormat:
-    """The format of a table's files.
-
-    It is the declared one, or that of an archive with the declared options if they are of the same format.
-    """
+    """The format of a table's files."""
     declared = table.option("format") or table.option("value.format")
     if name is not None and name != declared:
         return ColumnarFormat(name) if name in columnar.NAMES else {"csv": CsvFormat, "json": JsonFormat}[name]()

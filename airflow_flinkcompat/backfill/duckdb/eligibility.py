@@ -49,10 +49,7 @@ class DuckDbAccelerator:
         self._failed: set[str] = set()
 
     def __call__(self, group: Group, session: SparkSession | None = None) -> Partials | None:
-        """Plan an aggregation natively; None if impossible, with the reason as progress.
-
-        Without a session only plain files can be inspected; with one, they are listed once more.
-        """
+        """Plan an aggregation natively; None if impossible, with the reason as progress."""
         if group.slices is None:
             return None
         if session is None and not all(isinstance(read.source, FileSource) for read in reads_of(group)):

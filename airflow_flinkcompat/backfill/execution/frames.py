@@ -281,10 +281,7 @@ class Execution:
         return pays
 
     def _accelerated(self, step: Group) -> DataFrame | None:
-        """Partials of an accelerator, counted like rows that Spark reads; None leaves them to Spark.
-
-        They are computed and kept here, so that a failure costs nothing else.
-        """
+        """Partials of an accelerator, counted like rows that Spark reads; None leaves them to Spark."""
         accelerator = self._accelerator
         partials = None if accelerator is None else accelerator(step, self.session)
         if accelerator is None or partials is None:

@@ -63,11 +63,7 @@ def json(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """All fields ``f0`` … as text; values that are no text in json keep their spelling.
-
-    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered`` adds the columns of
-    :class:`Arrival`.
-    """
+    """All fields ``f0`` … as text; values that are no text in json keep their spelling."""
     mode = "DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST"
     reader = session.read.options(mode=mode, recursiveFileLookup=not partitions, multiLine=False, **_JSON_OPTIONS)
     rows = ordered_rows(reader.schema(_json_schema((*fields, *partitions))).json(place), ordered)

@@ -33,10 +33,7 @@ _YEAR_9999 = 253_370_764_800  # seconds since 1970
 
 
 def localised(sink: Sink, settings: Mapping[str, str], done: dict[tuple[int, str], Any]) -> Sink:
-    """The plan with local times in place of instants where functions see them so.
-
-    ``done`` remembers nodes by identity and zone, so that a node that several sinks read stays one.
-    """
+    """The plan with local times in place of instants where functions see them so."""
     found = _Rewriting(settings.get("table.local-time-zone", "default"), done).of(sink)
     assert isinstance(found, Sink)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -80,6 +80,7 @@ CHANGED = (
 )
 WITH_ARCHIVE = [case for case in CASES if case.title in CHANGED]
 ROW = "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP_NTZ"
+OFFSETS, BOUNDARY, EARLIER_BOUNDARY = "kafka_partition,kafka_offset", "2024-01-01T00:01:35", "2024-01-01T00:01:25"
 OF_ONE = frozenset(
     {
         "a tumbling window becomes longer",
@@ -90,19 +91,51 @@ OF_ONE = frozenset(
 """No window would end with the rows that come to the slowest of three partitions."""
 
 
-def over_partitions(
-    case: Case, subtasks: int, served: Services, monkeypatch: pytest.MonkeyPatch, own: str = ""
-) -> Case:
-    """The case over topics of three partitions, or of one; what the bench keeps of others is told apart."""
-    partitions = 1 if case.title in OF_ONE else 3
-    subtasks = min(subtasks, partitions)  # one without a partition holds the watermark back
-    monkeypatch.setattr(served, "partitions", partitions)
-    parallelism = ("parallelism.default", str(subtasks))
-    old, new = (
-        Side(each.script.replace("'shop'", f"'of-{partitions}-{subtasks}{own}'"), (*each.settings, parallelism))
-        for each in (case.old, case.new)
-    )
-    return replace(case, old=old, new=new)
+@dataclass(frozen=True)
+class Topics:
+    """Cases over topics of three partitions, or of one, on one bench."""
+
+    bench: PairRunner
+    served: Services
+    spark: SparkSession
+    monkeypatch: pytest.MonkeyPatch
+
+    def over(self, case: Case, subtasks: int, own: str = "") -> Case:
+        """The case over its partitions; its consumer group separates it from other cases of the bench."""
+        partitions = 1 if case.title in OF_ONE else 3
+        subtasks = min(subtasks, partitions)  # one without a partition holds the watermark back
+        self.monkeypatch.setattr(self.served, "partitions", partitions)
+        parallelism = ("parallelism.default", str(subtasks))
+        old, new = (
+            Side(each.script.replace("'shop'", f"'of-{partitions}-{subtasks}{own}'"), (*each.settings, parallelism))
+            for each in (case.old, case.new)
+        )
+        return replace(case, old=old, new=new)
+
+    def archived(self, folder: Path, joined: str, script: str) -> tuple[str, str]:
+        """The topic that a script reads, and an archive of all that it holds."""
+        (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
+        (servers,) = set(re.findall(r"'properties.bootstrap.servers' = '([^']*)'", script))
+        records = self.spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+        rows = records.load().selectExpr(
+            f"inline(array(from_json(CAST(value AS STRING), '{ROW}')))",
+            "partition AS kafka_partition",
+            "offset AS kafka_offset",
+        )
+        (rows if joined == OFFSETS else rows.drop(*OFFSETS.split(","))).write.parquet(str(folder / "lake"))
+        return topic, f"parquet:{(folder / 'lake').as_uri()}#{joined}"
+
+    def all_but_three_gone(self, folder: Path, joined: str, savepoint: str, script: str) -> str:
+        """An archive of the topic of a script, which keeps only the last three read records of each partition."""
+        topic, found = self.archived(folder, joined, script)
+        offsets = offsets_of(savepoint)[topic]
+        self.served.delete_below(topic, {partition: offset - 3 for partition, offset in offsets.items()})
+        return found
+
+
+@pytest.fixture
+def topics(bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    return Topics(bench, served, spark, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -110,126 +143,63 @@ def over_partitions(
     [*((case, 2) for case in IN_ANY_ORDER), *((case, 1) for case in IN_ANY_ORDER[::3])],
     ids=lambda each: getattr(each, "title", str(each)),
 )
-def test_the_job_goes_on_as_though_it_had_always_run(
-    case: Case,
-    subtasks: int,
-    bench: PairRunner,
-    served: Services,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert goes_on(over_partitions(case, subtasks, served, monkeypatch), bench, served.bound)
+def test_the_job_goes_on_as_though_it_had_always_run(case: Case, subtasks: int, topics: Topics) -> None:
+    assert goes_on(topics.over(case, subtasks), topics.bench, topics.served.bound)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in IN_ANY_ORDER], ids=lambda case: case.title)
-def test_a_partition_tells_the_order(case: Case, bench: PairRunner, served: Services, spark: SparkSession) -> None:
-    assert goes_on(case, bench, served.bound)
+def test_a_partition_tells_the_order(case: Case, topics: Topics) -> None:
+    assert goes_on(case, topics.bench, topics.served.bound)
 
 
 @pytest.mark.parametrize("case", LAST_TO_COME, ids=lambda case: case.title)
-def test_of_several_partitions_nothing_tells_the_last_row(
-    case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_several_partitions_nothing_tells_the_last_row(case: Case, topics: Topics) -> None:
     with pytest.raises(NotMigratable, match="their arrival order is unknown"):
-        goes_on(over_partitions(case, 2, served, monkeypatch), bench, served.bound)
+        goes_on(topics.over(case, 2), topics.bench, topics.served.bound)
 
 
 @pytest.mark.parametrize("subtasks", [1, 2])
 @pytest.mark.parametrize("case", [from_topic(case) for case in load_cases([NEW_TABLES])], ids=lambda case: case.title)
-def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
-    case: Case,
-    subtasks: int,
-    bench: PairRunner,
-    served: Services,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(case: Case, subtasks: int, topics: Topics) -> None:
     """Its source goes on behind the records that were there when the savepoint was written."""
-    wanted = over_partitions(case, subtasks, served, monkeypatch)
-    assert goes_on(wanted, bench, served.bound, kept_back=["untimed_rights"])
-
-
-OFFSETS, BOUNDARY, EARLIER_BOUNDARY = "kafka_partition,kafka_offset", "2024-01-01T00:01:35", "2024-01-01T00:01:25"
-
-
-def archived(spark: SparkSession, folder: Path, script: str, joined: str) -> tuple[str, str]:
-    """The topic that a script reads, and an archive of all that it holds."""
-    (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
-    (servers,) = set(re.findall(r"'properties.bootstrap.servers' = '([^']*)'", script))
-    records = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
-    rows = records.load().selectExpr(
-        f"inline(array(from_json(CAST(value AS STRING), '{ROW}')))",
-        "partition AS kafka_partition",
-        "offset AS kafka_offset",
-    )
-    (rows if joined == OFFSETS else rows.drop(*OFFSETS.split(","))).write.parquet(str(folder / "lake"))
-    return topic, f"parquet:{(folder / 'lake').as_uri()}#{joined}"
-
-
-def all_but_three_gone(
-    spark: SparkSession, served: Services, folder: Path, joined: str, savepoint: str, script: str
-) -> str:
-    """An archive of the topic that a script reads, which holds the last three read records of each partition alone."""
-    topic, found = archived(spark, folder, script, joined)
-    served.delete_below(topic, {partition: offset - 3 for partition, offset in offsets_of(savepoint)[topic].items()})
-    return found
+    wanted = topics.over(case, subtasks)
+    assert goes_on(wanted, topics.bench, topics.served.bound, kept_back=["untimed_rights"])
 
 
 @pytest.mark.parametrize("joined", [OFFSETS, BOUNDARY])
 @pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
 def test_what_the_topic_no_longer_holds_comes_from_an_archive(
-    case: Case,
-    joined: str,
-    bench: PairRunner,
-    served: Services,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    case: Case, joined: str, topics: Topics, tmp_path: Path
 ) -> None:
     """All but the last three of the records that were read are gone from the topic."""
-    place = partial(all_but_three_gone, spark, served, tmp_path, joined)
-    assert goes_on(over_partitions(case, 1, served, monkeypatch), bench, served.bound, place)
+    place = partial(topics.all_but_three_gone, tmp_path, joined)
+    assert goes_on(topics.over(case, 1), topics.bench, topics.served.bound, place)
 
 
 @pytest.mark.parametrize(
     "case", [case for case in CASES if "SESSION(" not in case.new.script], ids=lambda case: case.title
 )
-def test_what_was_prepared_while_the_job_ran_goes_on(
-    case: Case,
-    bench: PairRunner,
-    served: Services,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_what_was_prepared_while_the_job_ran_goes_on(case: Case, topics: Topics, tmp_path: Path) -> None:
     """Though none of the records that were prepared is in the topic any more."""
 
     def forgotten(savepoint: str, script: str, said: Sequence[str]) -> None:
         if not any(UNMERGED in line for line in said):
             for topic, offsets in offsets_of(savepoint).items():
-                served.delete_below(topic, offsets)
+                topics.served.delete_below(topic, offsets)
 
     if case in IN_ANY_ORDER:
-        case = over_partitions(case, 1, served, monkeypatch)
-    said = prepared_is_whole(case, bench, served.bound, tmp_path / "prepared", forgotten)
+        case = topics.over(case, 1)
+    said = prepared_is_whole(case, topics.bench, topics.served.bound, tmp_path / "prepared", forgotten)
     assert is_prepared(said, case.new)
 
 
 @pytest.mark.parametrize("joined", [OFFSETS, BOUNDARY])
 @pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
-def test_what_was_prepared_beside_an_archive_goes_on(
-    case: Case,
-    joined: str,
-    bench: PairRunner,
-    served: Services,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_what_was_prepared_beside_an_archive_goes_on(case: Case, joined: str, topics: Topics, tmp_path: Path) -> None:
     """The topic had lost records by then; what has come since is decoded as what came before."""
-    place = partial(all_but_three_gone, spark, served, tmp_path, joined)
-    beside = over_partitions(case, 1, served, monkeypatch, joined[:9])
-    said = prepared_is_whole(beside, bench, served.bound, tmp_path / "prepared", place=place)
+    place = partial(topics.all_but_three_gone, tmp_path, joined)
+    beside = topics.over(case, 1, joined[:9])
+    said = prepared_is_whole(beside, topics.bench, topics.served.bound, tmp_path / "prepared", place=place)
     assert is_prepared(said, case.new)
 
 
@@ -249,31 +219,22 @@ def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until
 
 
 @pytest.mark.parametrize("case", IN_ANY_ORDER, ids=lambda case: case.title)
-def test_a_job_that_has_never_run_begins_as_though_it_had(
-    case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    new = over_partitions(case, 1, served, monkeypatch).new
+def test_a_job_that_has_never_run_begins_as_though_it_had(case: Case, topics: Topics) -> None:
+    new = topics.over(case, 1).new
     # The enumerator of a real job goes on saying of partitions that it has handed out where they began, and a reader of
     # one without records that it begins with the earliest: only thirds have one.
     told_otherwise = {"coordinator"} | ({"SourceReaderState"} if "JOIN thirds" in new.script else set())
-    assert begins(new, bench, served.bound, its_positions, frozenset(told_otherwise))
+    assert begins(new, topics.bench, topics.served.bound, its_positions, frozenset(told_otherwise))
 
 
 @pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
-def test_a_job_that_has_never_run_begins_with_an_archive(
-    case: Case,
-    bench: PairRunner,
-    served: Services,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_a_job_that_has_never_run_begins_with_an_archive(case: Case, topics: Topics, tmp_path: Path) -> None:
     """The first record of each partition is gone, and how far time has come the others tell."""
-    new = over_partitions(case, 1, served, monkeypatch).new
+    new = topics.over(case, 1).new
 
     def place(savepoint: str, script: str) -> str:
-        topic, found = archived(spark, tmp_path, script, EARLIER_BOUNDARY)
-        served.delete_below(topic, dict.fromkeys(range(served.partitions), 1))
+        topic, found = topics.archived(tmp_path, EARLIER_BOUNDARY, script)
+        topics.served.delete_below(topic, dict.fromkeys(range(topics.served.partitions), 1))
         return found
 
-    assert begins(new, bench, served.bound, its_positions, frozenset({"coordinator"}), place)
+    assert begins(new, topics.bench, topics.served.bound, its_positions, frozenset({"coordinator"}), place)

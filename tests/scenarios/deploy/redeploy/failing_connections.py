@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from airflow_flinkcompat.deploy import DeployError, Endpoint
 from airflow_flinkcompat.deploy.flink.rest import EndpointOrigin
@@ -47,30 +48,26 @@ def gateway_down_after(stage: DeploymentFixture) -> str:
     return message
 
 
-@case("Gateway wants credentials")
-def gateway_401(stage: DeploymentFixture) -> str:
+def _wrong_credentials(stage: DeploymentFixture, part: str, name: str, remedy: str, **given: Any) -> str:
     with rest_server(authorization="Bearer another") as server:
-        target = stage.reached_by(gateway=Endpoint(server.url, headers={"Authorization": "Bearer planted-token"}))
-        _, message = stage.fails(target)
-    assert f"the SQL Gateway at {server.url} answered 401" in message
-    assert "set login and password" in message
-    assert "planted-token" not in message
+        _, message = stage.fails(stage.reached_by(**{part: Endpoint(server.url, **given)}))
+    assert f"the {name} at {server.url} answered 401" in message
+    assert remedy in message
+    assert "planted" not in message
     stage.is_untouched()
     return message
+
+
+@case("Gateway wants credentials")
+def gateway_401(stage: DeploymentFixture) -> str:
+    headers = {"Authorization": "Bearer planted-token"}
+    return _wrong_credentials(stage, "gateway", "SQL Gateway", "set login and password", headers=headers)
 
 
 @case("JobManager wants credentials")
 def jobmanager_401(stage: DeploymentFixture) -> str:
-    with rest_server(authorization="Bearer another") as server:
-        target = stage.reached_by(
-            jobmanager=Endpoint(server.url, auth=("ann", "planted-word"), origin=EndpointOrigin(credentials=True))
-        )
-        _, message = stage.fails(target)
-    assert f"the JobManager at {server.url} answered 401" in message
-    assert "check login and password" in message
-    assert "planted-word" not in message
-    stage.is_untouched()
-    return message
+    origin, auth = EndpointOrigin(credentials=True), ("ann", "planted-word")
+    return _wrong_credentials(stage, "jobmanager", "JobManager", "check login and password", auth=auth, origin=origin)
 
 
 # -------------------------------------------------------------------------------------------------------- the wire
@@ -166,19 +163,19 @@ def always_half_closed(stage: DeploymentFixture) -> str:
     return message
 
 
-@case("SQL Gateway that reads and never answers")
-def never_answers(stage: DeploymentFixture) -> str:
-    with wire(stage.flink.gateway_url, delay=3600) as way:
-        _, message = stage.fails(stage.reached_by(gateway=Endpoint(way.url, timeout=1.5)))
-    assert f"the SQL Gateway at {way.url} does not answer" in message
+def _no_answer(stage: DeploymentFixture, part: str, name: str, url: str) -> str:
+    with wire(url, delay=3600) as way:
+        _, message = stage.fails(stage.reached_by(**{part: Endpoint(way.url, timeout=1.5)}))
+    assert f"the {name} at {way.url} does not answer" in message
     stage.is_untouched()
     return message
+
+
+@case("SQL Gateway that reads and never answers")
+def never_answers(stage: DeploymentFixture) -> str:
+    return _no_answer(stage, "gateway", "SQL Gateway", stage.flink.gateway_url)
 
 
 @case("JobManager that reads and never answers")
 def jobmanager_never_answers(stage: DeploymentFixture) -> str:
-    with wire(stage.flink.jobmanager_url, delay=3600) as way:
-        _, message = stage.fails(stage.reached_by(jobmanager=Endpoint(way.url, timeout=1.5)))
-    assert f"the JobManager at {way.url} does not answer" in message
-    stage.is_untouched()
-    return message
+    return _no_answer(stage, "jobmanager", "JobManager", stage.flink.jobmanager_url)
