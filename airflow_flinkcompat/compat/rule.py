@@ -349,13 +349,11 @@ def unknown(why: str = "", reason: Reason = Reason.NOT_COVERED) -> Verdict:
 def inferred(
     outcome: Outcome,
     source: str = "",
-    reason: Reason | None = None,
     ids: tuple[str, ...] = (),
     other_evidence: tuple[str, ...] = (),
 ) -> Verdict:
-    """An outcome without a page or measurement; unknown for lack of cover unless another reason is stated."""
-    if outcome is Outcome.UNKNOWN and reason is None:
-        reason = Reason.NOT_COVERED
+    """An outcome without a page or measurement; unknown for lack of cover."""
+    reason = Reason.NOT_COVERED if outcome is Outcome.UNKNOWN else None
     doubt = _doubt(outcome, ids) or _doubt(outcome, other_evidence)
     return doubt or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids, other_evidence=other_evidence)
 

@@ -7,16 +7,18 @@ tables that it is computed of, and where several are computed of the same, by fu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, NamedState, StateField, StateLayout, call_parts
-from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
+from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
+from airflow_flinkcompat.exec_graph.nodes.aggregate import lower_aggregation
 from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.column_lineage import Composition, composition, together
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Table
@@ -142,10 +144,10 @@ def _aggregation(
     retracting = framed or not appends(operator.segment)
     if retracting and unretracted and not _only_grows(operator):
         raise CannotLower("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
-    layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
+    layout = derive_aggregation(ordered, lives, retracting, unretracted)
     if layout.stored != compiled.stored:
         ordered = _with_sums_and_counts(ordered)
-        layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
+        layout = derive_aggregation(ordered, lives, retracting, unretracted)
     if layout.stored != compiled.stored or layout.retracting != compiled.retracting:
         return None
     calls = _calls(layout.with_compositions(lambda meaning: _composition_of(meaning, operator.segment)))
@@ -389,3 +391,15 @@ def _told_apart(wanted: Sequence[Composition | None], given: Sequence[Compositio
         if len({*told}) == len(told) and {*told} == {*own}:
             return {place: own.index(each) for place, each in enumerate(told)}
     return None
+
+
+def derive_aggregation(
+    operator: AggregateOperator, time_to_live: bool, retracting: bool = False, unretracted: Collection[int] = ()
+) -> StateLayout:
+    """The layout of an aggregation whose keys are in their stored order. Raises CannotLower if it is unknown."""
+    symbols = Symbols()
+    lowered = lower_aggregation(operator, symbols, time_to_live, True, retracting, unretracted)
+    found = layout(lowered.node, lowered.inputs, symbols)
+    if not isinstance(found, StateLayout):
+        raise CannotLower(found.reason if found else "it keeps nothing by key")
+    return found

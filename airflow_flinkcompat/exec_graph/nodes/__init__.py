@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import NodeFamily
 from airflow_flinkcompat.exec_graph.nodes import (
     aggregate,
@@ -27,7 +27,6 @@ from airflow_flinkcompat.exec_graph.nodes import (
 )
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
-from airflow_flinkcompat.plan.operators import AggregateOperator
 from airflow_flinkcompat.savepoint.binary import KeyedStateKind
 
 _MODULES = (
@@ -103,34 +102,4 @@ def _expiring(state: NamedState) -> NamedState:
     return replace(state, value=replace(state.value, form=f"List<Ttl<Long, {element}>>"))
 
 
-def derive_aggregation(
-    operator: AggregateOperator,
-    time_to_live: bool,
-    keys_in_order: bool = False,
-    retracting: bool = False,
-    unretracted: Collection[int] = (),
-) -> StateLayout:
-    """Derive the layout of an aggregation from its script.
-
-    Args:
-        operator: The aggregation.
-        time_to_live: Whether the job's state expires; that of windows lives as long as they do.
-        keys_in_order: Whether the keys are in their stored order, which a script need not show.
-        retracting: Whether rows are taken back from it.
-        unretracted: The places of each MIN and MAX that no row taken back changes, as the planner knows.
-
-    Returns:
-        The layout, whose fields mean expressions of the script.
-
-    Raises:
-        CannotLower: It is unknown how Flink plans or stores the aggregation.
-    """
-    symbols = Symbols()
-    lowered = aggregate.lower_aggregation(operator, symbols, time_to_live, keys_in_order, retracting, unretracted)
-    found = layout(lowered.node, lowered.inputs, symbols)
-    if not isinstance(found, StateLayout):
-        raise CannotLower(found.reason if found else "it keeps nothing by key")
-    return found
-
-
-__all__ = ["FAMILIES", "derive_aggregation", "family_of", "layout"]
+__all__ = ["FAMILIES", "family_of", "layout"]

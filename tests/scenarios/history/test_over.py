@@ -18,7 +18,7 @@ from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
-from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
+from airflow_flinkcompat.exec_graph.stored_columns import derive_aggregation
 from airflow_flinkcompat.history.derived_rows import NotComputable
 from airflow_flinkcompat.history.over import over_query
 from airflow_flinkcompat.history.state_rows import StateQuery
@@ -54,7 +54,7 @@ def query(script: str, locations: Locations, watermark: int | None = None) -> St
     (operator,) = operators(output)
     assert isinstance(operator, OverOperator)
     framed = operator.frame.preceding is not None
-    layout = derive_aggregation(operator.as_aggregation, False, True, framed)
+    layout = derive_aggregation(operator.as_aggregation, False, framed)
     if operator.clock is TimeAttribute.ROWTIME:
         types = {"k": "VARCHAR(2147483647)", "v": "BIGINT", "ts": "TIMESTAMP(3)"}
         row = tuple(StateField(types[describe(each)], each, describe(each)) for each in operator.row)

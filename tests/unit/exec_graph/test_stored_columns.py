@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Stored
-from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
-from airflow_flinkcompat.exec_graph.stored_columns import Part, TableColumns, align, in_stored_order
+from airflow_flinkcompat.exec_graph.stored_columns import Part, TableColumns, align, derive_aggregation, in_stored_order
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.column_lineage import Composition
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators
@@ -91,7 +90,7 @@ def aggregation(query: str) -> tuple[AggregateOperator, StateLayout, TableColumn
     assert not side.outputs[1]
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output)[:1])
     assert isinstance(operator, AggregateOperator)
-    layout = as_compiled(operator, derive_aggregation(operator, time_to_live=False, keys_in_order=True))
+    layout = as_compiled(operator, derive_aggregation(operator, time_to_live=False))
     return operator, layout, TableColumns(side.program.tables)
 
 

@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.model import StateKind
-from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
+from airflow_flinkcompat.exec_graph.stored_columns import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.history.aggregations import aggregation_query

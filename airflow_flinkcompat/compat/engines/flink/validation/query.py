@@ -46,28 +46,14 @@ class Query:
 
 
 def faults(query: Query) -> tuple[Fault, ...]:
-    """Everything for which Flink refuses a query, or may refuse it.
-
-    Args:
-        query: The query.
-
-    Returns:
-        Each fault once. None of a script that alters tables, whose columns are not followed.
-    """
+    """Everything for which Flink refuses a query, or may; nothing in a script that alters tables."""
     if _alters(query.program):
         return ()
     return tuple(dict.fromkeys(_faults(query)))
 
 
 def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
-    """Find Flink's refusals of declarations of tables and views; used tables are judged with the query.
-
-    Args:
-        program: The script.
-
-    Yields:
-        Each fault, with the place of the table or view. None of a script that alters tables.
-    """
+    """Find Flink's refusals of views and unused tables, each with its place."""
     if _alters(program):
         return
     declared = frozenset(each.name.upper() for each in program.functions)
@@ -93,16 +79,9 @@ def _alters(program: Program) -> bool:
 
 
 def brought(old: Query, new: Query) -> tuple[Fault, ...]:
-    """The faults of a new version that its old one did not have.
+    """The faults of a new version that its old one does not have.
 
     A fault that the old version has too does not keep it from running, unless it is certain by the line of Flink.
-
-    Args:
-        old: The query that runs.
-        new: The one that is to run.
-
-    Returns:
-        The faults of the new one, but for those of a kind that the old one has as well.
     """
     found = faults(new)
     before = faults(old) if found else ()
