@@ -31,7 +31,17 @@ from airflow_flinkcompat.compat.report import (
 )
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict, script_migration
-from airflow_flinkcompat.compat.rule import NOT_COVERED, SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule import (
+    NOT_COVERED,
+    SAFE,
+    Level,
+    Remedy,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    unknown,
+)
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
 from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.side import Side, environments
@@ -58,12 +68,10 @@ NO_INSERT = (
 IN_BATCH = (
     "runs in batch mode, in which a job takes no savepoint and resumes from none: each run starts from the beginning"
 )
-TOO_DEEP = Finding(
-    rule=statements.statement_not_read.code,
-    title=statements.statement_not_read.title,
-    outcome=Outcome.UNKNOWN,
-    message="an expression or query is nested too deeply to be compared",
-    reason=Reason.NOT_READ,
+TOO_DEEP = Finding.of(
+    statements.statement_not_read,
+    unknown(reason=Reason.NOT_READ),
+    "an expression or query is nested too deeply to be compared",
 )
 
 
@@ -306,13 +314,7 @@ def _without_refusals(report: Report) -> Report:
 
 def _doubtful(report: Report, reasons: Iterable[str]) -> Report:
     """The report with a finding for each reason why its outcome is unknown."""
-    doubts = tuple(
-        Finding(
-            rule=NOT_COVERED.code, title=NOT_COVERED.title, outcome=Outcome.UNKNOWN, message=each,
-            basis=Basis.INFERRED, reason=Reason.NOT_COVERED,
-        )
-        for each in reasons
-    )  # fmt: skip
+    doubts = [Finding.of(NOT_COVERED, unknown(), each) for each in reasons]
     if not doubts:
         return report
     return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(_across([*doubts, *report.findings])))
@@ -513,24 +515,17 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
     if isinstance(target, OperatorPair | PipelinePair):
         of_target = target.old.span, target.new.span
         spans = clause_spans([each for each in target.differences if each.key in match.claims])
-    return Finding(
-        rule=rule.code,
-        title=rule.title,
-        outcome=verdict.outcome,
-        message=match.message + match.notes.get(engine, ""),
+    return Finding.of(
+        rule,
+        verdict,
+        match.message + match.notes.get(engine, ""),
         before=match.before,
         after=match.after,
-        basis=verdict.basis,
-        source=verdict.grounds,
-        evidence=verdict.evidence,
-        reason=verdict.reason,
-        consequence=verdict.consequence,
         fates=tuple((metric, fate.under(verdict.outcome)) for metric, fate in match.fates),
         sink=_sink(target),
         before_span=match.before_span or spans[0] or of_target[0],
         after_span=match.after_span or spans[1] or of_target[1],
         operator=target.path if isinstance(target, OperatorPair) else "",
-        remedy=verdict.remedy,
         remedy_tables=_tables(match) if verdict.remedy is Remedy.RESTART_SOURCE else (),
         claims=match.claims,
     )
@@ -547,15 +542,12 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
     spans = clause_spans([difference])
     undeclared = difference.part == "declared"
     remedy = "and its definition there is not known; pass it with --catalog" if undeclared else "which no rule covers"
-    return Finding(
-        rule=NOT_COVERED.code,
-        title=NOT_COVERED.title,
-        outcome=Outcome.UNKNOWN,
-        message=f"{name_difference(difference, change)}, {remedy}",
+    return Finding.of(
+        NOT_COVERED,
+        unknown(reason=Reason.UNDECLARED if undeclared else Reason.NOT_COVERED),
+        f"{name_difference(difference, change)}, {remedy}",
         before=format_value(before),
         after=format_value(after),
-        basis=Basis.INFERRED,
-        reason=Reason.UNDECLARED if undeclared else Reason.NOT_COVERED,
         before_span=spans[0] or difference.before_span,
         after_span=spans[1] or difference.after_span,
     )

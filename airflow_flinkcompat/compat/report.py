@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.migration_report import (
     SETTING_RULE,
     MigrationReport,
 )
-from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
+from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy, Rule, Verdict
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.model import (
     PROGRAM_SUFFIXES,
@@ -88,6 +88,25 @@ class Finding:
     remedy_tables: tuple[str, ...] = ()
     claims: tuple[str, ...] = field(default=(), compare=False, repr=False)
     waiver: AppliedWaiver | None = None
+
+    @classmethod
+    def of(cls, rule: Rule, verdict: Verdict, message: str, **more: Any) -> Finding:
+        """A finding of a rule.
+
+        Args:
+            rule: The rule.
+            verdict: Its verdict in this case.
+            message: A sentence about the case.
+            more: Further fields.
+
+        Returns:
+            The finding.
+        """
+        return cls(
+            rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.grounds,
+            evidence=verdict.evidence, reason=verdict.reason, consequence=verdict.consequence, remedy=verdict.remedy,
+            **more,
+        )  # fmt: skip
 
     @property
     def is_waived(self) -> bool:

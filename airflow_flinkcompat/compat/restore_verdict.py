@@ -23,7 +23,6 @@ from airflow_flinkcompat.compat.rule import (
     Remedy,
     Rule,
     RuleScope,
-    Verdict,
     measured,
     right,
     unknown,
@@ -213,7 +212,7 @@ class RestoreVerdict:
         said, compared = self.prediction, self.compared
         if said is not None and said.refusal is not None:
             verdict = replace(DIFFERS.flink, consequence=said.refusal.effect.consequence)
-            return ((DIFFERS, _finding(DIFFERS, f"Flink {said.flink}: {said.refusal.message}", verdict)),)
+            return ((DIFFERS, Finding.of(DIFFERS, verdict, f"Flink {said.flink}: {said.refusal.message}")),)
         known = [each for each in compared.restore.differences if each.effect.consequence is not None]
         if known:
             return tuple((DIFFERS, self._differs(each, respelled)) for each in known)
@@ -222,14 +221,14 @@ class RestoreVerdict:
         seen = [each for each in compared.restore.states if each.facets]
         if not seen:
             message = "Flink's planner plans both scripts alike: chain, layout and meaning of all state are equal"
-            return ((EQUAL, _finding(EQUAL, message, EQUAL.flink.on_line(self.change.new.version))),)
+            return ((EQUAL, Finding.of(EQUAL, EQUAL.flink.on_line(self.change.new.version), message)),)
         what = "; ".join(dict.fromkeys(f"{each.operator}, {' and '.join(each.facets)}" for each in seen))
         ids = tuple(dict.fromkeys(name for each in seen for name in each.evidence))
         message = (
             "Flink's planner plans both scripts alike, except for differences that were restored correctly "
             f"elsewhere: {what}"
         )
-        return ((EQUAL, _finding(EQUAL, message, right(*ids))),)
+        return ((EQUAL, Finding.of(EQUAL, right(*ids), message)),)
 
     def _differs(self, state: StateEffect, respelled: bool) -> Finding:
         what = ", ".join(state.facets)
@@ -241,7 +240,7 @@ class RestoreVerdict:
             message, verdict = f"Flink's planner: {state.operator}: {_RESPELLED} ({what})", _NOT_RESTORED
         sinks = [pair.sink for pair in self.change.pipelines if last_name(pair.sink) in names]
         sink = sinks[0] if len(names) == len(sinks) == 1 else None
-        return replace(_finding(DIFFERS, message, verdict), before=state.before, after=state.after, sink=sink)
+        return Finding.of(DIFFERS, verdict, message, before=state.before, after=state.after, sink=sink)
 
     def _may_be_respelled(self, sinks: Set[str]) -> bool:
         """Return whether scripts differ, for these sinks, only in possible spellings of one expression."""
@@ -271,8 +270,8 @@ class RestoreVerdict:
         proven = self._is_right if said is None else self.is_proven
         if said is not None and proven and finding.rule == UPGRADE and finding.outcome is Outcome.UNKNOWN:
             upgraded = judged_by_planners(self.change)
-            return replace(
-                _finding(rule, upgraded.message, upgraded.verdict),
+            return Finding.of(
+                rule, upgraded.verdict, upgraded.message,
                 before=finding.before, after=finding.after, claims=finding.claims,
             )  # fmt: skip
         verdict = EQUAL.flink
@@ -383,13 +382,6 @@ def _made_synchronous(difference: Difference) -> bool:
         for side in (difference.before, difference.after)
     )
     return old != new and "async='false'" in new
-
-
-def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
-    return Finding(
-        rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.grounds,
-        evidence=verdict.evidence, reason=verdict.reason, consequence=verdict.consequence,
-    )  # fmt: skip
 
 
 def _one_job(change: Change) -> bool:

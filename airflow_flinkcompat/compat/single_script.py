@@ -155,20 +155,7 @@ def _finding(
     rule: Rule, side: Side, message: str, span: Span | None, own: Mapping[str, Verdict], sink: str | None = None
 ) -> Finding:
     verdict = own.get(side.engine) or rule.verdicts[side.engine]
-    return Finding(
-        rule.code,
-        rule.title,
-        verdict.outcome,
-        message,
-        basis=verdict.basis,
-        source=verdict.grounds,
-        evidence=verdict.evidence,
-        reason=verdict.reason,
-        consequence=verdict.consequence,
-        sink=sink,
-        after_span=span,
-        remedy=verdict.remedy,
-    )
+    return Finding.of(rule, verdict, message, sink=sink, after_span=span)
 
 
 ADDED = Rule(
@@ -235,9 +222,7 @@ def _report(
         outcome=verdict.outcome,
         engine=side.engine,
         engine_version=side.version,
-        findings=(
-            Finding(rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.source),
-        ),
+        findings=(Finding.of(rule, verdict, message),),
         old_sha256=old[0],
         new_sha256=new[0],
         old_source=old[1],
