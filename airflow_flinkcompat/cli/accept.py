@@ -115,7 +115,7 @@ def accept_command(
         script, deployment = _place(what, given.config)
         _remove(script, deployment, rule, subject)
         return
-    reason, day = _said(reason, until)
+    reason, day = _reason_and_day(reason, until)
     change = _of_deployment(what[0], given, against) if len(what) == 1 else _of_scripts(what[0], what[1], given)
     found = _selected(change, rule, subject)
     dangerous = [finding for _, finding in found if may_restore_wrongly(finding)]
@@ -127,7 +127,7 @@ def accept_command(
     by = by or committer(change.script.absolute().parent)
     if not by:
         raise InputError("who waives it is not known: add --by WHO, or tell Git your name (git config user.name)")
-    place = _shown(waivers_path(change.script))
+    place = _path_from_here(waivers_path(change.script))
     text = _read(place)
     for report_engine, finding in found:
         waiver = Waiver(
@@ -157,7 +157,7 @@ def _unknown_rule(rule: str) -> str:
     return told if "did you mean" in told else "is not known"
 
 
-def _said(reason: str | None, until: str | None) -> tuple[str, date]:
+def _reason_and_day(reason: str | None, until: str | None) -> tuple[str, date]:
     """The reason and the day. Raises InputError: one is missing, or can be no such thing."""
     if reason is None or not reason.strip():
         raise InputError("--reason is missing: say for reviewers why the finding may stand")
@@ -193,7 +193,7 @@ def _script_file(name: str) -> Path:
 
 
 def _remove(script: Path, deployment: str, rule: str, subject: str | None) -> None:
-    place = _shown(waivers_path(script))
+    place = _path_from_here(waivers_path(script))
 
     def goes(waiver: Waiver) -> bool:
         known = not deployment or waiver.deployment in ("", deployment)
@@ -211,7 +211,7 @@ def _remove(script: Path, deployment: str, rule: str, subject: str | None) -> No
         click.echo(f"{place}: removed: {each.rule} ({each.subject}), by {each.by} until {each.until}")
 
 
-def _shown(place: Path) -> Path:
+def _path_from_here(place: Path) -> Path:
     """A file by its path from here, as messages have it."""
     return Path(os.path.relpath(place))
 

@@ -109,12 +109,12 @@ def batch(lines: Iterable[bytes], given: Given, project: ProjectFile | None) -> 
             yield {"id": identity, **answer}
 
 
-def _told(report: Report | Reports, waived: bool) -> dict[str, Any]:
+def _answer(report: Report | Reports, waived: bool) -> dict[str, Any]:
     """Outcome and findings; of the worse verdict where both engines were asked, with those of each."""
     gate = {"gate_outcome": report.gate_outcome.value} if waived else {}
     if isinstance(report, Reports):
-        engines = {each.engine: _told(each, waived) for each in report.each}
-        return {**_told(report.each[0], waived), **gate, "engines": engines}
+        engines = {each.engine: _answer(each, waived) for each in report.each}
+        return {**_answer(report.each[0], waived), **gate, "engines": engines}
     shown = report.to_dict()
     planned: dict[str, Any] = {key: shown[key] for key in ("ground", "disagrees") if key in shown}
     return {"outcome": report.outcome.value, **planned, **gate, "findings": shown["findings"]}
@@ -159,7 +159,7 @@ def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None
         said = (report.doubt,) if report.doubt else ()
     found, notes = with_waivers(report, waivers, (old, new), (deployment or "", deployment or "OLD NEW"))
     warnings = [mask_secrets(str(each)) for each in (*obstacles(new), *said, *notes)]
-    answer = {**_told(found, bool(waivers)), **({"warnings": warnings} if warnings else {})}
+    answer = {**_answer(found, bool(waivers)), **({"warnings": warnings} if warnings else {})}
     return {**answer, _NOTICE: notice} if notice else answer
 
 

@@ -132,7 +132,7 @@ def show_command(deployment: str, root: str | None, config: str | None, style: s
         masked = {key: None if each is None else masked_entry(each) for key, each in told.items()}
         print_json({"deployment": deployment, **masked})
         return
-    head = _shown(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
+    head = _field_lines(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
     if unfinished:
         head += ["", "a redeploy has not ended:", *_summary(unfinished)]
     elif number is None and entries[-1] is not shown:
@@ -381,7 +381,7 @@ def _summary(entry: LedgerEntry) -> list[str]:
     return [f"  {line}" for line in mask_secrets("\n".join([*lines, entry.message]).strip()).splitlines()]
 
 
-def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
+def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
     """The fields of an entry without its scripts."""
     row = entry.to_dict()
     rows = {

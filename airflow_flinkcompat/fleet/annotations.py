@@ -75,7 +75,7 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
     seen: Counter[str] = Counter()
     found = []
     for review in fleet.deployments:
-        for severity, rule, title, message, span, clause, finding in _said(review, fleet.fail_on):
+        for severity, rule, title, message, span, clause, finding in _rows(review, fleet.fail_on):
             identity = "\0".join((fleet.project, review.name, rule, " ".join(clause.lower().split())))
             seen[identity] += 1
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
@@ -98,7 +98,7 @@ def _of_waiver(applied: AppliedWaiver) -> str:
     return f"the waiver by {waiver.by} does not count: it lacks even_silently_wrong = true"
 
 
-def _said(
+def _rows(
     review: DeploymentReview, fail_on: str
 ) -> Iterator[tuple[Severity, str, str, str, Span, str, Finding | None]]:
     """Severity, rule, title, message, place, the clause that it is known by again, and the finding."""

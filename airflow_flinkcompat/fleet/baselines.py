@@ -95,7 +95,7 @@ class RevisionBaselines:
         if deployment.name in project.broken:
             raise self._unusable(project.broken[deployment.name])
         found = next((each for each in project.deployments if each.name == deployment.name), None)
-        return Baseline(None, self.files.label) if found is None else self._named(found)
+        return Baseline(None, self.files.label) if found is None else self._baseline_of(found)
 
     def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
         then = self.former.project
@@ -107,7 +107,7 @@ class RevisionBaselines:
         for each in then.deployments:
             if each.name not in project.names:
                 try:
-                    found[each.name] = self._named(each)
+                    found[each.name] = self._baseline_of(each)
                 except (InputError, ScriptError) as error:
                     found[each.name] = error
         return found
@@ -119,7 +119,7 @@ class RevisionBaselines:
             return (f"{label} has no {project.path.name}: its scripts are the ones that the file names today", *unnamed)
         return (f"{label} has the project file as {place}", *unnamed) if self.former.is_moved else unnamed
 
-    def _named(self, deployment: ProjectDeployment) -> Baseline:
+    def _baseline_of(self, deployment: ProjectDeployment) -> Baseline:
         """The baseline of a deployment in the former file; a missing script means a new one."""
         found = self._baseline(deployment)
         if found.side is None:

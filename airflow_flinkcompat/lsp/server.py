@@ -39,7 +39,7 @@ class FlinkcompatServer(LanguageServer):
         self._projects = projects
         self._asked: dict[str, int] = {}
         self._checks: dict[str, asyncio.Task[None]] = {}
-        self._told: dict[Path, str] = {}
+        self._warned: dict[Path, str] = {}
 
     def request_check(self, uri: str) -> None:
         """Check a document in its present state, unless it can be no script."""
@@ -92,12 +92,12 @@ class FlinkcompatServer(LanguageServer):
         """The verdict to show, computed in a thread; or the error of this program."""
         try:
             verdict = self._projects.verdict(path, unsaved)
-            return (None if verdict is None else self._shown(verdict, text)), ""
+            return (None if verdict is None else self._document(verdict, text)), ""
         except Exception as error:  # the editor goes on, whatever it was
             _LOG.exception("the check failed")
             return None, f"the check failed ({type(error).__name__}); see the log of the server"
 
-    def _shown(self, verdict: DocumentVerdict, text: str) -> ShownDocument:
+    def _document(self, verdict: DocumentVerdict, text: str) -> ShownDocument:
         abilities = self.client_capabilities.text_document
         publish = None if abilities is None else abilities.publish_diagnostics
         related = publish is not None and bool(publish.related_information)
@@ -119,10 +119,10 @@ class FlinkcompatServer(LanguageServer):
 
     def _tell(self, about: Path, warning: str) -> None:
         """Show a warning, once until it changes."""
-        if warning and self._told.get(about) != warning:
+        if warning and self._warned.get(about) != warning:
             message = f"{about.name}: {warning}"
             self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))
-        self._told[about] = warning
+        self._warned[about] = warning
 
 
 def _path_of(uri: str) -> str:

@@ -321,7 +321,7 @@ class _Resolver:
         )
         kept = sides[:1] if node.kind in ("SEMI", "ANTI") else sides
         return _Stream(
-            tuple(_passed(i, column) for i, side in enumerate(kept) for column in side.columns),
+            tuple(_passed_column(i, column) for i, side in enumerate(kept) for column in side.columns),
             StatelessSegment(replace(operator, input_columns=rows)),
         )
 
@@ -347,12 +347,12 @@ class _Resolver:
         added = tuple(
             OperatorColumn(0, call, type=over.call.type) for call, over in zip(calls.each, node.calls, strict=True)
         )
-        return _Stream(tuple(_passed(0, column) for column in below.columns) + added, StatelessSegment(operator))
+        return _Stream(tuple(_passed_column(0, column) for column in below.columns) + added, StatelessSegment(operator))
 
     def _numbered(self, node: Over) -> _Stream:
         below = self._below(node)
         operator = numbering(node, below.columns, below.segment, lambda key: self._resolve(key, below))
-        passed = tuple(column if isinstance(column, Literal) else _passed(0, column) for column in below.columns)
+        passed = tuple(column if isinstance(column, Literal) else _passed_column(0, column) for column in below.columns)
         number = tuple(OperatorColumn(0, RankNumber(), type=c.type) for c in node.schema[len(passed) :])
         return _Stream(passed + number, StatelessSegment(operator), node)
 
@@ -389,7 +389,7 @@ class _Resolver:
             span=node.span,
         )
         if isinstance(node, Sort):
-            return _Stream(tuple(_passed(0, column) for column in below[0].columns), StatelessSegment(operator))
+            return _Stream(tuple(_passed_column(0, column) for column in below[0].columns), StatelessSegment(operator))
         out = tuple(OperatorColumn(0, ColumnOutput(i), type=c.type) for i, c in enumerate(node.schema))
         return _Stream(out, StatelessSegment(operator))
 
@@ -443,7 +443,7 @@ def _normalized(node: Node) -> Node:
     return node
 
 
-def _passed(place: int, column: Expression) -> OperatorColumn:
+def _passed_column(place: int, column: Expression) -> OperatorColumn:
     return OperatorColumn(0, PassedOutput(place, normalize(column)), type=column.type, span=column.span)
 
 

@@ -271,7 +271,7 @@ class AggregateOperator(Operator):
     def prune(self, wanted: Set[object]) -> Self:
         places = [i for i, call in enumerate(self.aggregates) if call in wanted]
         kept = tuple(self.aggregates[i] for i in places)
-        asked, planned = self._asked(kept), self._asked(self.aggregates)
+        asked, planned = self._input_columns(kept), self._input_columns(self.aggregates)
         pruned = planned if planned != asked else ()
         segment = self.segment.prune(asked)
         if len(kept) == len(self.aggregates) and segment is self.segment and self.pruned_inputs == pruned:
@@ -284,7 +284,7 @@ class AggregateOperator(Operator):
             segment=segment,
         )
 
-    def _asked(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
+    def _input_columns(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
         """Input columns of an aggregation with these calls, in order of first mention.
 
         The planner drops an unread metric after it has planned the input: an expression, a filter, a further column or

@@ -179,7 +179,7 @@ class QueryBinder(OrderBinder):
             raise BindError("construct", "hints on a view are not understood", span)
         if not tree.args.get("db") and name in self.ctes:
             node = self.ctes[name]
-            return self._named(node, tree, name, alias)
+            return self._relation_of(node, tree, name, alias)
         path = self.environment.path(tree)
         view = self.environment.views.get(path)
         if view is not None:
@@ -190,12 +190,12 @@ class QueryBinder(OrderBinder):
             alone = select is not None and not select.args.get("joins") and not tree.args.get("joins")
             kept = alone or isinstance(self.statement, ProgramStatement)
             node = view.node if kept else with_kept_sorts(view.node, root=False)
-            return self._named(node, tree, name, alias)
+            return self._relation_of(node, tree, name, alias)
         table = self.environment.table(path, span)
         scan = Scan(table, table_hints(tree), span)
-        return self._named(scan, tree, name, alias, optional=not table.declared)
+        return self._relation_of(scan, tree, name, alias, optional=not table.declared)
 
-    def _named(
+    def _relation_of(
         self, node: Node, tree: exp.Table, name: str, alias: exp.Expression | None, optional: bool = False
     ) -> Relation:
         if alias is not None:
@@ -297,12 +297,12 @@ class QueryBinder(OrderBinder):
         taken = tree.args.get("measures") or ()
         written = ", ".join(measure.sql(dialect="flink", comments=False) for measure in taken)
         # The reader of a measure goes by its place, so its name says nothing here.
-        bare = self._kept([measure.this for measure in taken], tree, below.scope)
+        bare = self._pattern_clause([measure.this for measure in taken], tree, below.scope)
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         length = None if tree.args.get("within") is None else binder.interval(tree.args["within"])
         node = Opaque(
             OtherKind.MATCH_RECOGNIZE,
-            self._kept([pattern], tree, below.scope),
+            self._pattern_clause([pattern], tree, below.scope),
             (below.node,),
             schema,
             "pattern recognition has no rules yet",
@@ -315,7 +315,7 @@ class QueryBinder(OrderBinder):
         )
         return self._aliased(node, tree)
 
-    def _kept(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
+    def _pattern_clause(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
         """Clauses of a pattern recognition; their columns are its input's, read for one of its variables.
 
         Raises :class:`BindError` for a column that the input lacks.

@@ -264,7 +264,7 @@ def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, A
 
 def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
     """The doubt that two answers about one change leave; None if they agree."""
-    if _said(one) == _said(other):
+    if _compared_facts(one) == _compared_facts(other):
         return None
     if "settings" in variant:
         return f"it depends on {PARALLELISM}, which is not known: set it in the script or with --set {PARALLELISM}=N"
@@ -272,7 +272,7 @@ def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str
     return f"it depends on {absent}, whose jar is not here: name it with --jar FILE"
 
 
-def _said(planned: PlannedChange) -> tuple[Any, ...]:
+def _compared_facts(planned: PlannedChange) -> tuple[Any, ...]:
     sides = ((side.refusal is None or side.refusal.message) for side in (planned.old, planned.new))
     said = planned.prediction
     dropped = bool(said.restore.having(RestoreEffect.DROPPED))

@@ -95,14 +95,14 @@ def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, 
     target = next((environment[name] for name in _TARGET_BRANCHES if environment.get(name)), None)
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
-        first = "" if _asked(repository, "for-each-ref", "--count=1", "refs/remotes/origin") else _FIRST_PUSH
+        first = "" if _git_answer(repository, "for-each-ref", "--count=1", "refs/remotes/origin") else _FIRST_PUSH
         raise InputError(
             f"the commit to compare with is unknown: there is no {branch} here. In CI {_SHALLOW}, elsewhere "
             "let Git find it (git remote set-head origin --auto); or name one, --against git:REF, or a "
             "ledger (--against ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project "
             f"file){'' if target else first}"
         )
-    base = _asked(repository, "merge-base", branch, "HEAD")
+    base = _git_answer(repository, "merge-base", branch, "HEAD")
     if base is None:
         raise InputError(f"HEAD and {branch} have no common commit here: {_SHALLOW}, or name one: --against git:REF")
     return branch, base
@@ -214,10 +214,13 @@ class RevisionFiles:
 
 
 def _verified(repository: Path, revision: str) -> str | None:
-    return _asked(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}") or None
+    return (
+        _git_answer(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        or None
+    )
 
 
-def _asked(repository: Path, *arguments: str) -> str | None:
+def _git_answer(repository: Path, *arguments: str) -> str | None:
     try:
         done = run_git(*arguments, cwd=repository)
     except FileNotFoundError:

@@ -117,12 +117,12 @@ def _tree(text: str) -> ast.Module | None:
 def _literals(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
     """Texts stored under the name of a secret."""
     for node in ast.walk(tree):
-        for key, value in _named(node):
+        for key, value in _named_values(node):
             if is_secret_key(key):
                 yield from ((constant, key) for constant in _constants(value))
 
 
-def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     match node:
         case ast.Assign(targets=targets, value=value):
             yield from ((key, value) for target in targets for key in _names(target))

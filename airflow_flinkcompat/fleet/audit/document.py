@@ -126,7 +126,7 @@ def render_audit_text(summary: AuditSummary) -> str:
     for group in summary.groups:
         if group.result not in QUIET:
             lines += ["", f"[{group.result}] {group.reason}: {title_of(group.reason)} ({_jobs(group.jobs)})"]
-            lines += _said(group)
+            lines += _messages(group)
     lines += ["", *(line for note in summary.remarks for line in _wrapped("note: ", note, "  "))]
     return "\n".join([*lines, summary.sentence]).replace("\n\n\n", "\n\n") + "\n"
 
@@ -183,7 +183,7 @@ def common(group: AuditGroup, most: int) -> list[tuple[str, int]]:
     return [(text, count) for text, count in group.messages.most_common(most) if count > 1]
 
 
-def _said(group: AuditGroup) -> Sequence[str]:
+def _messages(group: AuditGroup) -> Sequence[str]:
     """The most frequent causes, then examples; an example does not repeat a cause above it."""
     lines: list[str] = []
     often = common(group, _MESSAGES)
@@ -237,7 +237,7 @@ _TABLE = '<div class="scroll" tabindex="0"><table>'
 
 def render_audit_page(summary: AuditSummary) -> str:
     """The audit as a page."""
-    title = _shown(heading(summary))
+    title = _html(heading(summary))
     results = [result for result in AuditResult if summary.results[result]]
     lines = [
         "<!DOCTYPE html>",
@@ -247,8 +247,8 @@ def render_audit_page(summary: AuditSummary) -> str:
         f"<title>{title}</title>",
         f"<style>{_STYLE}{''.join(map(_style_of, AuditResult))}</style></head><body><main>",
         f"<h1>{title}</h1>",
-        f"<p>{_shown(summary.sentence)}.</p>",
-        *(f"<p>Note: {_shown(note)}</p>" for note in summary.remarks),
+        f"<p>{_html(summary.sentence)}.</p>",
+        *(f"<p>Note: {_html(note)}</p>" for note in summary.remarks),
         "<fieldset><legend>Show</legend>",
         '<label><input type="radio" name="shown" id="show-all" checked> all</label>',
         *(
@@ -279,7 +279,7 @@ def _style_of(result: AuditResult) -> str:
 def _overview(group: AuditGroup) -> str:
     return (
         f'<tr class="of-{_class(group.result)}"><td class="result">{group.result}</td>'
-        f"<td>{_shown(title_of(group.reason))}<br><code>{_shown(group.reason)}</code></td>"
+        f"<td>{_html(title_of(group.reason))}<br><code>{_html(group.reason)}</code></td>"
         f'<td class="number">{group.jobs:,}</td><td class="number">{group.alone:,}</td></tr>'
     )
 
@@ -288,11 +288,11 @@ def _details(group: AuditGroup) -> Iterator[str]:
     opened = "" if group.result in QUIET else " open"
     yield (
         f'<details class="of-{_class(group.result)}"{opened}><summary><h2><span class="result">{group.result}</span>: '
-        f"{_shown(title_of(group.reason))}</h2> ({group.jobs:,})</summary>"
+        f"{_html(title_of(group.reason))}</h2> ({group.jobs:,})</summary>"
     )
     if group.result not in QUIET and (often := common(group, _MOST_MESSAGES)):
         yield "<ul>"
-        yield from (f"<li>{count:,} x {_shown(text)}</li>" for text, count in often)
+        yield from (f"<li>{count:,} x {_html(text)}</li>" for text, count in often)
         yield "</ul>"
     yield f'{_TABLE}<thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
     yield from (_row(name, cause) for name, cause in group.examples)
@@ -303,10 +303,10 @@ def _details(group: AuditGroup) -> Iterator[str]:
 
 
 def _row(name: str, cause: Cause) -> str:
-    return f'<tr><th scope="row"><code>{_shown(name)}</code></th><td class="what">{_shown(what(cause))}</td></tr>'
+    return f'<tr><th scope="row"><code>{_html(name)}</code></th><td class="what">{_html(what(cause))}</td></tr>'
 
 
-def _shown(text: str) -> str:
+def _html(text: str) -> str:
     """Text as text, secrets masked; characters that would show it in another order are spelled out."""
     masked = mask_secrets(text)
     return escape("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in masked), quote=True)

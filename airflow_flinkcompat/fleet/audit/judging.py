@@ -61,10 +61,10 @@ def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> Au
 def failed_row(name: str, reason: str, message: str) -> AuditRow:
     """The row of a pair that could not be judged."""
     result = AuditResult.NO_JOB if reason == "no-query" else AuditResult.UNREADABLE
-    return AuditRow(_shown(name), result, (Cause(reason, _shown(message)),))
+    return AuditRow(_one_line(name), result, (Cause(reason, _one_line(message)),))
 
 
-def _shown(text: str) -> str:
+def _one_line(text: str) -> str:
     """Text on one line, secrets masked; bytes of a file's name that are no UTF-8 are spelled out."""
     return format_inline(text.encode(errors="backslashreplace").decode())
 
@@ -89,7 +89,7 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     worst = Outcome.worst(report.outcome for report in reports)
     outcomes = tuple(_outcome(report, pair.old) for report in reports)
     causes = _causes(reports, worst)
-    return AuditRow(_shown(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice)
+    return AuditRow(_one_line(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice)
 
 
 def _holds_query(side: Side) -> bool:
@@ -104,7 +104,7 @@ def _causes(reports: tuple[Report, ...], worst: Outcome) -> tuple[Cause, ...]:
             if each.outcome is worst and each.rule not in found:
                 place = str(each.after_span or each.before_span or "")
                 ends = each.consequence.value if each.consequence else ""
-                found[each.rule] = Cause(each.rule, _shown(each.message), _shown(place), ends)
+                found[each.rule] = Cause(each.rule, _one_line(each.message), _one_line(place), ends)
     return tuple(found.values())
 
 

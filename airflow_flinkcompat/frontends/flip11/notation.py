@@ -41,7 +41,7 @@ _LENGTH = {"TumbleRows": "over", "SessionRows": "with_gap"}
 _CALL = {"TumbleRows": "TUMBLE", "SessionRows": "SESSION"}
 
 
-def said(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
+def with_call(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
     """The row window after a call. Raises :class:`NotRead` for a method that FLIP-11 does not have."""
     if spec.kind == "SlideRows" and method == "unbounded_preceding" and not args:
         method, args = "preceding", [Expr("bound", ("UNBOUNDED_RANGE",))]
@@ -58,7 +58,7 @@ def said(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
             raise validation.refused(f"{method} of SlideRows is no constant", "write 5.minutes or 5.rows")
     else:
         validation.length(KINDS[spec.kind], method, given, (), batch)
-    return replace(spec, said=(*spec.said, (method, (given,))))
+    return replace(spec, calls=(*spec.calls, (method, (given,))))
 
 
 def today(spec: Spec, keys: Sequence[Expr], time: Expr) -> Spec:
@@ -68,7 +68,7 @@ def today(spec: Spec, keys: Sequence[Expr], time: Expr) -> Spec:
     parts: list[tuple[str, tuple[Expr, ...]]] = [("partition_by", tuple(keys))] if keys else []
     parts.append(("order_by", (time,)))
     if spec.kind == "Over":
-        parts = [*(part for part in spec.said if part[0] == "partition_by"), *parts]
+        parts = [*(part for part in spec.calls if part[0] == "partition_by"), *parts]
     elif spec.kind == "SlideRows":
         parts += _slide(spec)
     else:
@@ -258,7 +258,7 @@ class Notation(Meaning):
         self._no_keyword(owner, args)
         found = self._call(owner, name, args)
         if name == "select" and isinstance(owner, TableValue) and isinstance(found, TableValue):
-            return replace(found, rowtime=_kept(owner.rowtime, args))
+            return replace(found, rowtime=_rowtime_after(owner.rowtime, args))
         return found
 
     def _of_flip11(self, owner: Described, name: str, args: Sequence[Value]) -> Value | None:
@@ -267,7 +267,7 @@ class Notation(Meaning):
             case Spec(alias=""), "alias", [Const(str(alias))] if owner.kind != "Over":
                 return replace(owner, alias=alias)
             case Spec(), _, _ if owner.kind in KINDS:
-                return said(owner, name, args, self.session.batch)
+                return with_call(owner, name, args, self.session.batch)
             case TableEnvironment(), "from_path", [Const(str(path))]:
                 return self._table(path)
             case ((TableValue() | GroupedTable(window=None, over=None)), "window", [Spec() as spec]) if (
@@ -295,8 +295,8 @@ class Notation(Meaning):
         table = owner if isinstance(owner, TableValue) else owner.table
         if spec.get("on") is None:
             self.note(f"{spec.kind} without on, so on processing time", OLD)
-        said = tuple(part for part in spec.said if part[0] != "on")
-        spec = replace(spec, said=(*said, ("on", (self._time(spec, table),))))
+        others = tuple(part for part in spec.calls if part[0] != "on")
+        spec = replace(spec, calls=(*others, ("on", (self._time(spec, table),))))
         if not spec.alias:
             self.note(f"{spec.kind} without an alias", OLD)
             spec = replace(spec, alias=_UNNAMED)
@@ -360,7 +360,7 @@ class Notation(Meaning):
             )
 
 
-def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
+def _rowtime_after(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
     """The name of the event time after a select; empty if the select leaves it out."""
     for output in outputs:
         match output:

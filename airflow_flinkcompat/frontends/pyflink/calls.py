@@ -72,14 +72,14 @@ class CallExpressions(Expressions):
             args: list[Value] = [self.comprehension(node.args[0], frame)]
         else:
             args = self.unpacked(node.args, frame)
-        names = self._named(node.keywords, frame)
+        names = self._keyword_values(node.keywords, frame)
         if isinstance(owner, Described):
             return api_calls.call(owner, name, args, names, self.session, node)
         match function:
             case Ref() if function.module == "pyflink":
                 kind = python_functions.maker(function)
                 if kind:
-                    return python_functions.made(kind, node, args, names, frame, self.function_text())
+                    return python_functions.wrapped(kind, node, args, names, frame, self.function_text())
                 return api_calls.call_name(function, args, names, self.session, node)
             case Class(function=kind) if kind:
                 return python_functions.of_class(function, node, args, names, frame, self.function_text())
@@ -94,7 +94,7 @@ class CallExpressions(Expressions):
         found = self._of_known(function, owner, name, args, names)
         return self._outside(function, owner, name, args, names) if found is None else found
 
-    def _named(self, keywords: Sequence[ast.keyword], frame: NameScope) -> dict[str, Value]:
+    def _keyword_values(self, keywords: Sequence[ast.keyword], frame: NameScope) -> dict[str, Value]:
         names: dict[str, Value] = {}
         for keyword in keywords:
             value = self.eval(keyword.value, frame)
@@ -115,12 +115,12 @@ class CallExpressions(Expressions):
         if path:
             found = self._library(path, list(args), names)
             if found is None:
-                found = self.surroundings.made(inputs.called(path, args, names))
+                found = self.surroundings.current(inputs.called(path, args, names))
             if found is not None:
                 return found
         found = self._of_value(owner, name, args, names)
         if found is None and owner is not None and not path:
-            found = self.surroundings.made(inputs.method(owner, name, args, names))
+            found = self.surroundings.current(inputs.method(owner, name, args, names))
         return found
 
     def _of_value(self, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
@@ -201,16 +201,16 @@ class CallExpressions(Expressions):
                 text = self._of_file(read, "read", ()) if isinstance(read, File) else read
                 if isinstance(text, Const) and isinstance(text.value, str):
                     return constants.loaded(f"{loads.partition('.')[0]}.loads", text.value)
-                return None if text is None else self.surroundings.made(inputs.called(loads, (text,), {}))
+                return None if text is None else self.surroundings.current(inputs.called(loads, (text,), {}))
             case (("os.path.isfile" | "os.path.exists"), [where]) if (name := constants.text_of(where)) is not None:
-                if self._beside(name) is not None:
+                if self._local_text(name) is not None:
                     return Const(True)
                 why = f"whether {name} exists is unknown"
                 return self.surroundings.input(f"{path}({inputs.canonical(where)})", why)
         return None
 
     # -------------------------------------------------------------------------------------------- files, arguments
-    def _beside(self, path: str) -> str | None:
+    def _local_text(self, path: str) -> str | None:
         """The text of a file next to the program; None after calls that may have changed files."""
         return None if self.surroundings.done or self.surroundings.lost else self.files.beside(path)
 
@@ -222,7 +222,7 @@ class CallExpressions(Expressions):
         reads = isinstance(mode, Const) and mode.value in ("r", "rt") and len(args) < 2
         if not reads or not given.keys() <= {"encoding", "newline"} or not all(how.values()):
             raise NotRead("a file is opened in a way that is not read")
-        text = self._beside(path.text)
+        text = self._local_text(path.text)
         if text is not None:
             return File(text) if name == "open" else Const(text)
         where = inputs.canonical(Const(path.text)).strip('"')

@@ -242,10 +242,10 @@ class Expressions(ABC):
                 found = constants.compare(name, a, b)
             case (Const(None), other) | (other, Const(None)) if name in ("Is", "IsNot") and isinstance(other, _OBJECTS):
                 found = Const(name == "IsNot")
-        found = found or self._asked(name, left, right)
+        found = found or self._input_condition(name, left, right)
         return found or self.unknown("the result of a comparison is unknown", left, right)
 
-    def _asked(self, name: str, left: Value, right: Value) -> Value | None:
+    def _input_condition(self, name: str, left: Value, right: Value) -> Value | None:
         """A comparison of inputs: a condition by its name, the same for ``is not`` and ``is``."""
         same = {"NotEq": "Eq", "IsNot": "Is", "NotIn": "In"}.get(name, name)
         if same == "Eq" and Const(None) in (left, right):
@@ -329,7 +329,7 @@ class Expressions(ABC):
         numbers = [end.value for end in ends if isinstance(end, Const) and isinstance(end.value, int | None)]
         if len(numbers) == 3 and inputs.has_input(owner) and (where := inputs.canonical(owner)):
             written = ":".join("" if number is None else str(number) for number in numbers)
-            return self.surroundings.made(inputs.named(f"({where})[{written}]", (owner,))) or owner
+            return self.surroundings.current(inputs.named(f"({where})[{written}]", (owner,))) or owner
         match owner:
             case Container(list(values), "", kind) if len(numbers) == 3 and numbers[2] != 0:
                 return Container(values[slice(*numbers)], kind=kind)
@@ -374,7 +374,7 @@ class Expressions(ABC):
     def comprehension(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp, frame: NameScope) -> Value:
         """A comprehension over known values; a generator as a list, where its values are used at once."""
         inner = NameScope(outer=frame)
-        said = self.session.said
+        said = self.session.counts
         found: dict[Any, Any] = {}
         values: list[Value] = []
         for _ in self._rounds(node.generators, inner):
@@ -385,7 +385,7 @@ class Expressions(ABC):
                 found[key.value] = self.eval(node.value, inner)
             else:
                 values.append(self.eval(node.elt, inner))
-        if isinstance(node, ast.GeneratorExp) and self.session.said != said:
+        if isinstance(node, ast.GeneratorExp) and self.session.counts != said:
             raise NotRead("a generator that executes statements is not read")
         return Container(found, kind="dict") if isinstance(node, ast.DictComp) else Container(values)
 

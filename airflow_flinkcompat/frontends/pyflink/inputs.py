@@ -316,7 +316,7 @@ class Surroundings:
             self.texts.add(found.name)
         return found
 
-    def made(self, value: UnknownValue | None) -> UnknownValue | None:
+    def current(self, value: UnknownValue | None) -> UnknownValue | None:
         """A value made of inputs, as the environment answers now."""
         return value if value is None or not (self.done or self.lost) else self.input(value.name, value.reason)
 

@@ -48,7 +48,7 @@ def decorated(kind: str, node: ast.FunctionDef, frame: NameScope, body: Function
     return Udf(node.name, kind, body.digest())
 
 
-def made(kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope, body: FunctionText) -> Value:
+def wrapped(kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope, body: FunctionText) -> Value:
     """``udf(function, …)``. Raises :class:`NotRead` if the function is unknown."""
     body.node(node, frame)
     match args[0] if args else names.get("f"):

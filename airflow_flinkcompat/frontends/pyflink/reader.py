@@ -99,7 +99,7 @@ def _read(text: str, source: str, given: Mapping[str, str], load: Loader, decide
     except RecursionError:
         session.report(reader.at, "the program is not read further: it is nested too deeply")
     for node, said in reader.passed:
-        if session.said[:3] != said:
+        if session.counts[:3] != said:
             session.report(
                 node, "the program ignores an exception and then uses other tables: whether all of this ran is unknown"
             )

@@ -268,7 +268,7 @@ class Statements(CallExpressions):
         if isinstance(test, UnknownValue):
             *before, last = node.body
             # A program that ends before its first statement starts no job.
-            ends = self._is_end(last, frame) and not node.orelse and not any(self.session.said[:3])
+            ends = self._is_end(last, frame) and not node.orelse and not any(self.session.counts[:3])
             if self._only_prints(before if ends else (*node.body, *node.orelse), frame):
                 return
         truth = self.truth(test)
@@ -359,7 +359,7 @@ class Statements(CallExpressions):
         constants = any(not isinstance(frame.find(name), Described) for name in stored)
         changed = carried != self.session.carried or environ != self.environ
         if passes and (known or constants or changed):
-            self.passed.append((node, self.session.said[:3]))
+            self.passed.append((node, self.session.counts[:3]))
         self.block(node.finalbody, frame)
 
     def _with(self, node: ast.With, frame: NameScope) -> None:

@@ -110,7 +110,7 @@ def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBu
     """The environment, settings, configuration or data type that a class of pyflink makes."""
     match owner, name:
         case (("StreamTableEnvironment" | "TableEnvironment"), "create"):
-            return environment.made([*args, *names.values()], session, node)
+            return environment.table_environment([*args, *names.values()], session, node)
         case "StreamExecutionEnvironment", "get_execution_environment":
             return environment.streams(args, names, session, node)
         case "EnvironmentSettings", ("in_streaming_mode" | "in_batch_mode" | "new_instance"):
@@ -360,14 +360,14 @@ def _spec(spec: Spec, name: str, args: Args, session: ScriptBuilder) -> Value | 
     if len(columns) != 1 and name != "partition_by":
         return None
     if name in validation.LENGTHS:
-        lengths = [part[0] for method, part in spec.said if method in validation.LENGTHS]
+        lengths = [part[0] for method, part in spec.calls if method in validation.LENGTHS]
         validation.length(spec.kind, name, columns[0], lengths, session.batch)
     elif name in ("on", "order_by"):
         validation.time_column(spec.kind, name, columns[0])
         columns = tuple(column.parts[0] if column.kind == "order" else column for column in columns)
     elif name in ("preceding", "following"):
         validation.bounds(spec, name, columns[0])
-    return replace(spec, said=(*spec.said, (name, columns)))
+    return replace(spec, calls=(*spec.calls, (name, columns)))
 
 
 def _expression(expr: Expr, name: str, args: Args) -> Value | None:

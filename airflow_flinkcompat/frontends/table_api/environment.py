@@ -170,7 +170,7 @@ def of_streams(ref: Ref) -> bool:
     return ref.path.startswith(STREAM_MODULES) and not any(part in known for part in ref.path.split("."))
 
 
-def made(args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+def table_environment(args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
     """``TableEnvironment.create(…)`` and its like."""
     if not all(isinstance(arg, StreamEnvironment | Settings | ConfigurationValue) for arg in args):
         why = next((f": {arg.reason}" for arg in args if isinstance(arg, UnknownValue)), "")

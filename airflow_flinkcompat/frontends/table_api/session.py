@@ -79,7 +79,7 @@ class ScriptBuilder:
     _written: int = 0
 
     @property
-    def said(self) -> tuple[int, ...]:
+    def counts(self) -> tuple[int, ...]:
         """Numbers of statements, statement sets, INSERTs and unread parts so far, and the epoch."""
         inserts = sum(len(each.inserts) for each in self.sets)
         return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch

@@ -39,7 +39,7 @@ LATERAL = {"join_lateral": "CROSS JOIN", "left_outer_join_lateral": "LEFT JOIN"}
 ROWS = ("map", "flat_map", "aggregate", "flat_aggregate")
 
 
-def made(table: TableValue, query: str, *steps: str, columns: tuple[str, ...] | None = None) -> TableValue:
+def table_after(table: TableValue, query: str, *steps: str, columns: tuple[str, ...] | None = None) -> TableValue:
     """A table derived from another one by a query."""
     return TableValue(
         f"({query})", query=query, steps=(*table.steps, *steps), epoch=table.epoch, columns=columns
@@ -73,7 +73,7 @@ def combined(table: TableValue, name: str, other: TableValue) -> TableValue | No
     if name not in _SETS:
         return None
     step = "union" if name == "union_all" else name
-    found = made(table, f"({table.sql}) {_SETS[name]} ({other.sql})", step, columns=table.columns)
+    found = table_after(table, f"({table.sql}) {_SETS[name]} ({other.sql})", step, columns=table.columns)
     return replace(found, steps=(*found.steps, *other.steps, f"end of {step}"))
 
 
@@ -83,7 +83,7 @@ def ordered(table: TableValue, keys: Sequence[Expr]) -> TableValue:
         operand, direction = key.parts if key.kind == "order" else (key, "ASC")
         written.append(f"{e.sql(operand)} {direction}")
     query = f"SELECT * FROM {behind_from(table)} ORDER BY {', '.join(written)}"
-    return made(table, query, "order_by", columns=table.columns)
+    return table_after(table, query, "order_by", columns=table.columns)
 
 
 def limited(table: TableValue, name: str, args: Args) -> TableValue | None:
@@ -107,7 +107,7 @@ def _limit(table: TableValue, name: str, count: int) -> TableValue:
     open_ends = ("order_by",) if name == "offset" else ("order_by", "offset")
     open_end = not table.where and table.steps[-1:] and table.steps[-1] in open_ends
     start = table.query if open_end else f"SELECT * FROM {behind_from(table)}"
-    return made(table, f"{start} {clause}", name, columns=table.columns)
+    return table_after(table, f"{start} {clause}", name, columns=table.columns)
 
 
 # ------------------------------------------------------------------------------------------------ columns
@@ -149,7 +149,7 @@ def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
         if "" in after:
             raise NotRead("alias leaves a column whose name Flink generates")
         source = f"({table.sql}) AS {sql_name('T')}({', '.join(map(sql_name, after))})"
-        return made(table, f"SELECT * FROM {source}", f"alias: {', '.join(after)}", columns=tuple(after))
+        return table_after(table, f"SELECT * FROM {source}", f"alias: {', '.join(after)}", columns=tuple(after))
     written = [
         sql_name(old) + (f" AS {sql_name(new)}" if new != old else "") for old, new in zip(before, after, strict=True)
     ]
@@ -164,7 +164,7 @@ def _known(table: TableValue, name: str) -> tuple[str, ...]:
 
 def _projected(table: TableValue, name: str, written: Sequence[str], columns: tuple[str, ...] | None) -> TableValue:
     outputs = ", ".join(written)
-    return made(table, f"SELECT {outputs} FROM {behind_from(table)}", f"{name}: {outputs}", columns=columns)
+    return table_after(table, f"SELECT {outputs} FROM {behind_from(table)}", f"{name}: {outputs}", columns=columns)
 
 
 # ------------------------------------------------------------------------------------------------ table functions
@@ -182,7 +182,7 @@ def lateral(table: TableValue, name: str, call: Expr) -> TableValue:
     on = " ON TRUE" if name.startswith("left") else ""
     query = f"SELECT * FROM {source} {LATERAL[name]} LATERAL TABLE({e.sql(inner)}) AS {sql_name('T')}({listed}){on}"
     every = None if table.columns is None else (*table.columns, *names)
-    return made(table, query, name, columns=every)
+    return table_after(table, query, name, columns=every)
 
 
 Args = Sequence[Value]
@@ -236,7 +236,7 @@ def _joined(table: TableValue, name: str, args: Args, session: ScriptBuilder) ->
     on = f" ON {e.sql(columns(args[1:])[0])}" if len(args) == 2 else ""
     every = None if table.columns is None or other.columns is None else (*table.columns, *other.columns)
     query = f"SELECT * FROM ({table.sql}) {kind} ({other.sql}){on}"
-    found = made(table, query, name, columns=every)
+    found = table_after(table, query, name, columns=every)
     return replace(found, steps=(*found.steps, *other.steps, "end of join"))
 
 
@@ -263,7 +263,10 @@ _SOME = range(1, sys.maxsize)
 _METHODS: Mapping[str, tuple[range, _Method]] = {
     **dict.fromkeys(("filter", "where"), (range(1, 2), lambda t, _, args, *__: _filtered(t, columns(args)[0]))),
     "select": (_SOME, lambda t, _, args, __, session, node: _select(t, columns(args), session, node)),
-    "distinct": (range(1), lambda t, *_: made(t, f"SELECT DISTINCT * FROM ({t.sql})", "distinct", columns=t.columns)),
+    "distinct": (
+        range(1),
+        lambda t, *_: table_after(t, f"SELECT DISTINCT * FROM ({t.sql})", "distinct", columns=t.columns),
+    ),
     "group_by": (_SOME, lambda t, _, args, *__: _grouped(t, columns(args))),
     "window": (range(1, 2), lambda t, name, args, *_: _windowed(t, name, args)),
     "over_window": (_SOME, lambda t, name, args, *_: _windowed(t, name, args)),
@@ -305,10 +308,10 @@ def _select(table: TableValue, columns: Sequence[Expr], session: ScriptBuilder, 
     query = f"SELECT {_outputs(columns, lambda expr: None)} FROM {behind_from(table)}"
     if any(map(e.aggregates, columns)):
         session.note(node, validation.WITHOUT_WINDOW)
-        return made(table, query, "aggregate", columns=named(columns, table))
+        return table_after(table, query, "aggregate", columns=named(columns, table))
     # Which columns are left below a window decides about the operators above (measured).
     step = f"select: {_outputs([_bare(column) for column in columns], lambda expr: None)}"
-    return made(table, query, step, columns=named(columns, table))
+    return table_after(table, query, step, columns=named(columns, table))
 
 
 def _bare(column: Expr) -> Expr:
@@ -335,7 +338,7 @@ def prepared(prepared: GroupedTable, name: str, args: Args, session: ScriptBuild
         if not any(map(e.over, outputs)):
             raise NotRead("no aggregate names the row window")
         query = f"SELECT {_outputs(outputs, special)} FROM {behind_from(table)}"
-        return made(table, query, "over", columns=named(outputs, table))
+        return table_after(table, query, "over", columns=named(outputs, table))
     validation.grouped(prepared, outputs)
     if any(key.kind == "alias" for key in keys):
         raise NotRead("a grouping key with an alias of its own is not read")
@@ -343,14 +346,14 @@ def prepared(prepared: GroupedTable, name: str, args: Args, session: ScriptBuild
         session.note(node, validation.WITHOUT_WINDOW)
         group = ", ".join(map(e.sql, keys))
         query = f"SELECT {_outputs(outputs, lambda expr: None)} FROM {behind_from(table)} GROUP BY {group}"
-        return made(table, query, "aggregate", columns=named(outputs, table))
+        return table_after(table, query, "aggregate", columns=named(outputs, table))
     window, special = e.group_window(prepared.window)
     session.window(node, prepared.window, outputs)
     alias = Expr("column", (prepared.window.alias,))
     # Where the window stands among the keys says nothing (measured): it comes first.
     group = ", ".join((window, *(e.sql(key) for key in keys if key != alias)))
     query = f"SELECT {_outputs(outputs, special)} FROM {behind_from(table)} GROUP BY {group}"
-    return made(table, query, "window", columns=named(outputs, table))
+    return table_after(table, query, "window", columns=named(outputs, table))
 
 
 def statement_set(

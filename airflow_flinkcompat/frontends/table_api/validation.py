@@ -78,7 +78,7 @@ def _inner(expr: Expr) -> Iterator[Expr]:
 # ------------------------------------------------------------------------------------------- how a window is made
 def call_order(spec: Spec, method: str) -> None:
     """Refuse a call that needs another one before it."""
-    said = tuple(name for name, _ in spec.said)
+    said = tuple(name for name, _ in spec.calls)
     if spec.kind == "Over":
         missing = {"preceding": "order_by", "following": "order_by", "alias": "order_by"}.get(method)
         if missing in said:
@@ -332,7 +332,7 @@ def fields_of(alias: str, outputs: Iterable[Expr]) -> tuple[str, ...]:
 
 def counts_rows(window: Spec) -> bool:
     """True if a window is measured in rows."""
-    return any(part[0].kind == "rows" for method, part in window.said if method in LENGTHS)
+    return any(part[0].kind == "rows" for method, part in window.calls if method in LENGTHS)
 
 
 def _properties(window: Spec, output: Expr) -> None:

@@ -177,11 +177,11 @@ class Spec:
     """A window (``Tumble``, ``Slide``, ``Session``, ``Over``) and its properties, by method."""
 
     kind: str
-    said: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
+    calls: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
     alias: str = ""
 
     def get(self, name: str) -> tuple[Expr, ...] | None:
-        return dict(self.said).get(name)
+        return dict(self.calls).get(name)
 
 
 @dataclass(frozen=True)
