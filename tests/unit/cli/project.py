@@ -18,3 +18,13 @@ def commit(message: str) -> None:
 
 def change(name: str, text: str) -> None:
     Path(f"jobs/{name}.sql").write_text(text, encoding="utf-8")
+
+
+def project_file(text: str) -> None:
+    """Write the project file."""
+    write("flinkcompat.toml", text)
+
+
+def write(path: str, text: str) -> None:
+    """Write a file below the working directory."""
+    Path(path).write_text(text, encoding="utf-8")

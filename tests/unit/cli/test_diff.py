@@ -31,8 +31,9 @@ from tests.support.cli.command import (
     Run,
 )
 from tests.support.fleet.repository import git, project_text, script_of
-from tests.unit.cli.project import CLICKS, HEAD, ORDERS, change, commit
+from tests.unit.cli.project import CLICKS, HEAD, ORDERS, change, commit, project_file, write
 
+AGAINST_HEAD = ("diff", "--against", "git:HEAD", "--format", "json")
 WAY_OUT = "to pass an intended change, waive its failing findings: flinkcompat accept"
 
 
@@ -44,6 +45,10 @@ def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
 
 def results(result: Result) -> dict[str, str]:
     return {each["name"]: each["result"] for each in json.loads(result.out)["deployments"]}
+
+
+def verdicts(result: Result) -> tuple[int, dict[str, str]]:
+    return result.code, results(result)
 
 
 class TestAgainstGit:
@@ -75,25 +80,25 @@ class TestAgainstGit:
             assert result.code == 0
             return json.loads(result.out)["notes"]
 
-        Path(".gitignore").write_text("scratch/\n", encoding="utf-8")
+        write(".gitignore", "scratch/\n")
         for name in ("scratch", "other", "eu"):
             Path(name).mkdir()
-        Path("other/flinkcompat.toml").write_text(HEAD, encoding="utf-8")
+        write("other/flinkcompat.toml", HEAD)
         foreign = "INSERT INTO a VALUES (1);\nDELETE FROM a;\n"
         for name, text in {"scratch/job": V1, "other/job": V1, "tables": TABLES, "foreign": foreign}.items():
-            Path(f"{name}.sql").write_text(text, encoding="utf-8")
+            write(f"{name}.sql", text)
         assert notes() == []
         change("views", V1)
-        Path("eu/views.sql").write_text(V1, encoding="utf-8")
+        write("eu/views.sql", V1)
         git(project, "add", "eu")
         words = "new scripts with a job that no deployment of this file names, so they are not judged"
         assert notes() == [f"{words}: eu/views.sql, jobs/views.sql"]
         views = ORDERS.replace("orders", "views")
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + views, encoding="utf-8")
+        project_file(HEAD + ORDERS + CLICKS + views)
         assert notes() == [f"{words}: eu/views.sql"]
-        Path("functions.py").write_text(FUNCTIONS_OF_PYTHON, encoding="utf-8")
-        Path("job2.py").write_text(PROGRAM, encoding="utf-8")
-        Path("job3.py").write_text(UNREADABLE_PROGRAM, encoding="utf-8")
+        write("functions.py", FUNCTIONS_OF_PYTHON)
+        write("job2.py", PROGRAM)
+        write("job3.py", UNREADABLE_PROGRAM)
         assert notes() == [f"{words}: eu/views.sql, job2.py, job3.py"]
 
     def test_what_others_merged_meanwhile_is_no_change_of_this_branch(self, many: Path, run: Run) -> None:
@@ -127,7 +132,7 @@ class TestAgainstGit:
         git(project, "rm", "--quiet", "--cached", "flinkcompat.toml")
         git(project, "commit", "--quiet", "--amend", "--message", "scripts alone")
         change("orders", INCOMPATIBLE)
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        result = run(*AGAINST_HEAD)
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
             "HEAD has no flinkcompat.toml: its scripts are the ones that the file names today",
@@ -136,34 +141,31 @@ class TestAgainstGit:
 
     def test_the_catalog_and_the_settings_of_then(self, project: Path, run: Run) -> None:
         """A column that joins in the catalog, and a version that is raised in the file, are changes."""
-        Path("tables.sql").write_text(TABLES, encoding="utf-8")
+        write("tables.sql", TABLES)
         text = 'engine = "flink"\nengine_version = "1.20"\ncatalog = "tables.sql"\n'
-        Path("flinkcompat.toml").write_text(text + ORDERS, encoding="utf-8")
+        project_file(text + ORDERS)
         change("orders", QUERY)
         commit("with a catalog")
         assert run("diff", "--against", "git:HEAD").code == 0
-        Path("tables.sql").write_text(TABLES.replace("amount BIGINT", "amount INT"), encoding="utf-8")
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        write("tables.sql", TABLES.replace("amount BIGINT", "amount INT"))
+        result = run(*AGAINST_HEAD)
         assert results(result) == {"orders": "incompatible"}
-        Path("tables.sql").write_text(TABLES, encoding="utf-8")
-        Path("flinkcompat.toml").write_text(text.replace("1.20", "2.3") + ORDERS, encoding="utf-8")
-        (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        write("tables.sql", TABLES)
+        project_file(text.replace("1.20", "2.3") + ORDERS)
+        (review,) = json.loads(run(*AGAINST_HEAD).out)["deployments"]
         assert "engine-version-changed" in {each["rule"] for each in review["report"]["findings"]}
 
     def test_a_finding_of_the_catalog_is_told_at_its_place_there(self, project: Path, run: Run) -> None:
         """GitHub shows a finding only at a line that was changed; a table of other jobs is no change of this one."""
         spare = "CREATE TABLE spare (a INT) WITH ('connector' = 'kafka', 'topic' = 'spare');\n"
         Path("ddl").mkdir()
-        Path("ddl/tables.sql").write_text(spare + TABLES, encoding="utf-8")
-        Path("flinkcompat.toml").write_text(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}{CLICKS}', encoding="utf-8")
+        write("ddl/tables.sql", spare + TABLES)
+        project_file(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}{CLICKS}')
         change("orders", QUERY)
         commit("with a catalog")
-        Path("ddl/tables.sql").write_text(spare.replace("'spare'", "'x'") + TABLES, encoding="utf-8")
-        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {
-            "orders": "unchanged",
-            "clicks": "unchanged",
-        }
-        Path("ddl/tables.sql").write_text(spare + TABLES.replace("'orders'", "'x'"), encoding="utf-8")
+        write("ddl/tables.sql", spare.replace("'spare'", "'x'") + TABLES)
+        assert results(run(*AGAINST_HEAD)) == {"orders": "unchanged", "clicks": "unchanged"}
+        write("ddl/tables.sql", spare + TABLES.replace("'orders'", "'x'"))
         result = run("diff", "--against", "git:HEAD", "--format", "github")
         (command, notice, _) = result.out.splitlines()
         assert notice.startswith(f"::notice title=flinkcompat diff::{WAY_OUT} ")
@@ -180,24 +182,21 @@ class TestAgainstGit:
         texts = {"a": spare, "b": f"-- orders\n{orders}", "c": f"CREATE TABLE totals{totals}"}
         Path("ddl").mkdir()
         for name, text in texts.items():
-            Path(f"ddl/{name}.sql").write_text(text, encoding="utf-8")
+            write(f"ddl/{name}.sql", text)
         files = ", ".join(f'"ddl/{name}.sql"' for name in texts)
-        Path("flinkcompat.toml").write_text(f"{HEAD}catalog = [{files}]\n{ORDERS}{CLICKS}", encoding="utf-8")
+        project_file(f"{HEAD}catalog = [{files}]\n{ORDERS}{CLICKS}")
         change("orders", QUERY)
         commit("with catalogs")
-        Path("ddl/a.sql").write_text(f"-- one line more\n{spare.replace('INT', 'BIGINT')}", encoding="utf-8")
-        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {
-            "orders": "unchanged",
-            "clicks": "unchanged",
-        }
-        Path("ddl/b.sql").write_text("-- orders\n\n" + orders.replace("'orders'", "'x'"), encoding="utf-8")
+        write("ddl/a.sql", f"-- one line more\n{spare.replace('INT', 'BIGINT')}")
+        assert results(run(*AGAINST_HEAD)) == {"orders": "unchanged", "clicks": "unchanged"}
+        write("ddl/b.sql", "-- orders\n\n" + orders.replace("'orders'", "'x'"))
         result = run("diff", "--against", "git:HEAD", "--format", "github")
         place = result.out.partition(",col=")[0]
         assert (result.code, place) == (1, "::error file=ddl/b.sql,line=5,endLine=5")
         out = run("diff", "--against", "git:HEAD").out
         assert "before HEAD:ddl/b.sql:4:" in out
         assert "after ddl/b.sql:5:" in out
-        Path("ddl/c.sql").write_text(texts["c"].replace("BIGINT", "BIGINTT"), encoding="utf-8")
+        write("ddl/c.sql", texts["c"].replace("BIGINT", "BIGINTT"))
         assert "ddl/c.sql:1:45: error: program-refused: " in run("lint").out
         named = [word for name in texts for word in ("--catalog", f"ddl/{name}.sql")]
         alone = ("lint", "jobs/orders.sql", "--config", "/dev/null", "--engine", "flink")
@@ -206,14 +205,14 @@ class TestAgainstGit:
         checked = run("check", "/dev/null", "jobs/orders.sql", "--config", "/dev/null", "--engine", "flink", *named).out
         assert "ddl/c.sql:1:45" in checked
         Path("ddl/b.sql").unlink()
-        (review, _) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        (review, _) = json.loads(run(*AGAINST_HEAD).out)["deployments"]
         assert review["faults"][0]["message"] == "ddl/b.sql: cannot be read: there is no such file (catalog)"
 
     def test_both_engines_where_none_is_named(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
+        project_file(ORDERS)
         commit("no engine")
         change("orders", PARTIAL)
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        result = run(*AGAINST_HEAD)
         (review,) = json.loads(result.out)["deployments"]
         assert {name: each["outcome"] for name, each in review["report"]["engines"].items()} == {
             "flink": "incompatible",
@@ -239,26 +238,23 @@ class TestAgainstGit:
     def test_another_engine_than_the_one_named_then_is_a_change(
         self, project: Path, run: Run, then: str, now: str, options: tuple[str, ...], outcome: str
     ) -> None:
-        Path("flinkcompat.toml").write_text(then + ORDERS, encoding="utf-8")
+        project_file(then + ORDERS)
         commit("as it is deployed")
-        Path("flinkcompat.toml").write_text(now + ORDERS, encoding="utf-8")
-        result = run("diff", "--against", "git:HEAD", "--format", "json", *options)
-        assert (result.code, results(result)) == (int(outcome == "unknown"), {"orders": outcome})
+        project_file(now + ORDERS)
+        assert verdicts(result := run(*AGAINST_HEAD, *options)) == (int(outcome == "unknown"), {"orders": outcome})
         if outcome == "unknown":
             assert "engine-version-changed" in result.out
             assert "engine or its version differs" in run("diff", "--against", "git:HEAD", *options).out
 
     def test_a_program_is_read_with_the_files_beside_it(self, project: Path, run: Run) -> None:
-        Path("jobs/job.py").write_text(
-            PROGRAM.replace("import os", "import os\nfrom names import SINK"), encoding="utf-8"
-        )
-        Path("jobs/names.py").write_text('SINK = "print"\n', encoding="utf-8")
+        write("jobs/job.py", PROGRAM.replace("import os", "import os\nfrom names import SINK"))
+        write("jobs/names.py", 'SINK = "print"\n')
         table = '\n[deployments.job]\nscript = "jobs/job.py"\nvariables = { SINK = "print" }\n'
-        Path("flinkcompat.toml").write_text(HEAD + table, encoding="utf-8")
+        project_file(HEAD + table)
         commit("a program")
-        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {"job": "unchanged"}
-        Path("flinkcompat.toml").write_text(HEAD + table.replace('"print"', '"kafka"'), encoding="utf-8")
-        assert results(run("diff", "--against", "git:HEAD", "--format", "json"))["job"] != "unchanged"
+        assert results(run(*AGAINST_HEAD)) == {"job": "unchanged"}
+        project_file(HEAD + table.replace('"print"', '"kafka"'))
+        assert results(run(*AGAINST_HEAD))["job"] != "unchanged"
 
     @pytest.mark.parametrize(
         ("against", "message"),
@@ -284,7 +280,7 @@ class TestAgainstGit:
         assert "--against git:REF" in result.err
 
     def test_outside_of_a_repository(self, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
+        project_file(ORDERS)
         result = run("diff")
         assert result.code == 2
         assert "is not in a Git repository (or git is not installed), so there is no revision to compare" in result.err
@@ -300,19 +296,17 @@ class TestPlaces:
         shutil.copytree(project, folder, ignore=lambda *_: [folder.name])
         os.chdir(folder)
         change("orders", MINIMUM)
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
-        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
+        assert verdicts(run(*AGAINST_HEAD)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
 
     @pytest.mark.parametrize("place", ["jobs/clicks.sql", "jobs/clicks.sql.waivers.toml"])
     def test_what_is_no_regular_file_is_bad_input(self, project: Path, run: Run, place: str) -> None:
         Path(place).unlink(missing_ok=True)
         Path(place).symlink_to("/dev/zero")
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
-        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        assert verdicts(result := run(*AGAINST_HEAD)) == (2, {"orders": "unchanged", "clicks": "not readable"})
         assert f"{place}: cannot be read: it is not a regular file" in result.out
 
     def test_a_byte_order_mark_has_a_remedy(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(f"\ufeff{HEAD}{ORDERS}", encoding="utf-8")
+        project_file(f"\ufeff{HEAD}{ORDERS}")
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
         assert (
@@ -320,8 +314,8 @@ class TestPlaces:
         )
 
     def test_faults_are_the_same_in_every_clone(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + "ownr = 'me'\n", encoding="utf-8")
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        project_file(HEAD + ORDERS + CLICKS + "ownr = 'me'\n")
+        result = run(*AGAINST_HEAD)
         assert re.search(r"\"flinkcompat\.toml:[0-9]+:1: deployment 'clicks': ownr", result.out)
         assert str(project) not in result.out
 
@@ -329,37 +323,33 @@ class TestPlaces:
 class TestWhatOfARevisionIsRead:
     """A deployment that the revision names is compared with what was there, or it is bad input: never "added"."""
 
-    AGAINST = ("diff", "--against", "git:HEAD", "--format", "json")
-
     @pytest.mark.parametrize("kind", ["folder", "file", "catalog"])
     def test_links_are_followed(self, project: Path, run: Run, kind: str) -> None:
         Path("real").mkdir()
-        Path("real/v1.sql").write_text(QUERY if kind == "catalog" else V1, encoding="utf-8")
-        Path("real/tables.sql").write_text(TABLES, encoding="utf-8")
+        write("real/v1.sql", QUERY if kind == "catalog" else V1)
+        write("real/tables.sql", TABLES)
         Path("ddl.sql").symlink_to("real/tables.sql")
         Path("current.sql").symlink_to("real/v1.sql")
         Path("linked").symlink_to("real")
         script = "linked/v1.sql" if kind == "folder" else "current.sql"
         catalog = 'catalog = "ddl.sql"\n' if kind == "catalog" else ""
         text = f'{HEAD}\n[deployments.orders]\nscript = "{script}"\n{catalog}'
-        Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+        project_file(text)
         commit("links")
-        assert results(run(*self.AGAINST)) == {"orders": "unchanged"}
+        assert results(run(*AGAINST_HEAD)) == {"orders": "unchanged"}
         if kind == "catalog":
-            Path("real/tables.sql").write_text(TABLES.replace("amount BIGINT", "amount INT"), encoding="utf-8")
+            write("real/tables.sql", TABLES.replace("amount BIGINT", "amount INT"))
         else:
-            Path("real/v1.sql").write_text(MINIMUM, encoding="utf-8")
-        result = run(*self.AGAINST)
-        assert (result.code, results(result)) == (1, {"orders": "incompatible"})
+            write("real/v1.sql", MINIMUM)
+        assert verdicts(run(*AGAINST_HEAD)) == (1, {"orders": "incompatible"})
 
     def test_an_absolute_path_is_that_of_the_revision(self, project: Path, run: Run) -> None:
         text = f'{HEAD}\n[deployments.orders]\nscript = "{project}/jobs/orders.sql"\n'
-        Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+        project_file(text)
         commit("absolute")
-        assert results(run(*self.AGAINST)) == {"orders": "unchanged"}
+        assert results(run(*AGAINST_HEAD)) == {"orders": "unchanged"}
         change("orders", MINIMUM)
-        result = run(*self.AGAINST)
-        assert (result.code, results(result)) == (1, {"orders": "incompatible"})
+        assert verdicts(run(*AGAINST_HEAD)) == (1, {"orders": "incompatible"})
 
     def test_what_is_no_file_of_the_revision_is_bad_input(
         self, project: Path, run: Run, tmp_path_factory: pytest.TempPathFactory
@@ -373,8 +363,8 @@ class TestWhatOfARevisionIsRead:
         git(module, "add", "--all")
         git(module, "commit", "--quiet", "--message", "module")
         git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(module), "module")
-        Path(".gitignore").write_text("ignored.sql\n", encoding="utf-8")
-        Path("ignored.sql").write_text(V1, encoding="utf-8")
+        write(".gitignore", "ignored.sql\n")
+        write("ignored.sql", V1)
         scripts = {
             "absolute.sql": "is reached by absolute.sql, a link to an absolute path",
             "module/x.sql": "lies in the submodule module",
@@ -383,9 +373,9 @@ class TestWhatOfARevisionIsRead:
             "ignored.sql": "there is no such file, although the project file of that revision names it",
         }
         tables = [f'\n[deployments.d{i}]\nscript = "{script}"\n' for i, script in enumerate(scripts)]
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + "".join(tables), encoding="utf-8")
+        project_file(HEAD + ORDERS + "".join(tables))
         commit("elsewhere")
-        result = run(*self.AGAINST)
+        result = run(*AGAINST_HEAD)
         assert result.code == 2
         found = {each["name"]: each for each in json.loads(result.out)["deployments"]}
         assert found.pop("orders")["result"] == "unchanged"
@@ -407,8 +397,7 @@ class TestWhatOfARevisionIsRead:
         monkeypatch.chdir(linked / "p")
         change("orders", MINIMUM)
         monkeypatch.setenv("GIT_DIR", git(linked, "rev-parse", "--absolute-git-dir"))
-        result = run(*self.AGAINST)
-        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
+        assert verdicts(run(*AGAINST_HEAD)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
 
     @pytest.mark.parametrize("former", ["flinkcompat.toml", "pyproject.toml"])
     def test_a_project_that_was_moved(self, project: Path, run: Run, former: str) -> None:
@@ -417,37 +406,36 @@ class TestWhatOfARevisionIsRead:
             tables = (HEAD + ORDERS + CLICKS).replace("[deployments", "[tool.flinkcompat.deployments")
             Path(former).write_text(f"[project]\nname = 'x'\n[tool.flinkcompat]\n{tables}", encoding="utf-8")
             commit("as a table")
-            assert run(*self.AGAINST).code == 0
+            assert run(*AGAINST_HEAD).code == 0
         Path("sub").mkdir()
         git(project, "mv", former, "jobs", "sub")
         os.chdir("sub")
         if former == "pyproject.toml":
             Path(former).unlink()
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        project_file(HEAD + ORDERS)
         change("orders", MINIMUM)
-        result = run(*self.AGAINST)
-        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "deleted"})
+        assert verdicts(result := run(*AGAINST_HEAD)) == (1, {"orders": "incompatible", "clicks": "deleted"})
         assert json.loads(result.out)["notes"][0] == f"HEAD has the project file as {former}"
 
     def test_several_projects_that_are_gone(self, project: Path, run: Run) -> None:
         Path("a").mkdir()
-        Path("a/flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        write("a/flinkcompat.toml", HEAD + ORDERS)
         commit("two")
         Path("sub").mkdir()
         git(project, "mv", "flinkcompat.toml", "sub")
         git(project, "rm", "--quiet", "a/flinkcompat.toml")
         os.chdir("sub")
-        result = run(*self.AGAINST)
+        result = run(*AGAINST_HEAD)
         assert result.code == 2
         assert "the former name of this file is unknown" in result.err
 
     def test_a_table_that_is_new_in_a_pyproject(self, project: Path, run: Run) -> None:
         git(project, "rm", "--quiet", "flinkcompat.toml")
-        Path("pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
+        write("pyproject.toml", "[project]\nname = 'x'\n")
         commit("a package")
         table = ORDERS.replace("[deployments", "[tool.flinkcompat.deployments")
-        Path("pyproject.toml").write_text(f"[project]\nname = 'x'\n{table}", encoding="utf-8")
-        assert results(run(*self.AGAINST)) == {"orders": "unchanged"}
+        write("pyproject.toml", f"[project]\nname = 'x'\n{table}")
+        assert results(run(*AGAINST_HEAD)) == {"orders": "unchanged"}
 
     def test_a_project_file_that_is_a_link(
         self, project: Path, run: Run, tmp_path_factory: pytest.TempPathFactory
@@ -457,20 +445,20 @@ class TestWhatOfARevisionIsRead:
         Path("flinkcompat.toml").symlink_to("conf/flinkcompat.toml")
         commit("a link inside")
         change("orders", MINIMUM)
-        assert results(run(*self.AGAINST)) == {"orders": "incompatible", "clicks": "unchanged"}
+        assert results(run(*AGAINST_HEAD)) == {"orders": "incompatible", "clicks": "unchanged"}
         outside = tmp_path_factory.mktemp("outside") / "x.toml"
         outside.write_text(HEAD + ORDERS, encoding="utf-8")
         Path("flinkcompat.toml").unlink()
         Path("flinkcompat.toml").symlink_to(outside)
         commit("a link to the outside")
-        result = run(*self.AGAINST)
+        result = run(*AGAINST_HEAD)
         assert result.code == 2
         assert "HEAD:flinkcompat.toml: is reached by flinkcompat.toml, a link to an absolute path" in result.err
 
     def test_a_former_file_that_is_no_toml_has_a_remedy(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text("engine = \n", encoding="utf-8")
+        project_file("engine = \n")
         commit("broken")
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        project_file(HEAD + ORDERS)
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
         assert "HEAD:flinkcompat.toml:1:10: is not valid TOML" in result.err
@@ -480,10 +468,10 @@ class TestWhatOfARevisionIsRead:
     def test_deleted_ones_that_cannot_be_read_leave_the_others(self, project: Path, run: Run) -> None:
         Path("jobs/clicks.sql").write_bytes(b"\xff")
         odd = '\n[deployments.odd]\nscript = "jobs/orders.sql"\nownr = "me"\n'
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + odd, encoding="utf-8")
+        project_file(HEAD + ORDERS + CLICKS + odd)
         commit("not UTF-8")
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
-        result = run(*self.AGAINST)
+        project_file(HEAD + ORDERS)
+        result = run(*AGAINST_HEAD)
         assert result.code == 2
         assert results(result) == {"orders": "unchanged", "clicks": "not readable", "odd": "not readable"}
         assert run("diff", "orders", "--against", "git:HEAD").code == 0
@@ -511,7 +499,7 @@ class TestAgainstTheLedger:
     def test_the_engine_is_that_of_the_job_where_the_file_names_none(
         self, project: Path, run: Run, tmp_path: Path
     ) -> None:
-        Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
+        project_file(ORDERS)
         deploy(tmp_path / "ledger", "orders")
         change("orders", PARTIAL)
         data = json.loads(run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json").out)
@@ -519,10 +507,12 @@ class TestAgainstTheLedger:
         assert (report["engine"], report["engine_version"], report["outcome"]) == ("flink", "2.3", "incompatible")
 
     def test_another_engine_than_the_one_that_runs_is_a_change(self, project: Path, run: Run, tmp_path: Path) -> None:
-        Path("flinkcompat.toml").write_text(f'engine = "vvr"\n{ORDERS}', encoding="utf-8")
+        project_file(f'engine = "vvr"\n{ORDERS}')
         deploy(tmp_path / "ledger", "orders")
-        result = run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json")
-        assert (result.code, results(result)) == (1, {"orders": "unknown"})
+        assert verdicts(run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json")) == (
+            1,
+            {"orders": "unknown"},
+        )
 
     def test_added_and_deleted(self, project: Path, run: Run, tmp_path: Path) -> None:
         """Deleted is what the file named where the branch began; a ledger may hold the jobs of others, too."""
@@ -533,7 +523,7 @@ class TestAgainstTheLedger:
         git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
         fresh = ORDERS.replace("orders", "fresh")
         change("fresh", V1)
-        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{fresh}', encoding="utf-8")
+        project_file(f'ledger = "{root}"\n{HEAD}{ORDERS}{fresh}')
         result = run("diff", "--format", "json")
         assert result.code == 1
         assert results(result) == {"orders": "unchanged", "fresh": "added", "clicks": "deleted"}
@@ -546,11 +536,11 @@ class TestAgainstTheLedger:
         root = tmp_path / "ledger"
         for name in ("orders", "clicks"):
             deploy(root, name)
-        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{CLICKS}', encoding="utf-8")
+        project_file(f'ledger = "{root}"\n{HEAD}{ORDERS}{CLICKS}')
         assert run("diff").code == 0
-        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}', encoding="utf-8")
+        project_file(f'ledger = "{root}"\n{HEAD}{ORDERS}')
         result = run("diff", "--format", "json")
-        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        assert verdicts(result) == (2, {"orders": "unchanged", "clicks": "not readable"})
         (review,) = (each for each in json.loads(result.out)["deployments"] if each["name"] == "clicks")
         assert (
             "holds clicks, which this file does not name; whether the file named it when the change began"
@@ -572,8 +562,10 @@ class TestAgainstTheLedger:
         deploy(root, "orders")
         deploy(root, "clicks")
         (root / "clicks" / "000001.json").write_text('{\n "schema": 1\n}', encoding="utf-8")
-        result = run("diff", "--against", f"ledger:{root}", "--format", "json")
-        assert (result.code, results(result)) == (3, {"orders": "unchanged", "clicks": "out of reach"})
+        assert verdicts(run("diff", "--against", f"ledger:{root}", "--format", "json")) == (
+            3,
+            {"orders": "unchanged", "clicks": "out of reach"},
+        )
 
 
 class TestExitCodes:
@@ -587,7 +579,7 @@ class TestExitCodes:
         assert run("diff", "--against", "git:HEAD", "--fail-on", "never").code == 2
 
     def test_a_deleted_deployment_fails_under_every_gate(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(f'fail_on = "never"\n{HEAD}{ORDERS}', encoding="utf-8")
+        project_file(f'fail_on = "never"\n{HEAD}{ORDERS}')
         assert run("diff", "--against", "git:HEAD").code == 1
         result = run("diff", "--against", "git:HEAD", "--fail-on", "never", "--format", "github")
         assert (result.code, result.out.count("::error file=flinkcompat.toml")) == (1, 1)
@@ -596,15 +588,15 @@ class TestExitCodes:
         self, project: Path, run: Run, tmp_path: Path, snapshot: SnapshotAssertion
     ) -> None:
         stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann, savepoint s3://savepoints/clicks/1"\n'
-        Path("flinkcompat.toml").write_text(f"{HEAD}{ORDERS}{stopped}", encoding="utf-8")
+        project_file(f"{HEAD}{ORDERS}{stopped}")
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 0
         assert result.out == snapshot
-        data = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)
+        data = json.loads(run(*AGAINST_HEAD).out)
         VALIDATOR_OF_FLEET.validate(data)
         assert [each["status"] for each in data["deployments"]] == ["unchanged", "stopped"]
         assert "::" not in run("diff", "--against", "git:HEAD", "--format", "github").out
-        Path("flinkcompat.toml").write_text(f"{HEAD}{stopped}orders = 'with it'\n", encoding="utf-8")
+        project_file(f"{HEAD}{stopped}orders = 'with it'\n")
         assert run("diff", "--against", "git:HEAD").code == 0, "the last ones were deleted"
 
     def test_a_ledger_that_holds_a_stopped_deployment(self, project: Path, run: Run, tmp_path: Path) -> None:
@@ -613,15 +605,13 @@ class TestExitCodes:
         for name in ("orders", "clicks"):
             deploy(root, name)
         stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann"\n'
-        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{stopped}', encoding="utf-8")
-        result = run("diff", "--format", "json")
-        assert (result.code, results(result)) == (0, {"orders": "unchanged", "clicks": "stopped"})
+        project_file(f'ledger = "{root}"\n{HEAD}{ORDERS}{stopped}')
+        assert verdicts(result := run("diff", "--format", "json")) == (0, {"orders": "unchanged", "clicks": "stopped"})
         git(project, "update-ref", "refs/remotes/origin/main", "main")
         git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
         commit("merged")
         git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
-        result = run("diff", "--format", "json")
-        assert (result.code, results(result)) == (0, {"orders": "unchanged"})
+        assert verdicts(result := run("diff", "--format", "json")) == (0, {"orders": "unchanged"})
         assert json.loads(result.out)["notes"] == []
 
     @pytest.mark.parametrize("text", [BROKEN, SECRETIVE, "", "-- nothing\n"])
@@ -638,10 +628,10 @@ class TestExitCodes:
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
         assert "placeholders_filled_elsewhere = true into the project file" in result.out
-        Path("flinkcompat.toml").write_text(f"placeholders_filled_elsewhere = true\n{HEAD}{ORDERS}", encoding="utf-8")
+        project_file(f"placeholders_filled_elsewhere = true\n{HEAD}{ORDERS}")
         commit("with placeholders")
         change("orders", text.replace("'1' MINUTE", "'2' MINUTE"))
-        (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        (review,) = json.loads(run(*AGAINST_HEAD).out)["deployments"]
         assert (review["result"], review["branches"]) == ("incompatible", [])
         assert review["action"].startswith("refuses it: jobs/orders.sql:3:")
         assert run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql").code == 1
@@ -672,7 +662,7 @@ class TestExitCodes:
         change("orders", BROKEN)
         commit("broken")
         change("orders", V1)
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        result = run(*AGAINST_HEAD)
         assert (result.code, results(result)["orders"]) == (1, "unknown")
 
     def test_a_deployment_that_is_not_there(self, project: Path, run: Run) -> None:
@@ -687,9 +677,8 @@ class TestExitCodes:
             assert "there is no flinkcompat.toml here or in a folder above" in result.err
 
     def test_a_mistake_of_one_deployment_leaves_the_others(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + "ownr = 'me'\n", encoding="utf-8")
-        result = run("diff", "--against", "git:HEAD", "--format", "json")
-        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        project_file(HEAD + ORDERS + CLICKS + "ownr = 'me'\n")
+        assert verdicts(result := run(*AGAINST_HEAD)) == (2, {"orders": "unchanged", "clicks": "not readable"})
         assert "did you mean owner?" in json.loads(result.out)["deployments"][1]["sentence"]
 
 
@@ -722,7 +711,7 @@ def test_from_a_folder_below_paths_are_those_of_the_repository(
     shutil.move("jobs", "team/jobs")
     shutil.move("flinkcompat.toml", "team/flinkcompat.toml")
     commit("a monorepo")
-    Path("team/jobs/orders.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+    write("team/jobs/orders.sql", INCOMPATIBLE)
     monkeypatch.chdir("team/sub")
     result = run("diff", "--against", "git:HEAD", "--format", "github")
     assert result.code == 1
@@ -737,16 +726,16 @@ class TestPlan:
         result = run("plan", "orders", "--against", "git:HEAD")
         assert result.code == 1
         assert "In Airflow the gate asks a person (branch approve)." in result.out
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + self.POLICY, encoding="utf-8")
+        project_file(HEAD + ORDERS + self.POLICY)
         result = run("plan", "orders", "--against", "git:HEAD")
         assert "In Airflow the gate restarts it without state (branch restart)." in result.out
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + "backfill.to = '2026-01-01'\n", encoding="utf-8")
+        project_file(HEAD + ORDERS + "backfill.to = '2026-01-01'\n")
         result = run("plan", "orders", "--against", "git:HEAD")
         assert "the gate asks Flink's planner how much of the state can be kept" in " ".join(result.out.split())
         assert "Then the backfill of this deployment recomputes" in result.out
 
     def test_a_rehearsal_comes_before_a_resume(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + "rehearse = true\n", encoding="utf-8")
+        project_file(HEAD + ORDERS + "rehearse = true\n")
         change("orders", V1.replace("SUM(amount)", "SUM(amount) * 100"))
         data = json.loads(run("plan", "orders", "--against", "git:HEAD", "--format", "json").out)
         assert data["command"] == "plan"
@@ -779,7 +768,7 @@ class TestLint:
             "several": V1 + QUERY,
         }
         for name, text in scripts.items():
-            Path(f"{name}.sql").write_text(text, encoding="utf-8")
+            write(f"{name}.sql", text)
         result = run("lint", *(f"{name}.sql" for name in scripts), "gone.sql", "--engine", "flink")
         assert result.code == 2
         assert result.out == snapshot
@@ -808,8 +797,8 @@ class TestLint:
         ],
     )
     def test_exit_codes(self, run: Run, text: str, options: tuple[str, ...], code: int) -> None:
-        Path("tables.sql").write_text(TABLES, encoding="utf-8")
-        Path("job.sql").write_text(text, encoding="utf-8")
+        write("tables.sql", TABLES)
+        write("job.sql", text)
         assert run("lint", "job.sql", *options).code == code
 
     @pytest.mark.parametrize("named", ["file", "option"])
@@ -817,7 +806,7 @@ class TestLint:
         Path("ddl").mkdir()
         Path("ddl/tables.sql").write_text(TABLES.replace(") WITH", " WITH"), encoding="utf-8")
         if named == "file":
-            Path("flinkcompat.toml").write_text(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}', encoding="utf-8")
+            project_file(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}')
         options = () if named == "file" else ("--catalog", "ddl/tables.sql")
         out = run("lint", "jobs/orders.sql", *options, "--format", "github").out
         assert "::error file=ddl/tables.sql,line=1," in out
@@ -833,15 +822,8 @@ class TestLint:
         assert len(data["deployments"]) == 30
         assert run("lint", "--format", "github").out.count("::error ") == 2
 
-
-def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
-    former = git(many, "show", "main:flinkcompat.toml")
-    assert former.count("[deployments.") == 30
-    assert project_text({"refunds": "a.sql"}, "").endswith('engine = "vvr"\n')
-    assert script_of("x") != script_of("y")
-
     def test_a_file_that_names_no_deployment_is_bad_input(self, project: Path, run: Run) -> None:
-        Path("flinkcompat.toml").write_text(HEAD, encoding="utf-8")
+        project_file(HEAD)
         lint, diff = run("lint"), run("diff")
         assert (lint.code, lint.err) == (diff.code, diff.err)
         assert lint.code == 2
@@ -849,7 +831,7 @@ def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
 
     def test_a_broken_deployment_silences_no_other(self, project: Path, run: Run) -> None:
         broken = '\n[deployments.templated]\nscript = "{{ x }}.sql"\n'
-        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + broken, encoding="utf-8")
+        project_file(HEAD + ORDERS + CLICKS + broken)
         change("orders", BROKEN)
         result = run("lint")
         assert result.code == 2
@@ -859,13 +841,20 @@ def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
         assert "3 scripts: 2 not readable, 1 read; Flink did not plan them" in result.out
 
 
+def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
+    former = git(many, "show", "main:flinkcompat.toml")
+    assert former.count("[deployments.") == 30
+    assert project_text({"refunds": "a.sql"}, "").endswith('engine = "vvr"\n')
+    assert script_of("x") != script_of("y")
+
+
 @pytest.mark.parametrize("command", [("lint",), ("diff", "--against", "git:HEAD")])
 def test_a_secret_among_the_settings_is_told_in_the_project_file(
     project: Path, run: Run, command: tuple[str, ...]
 ) -> None:
     settings = '[deployments.orders.settings]\n"table.exec.state.ttl" = "1 d"\n"s3.secret-key" = "hunter2hunter2"\n'
     text = HEAD + ORDERS + settings + CLICKS
-    Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+    project_file(text)
     line = text[: text.index('"s3.secret-key"')].count("\n") + 1
     result = run(*command, "--format", "github")
     assert result.code == 2
