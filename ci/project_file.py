@@ -5,7 +5,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.fleet.sides import name_from
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import FILE_NAME, find_project_file
+from airflow_flinkcompat.project.file import FILE_NAME, find_project_file
 from airflow_flinkcompat.project.revisions import root_of
 
 folder = Path(sys.argv[1])

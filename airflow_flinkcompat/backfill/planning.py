@@ -25,7 +25,8 @@ from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import Scan, Window, WindowKind, outermost_windows
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.secrets import mask_secrets, placeholder_faults
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.placeholders import placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
 
 if TYPE_CHECKING:

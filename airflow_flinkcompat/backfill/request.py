@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.model import LATE, NATIVE, FunctionDeclaration, InputError, JobSpec
-from airflow_flinkcompat.secrets import AnyPlaceholder, mask_secrets, placeholders, placeholders_in_script
+from airflow_flinkcompat.secrets import mask_secrets, placeholders
+from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, placeholders_in_script
 
 _UNITS = {
     "ms": timedelta(milliseconds=1),

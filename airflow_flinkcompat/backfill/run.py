@@ -18,7 +18,8 @@ from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.spark import Effort, effort, is_local, pinned_snapshots, spark_session
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
-from airflow_flinkcompat.secrets import Redactor, environment_lookup, redactor_of
+from airflow_flinkcompat.secrets.placeholders import environment_lookup, redactor_of
+from airflow_flinkcompat.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.model import install_command
-from airflow_flinkcompat.secrets import PlaceholderError, environment_lookup, resolve_value
+from airflow_flinkcompat.secrets.placeholders import PlaceholderError, environment_lookup, resolve_value
 
 if TYPE_CHECKING:
     from pyspark.sql import Observation, SparkSession

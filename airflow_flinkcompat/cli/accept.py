@@ -32,7 +32,7 @@ from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED
 from airflow_flinkcompat.model import ENGINES, InputError, Outcome, OutOfReachError, Waiver
-from airflow_flinkcompat.project import FILE_NAME, unknown_key
+from airflow_flinkcompat.project.file import FILE_NAME, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
 from airflow_flinkcompat.secrets import mask_secrets

@@ -31,8 +31,8 @@ from airflow_flinkcompat.model import (
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.model.options import ENGINE_VARIABLE
-from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions
-from airflow_flinkcompat.project.job_options import GATE, declarations
+from airflow_flinkcompat.project.file import FILE_NAME
+from airflow_flinkcompat.project.job_options import FAIL_ON, GATE, JobOptions, declarations
 from airflow_flinkcompat.secrets import mask_secrets
 
 Decorated = Callable[..., Any]

@@ -24,8 +24,10 @@ from airflow_flinkcompat.cli.project import Given, judging, ledger_roots, projec
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
-from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project.file import FILE_NAME
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE, JobOptions
 from airflow_flinkcompat.project.revisions import repository_of
+from airflow_flinkcompat.project.settings import ProjectFile
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable

@@ -23,7 +23,7 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
-from airflow_flinkcompat.project import DEFAULT_GATE
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE
 from airflow_flinkcompat.project.settings import TEMPLATE
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_text

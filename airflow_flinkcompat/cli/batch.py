@@ -21,7 +21,9 @@ from airflow_flinkcompat.compat import Report, Reports, Side
 from airflow_flinkcompat.compat.deployable import bad_input, obstacles
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, Waiver
 from airflow_flinkcompat.planner.judgement import without_notice
-from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
+from airflow_flinkcompat.project.file import FILE_NAME
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE
+from airflow_flinkcompat.project.settings import ProjectFile
 from airflow_flinkcompat.project.waivers import read_waivers
 from airflow_flinkcompat.secrets import mask_secrets
 

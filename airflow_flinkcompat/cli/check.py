@@ -41,7 +41,7 @@ from airflow_flinkcompat.compat.single_script import added_report, removed_repor
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.sql import read_script
 
 

@@ -23,8 +23,10 @@ from airflow_flinkcompat.cli.arguments import (
 )
 from airflow_flinkcompat.cli.project import Given, judging, project_for, require_project
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
+from airflow_flinkcompat.project.file import FILE_NAME
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE
 from airflow_flinkcompat.project.revisions import root_of
+from airflow_flinkcompat.project.settings import ProjectFile
 from airflow_flinkcompat.sql import ScriptError
 
 if TYPE_CHECKING:

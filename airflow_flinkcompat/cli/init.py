@@ -20,7 +20,8 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.fleet.sides import holds_job, may_hold_job, side_of_script
 from airflow_flinkcompat.model import ENGINES, InputError
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project import FILE_NAME, JobOptions, find_project_file
+from airflow_flinkcompat.project.file import FILE_NAME, find_project_file
+from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
@@ -194,7 +195,7 @@ def install_command(lines: tuple[str, ...], config: str | None) -> None:
     of a planner, which halves the time of a start. All of it is cached, and a check needs no network afterwards.
     """
     with command_errors("planner install", "local-flink"):
-        from airflow_flinkcompat.planner import install, make_archive
+        from airflow_flinkcompat.planner.installation import install, make_archive
 
         for line in lines or _lines_of_jobs(config):
             found = install(line)
@@ -219,7 +220,7 @@ def status_command() -> None:
     The exit code is 0 if any line can plan, otherwise 1.
     """
     with command_errors("planner status", "local-flink"):
-        from airflow_flinkcompat.planner import status
+        from airflow_flinkcompat.planner.installation import status
     found, plans = status()
     for name, words in found.items():
         click.echo(f"{name}: {words}")

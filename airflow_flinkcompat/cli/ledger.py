@@ -29,7 +29,9 @@ from airflow_flinkcompat.deploy.ledger.listing import indented, part_diff, part_
 from airflow_flinkcompat.frontends.pyflink.reader import local_texts
 from airflow_flinkcompat.model import InputError, OutOfReachError, language_of
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
-from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, ProjectFile
+from airflow_flinkcompat.project.file import FILE_NAME
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE
+from airflow_flinkcompat.project.settings import ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_text
 

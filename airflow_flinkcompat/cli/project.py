@@ -12,17 +12,9 @@ import click
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, join_ddl
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.isolation import set_network
-from airflow_flinkcompat.project import (
-    DEFAULT_GATE,
-    FILE_NAME,
-    JobOptions,
-    ProjectDeployment,
-    ProjectFile,
-    find_project_file,
-    load_project,
-    unknown_key,
-)
-from airflow_flinkcompat.project.job_options import GATE, option
+from airflow_flinkcompat.project.file import FILE_NAME, find_project_file, unknown_key
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE, GATE, JobOptions, option
+from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, load_project
 from airflow_flinkcompat.sql import ScriptError, read_script
 
 

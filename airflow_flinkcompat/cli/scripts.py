@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Waiver, language_of
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.project.revisions import run_git, words_of
 from airflow_flinkcompat.project.waivers import WAIVERS_SUFFIX, read_waivers
 from airflow_flinkcompat.sql import decode_script, read_text

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import Extra, InputError, PlannerMode
 from airflow_flinkcompat.planner.judgement import DeployedJob, compile_plans
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test import Cluster

@@ -50,7 +50,7 @@ from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import ENGINES, Basis, Consequence, InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.secrets import Secret
+from airflow_flinkcompat.secrets.detect import Secret
 
 _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",

@@ -9,18 +9,16 @@ from enum import StrEnum
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.flink_options import current_name, setting_fault
 from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
-from airflow_flinkcompat.secrets import (
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.detect import Secret, are_of_namespace, variables_alone
+from airflow_flinkcompat.secrets.placeholders import (
     AnyPlaceholder,
     EnvPlaceholder,
-    Secret,
-    are_of_namespace,
     env_in_deployment,
-    mask_option,
     placeholder_faults,
-    placeholders,
     placeholders_in_script,
-    variables_alone,
 )
+from airflow_flinkcompat.secrets.redact import mask_option
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 from airflow_flinkcompat.sql.refused import refused

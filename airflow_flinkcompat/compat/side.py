@@ -17,7 +17,8 @@ from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
-from airflow_flinkcompat.secrets import Secret, find_secrets, program_secrets, secrets_beside
+from airflow_flinkcompat.secrets.detect import Secret, find_secrets
+from airflow_flinkcompat.secrets.programs import program_secrets, secrets_beside
 from airflow_flinkcompat.sql import Script, parse_script, span_of
 from airflow_flinkcompat.sql.nodes import Option, SetOption
 

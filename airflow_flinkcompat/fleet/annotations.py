@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt, format_inline
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, Severity, Status
 from airflow_flinkcompat.model import AppliedWaiver, Outcome, Span, WaiverState
-from airflow_flinkcompat.project import FAIL_ON
+from airflow_flinkcompat.project.job_options import FAIL_ON
 
 BAD_INPUT_RULE = "input-not-readable"
 OUT_OF_REACH_RULE = "ledger-out-of-reach"

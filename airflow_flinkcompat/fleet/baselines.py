@@ -14,10 +14,9 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.sides import SUFFIXES, side_of_script, unnamed_scripts
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, OutOfReachError
 from airflow_flinkcompat.model.options import LEDGER_VARIABLE
-from airflow_flinkcompat.project import ProjectDeployment
 from airflow_flinkcompat.project.file import PROJECT_FILES, find_project_file, tables_of
 from airflow_flinkcompat.project.revisions import RevisionFiles, base_commit, commit_of, repository_of
-from airflow_flinkcompat.project.settings import ProjectFile, project_of
+from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, project_of
 from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5

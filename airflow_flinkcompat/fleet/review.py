@@ -31,9 +31,9 @@ from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_
 from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, OutOfReachError, Waiver
 from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge, plan_alone, without_notice
-from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
-from airflow_flinkcompat.project.job_options import FILLED_ELSEWHERE
+from airflow_flinkcompat.project.job_options import FILLED_ELSEWHERE, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
+from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 

@@ -11,7 +11,9 @@ from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import Role, role
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, Waiver, join_ddl, language_of
-from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile, find_project_file
+from airflow_flinkcompat.project.file import find_project_file
+from airflow_flinkcompat.project.job_options import JobOptions
+from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
 from airflow_flinkcompat.sql import ScriptError, decode_script
 

@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat.report import PLANNED
 from airflow_flinkcompat.compat.reports.advice import NO_CONTEXT
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.project import FAIL_ON
+from airflow_flinkcompat.project.job_options import FAIL_ON
 
 READ = "read"
 """The word for a script that ``lint`` passes."""

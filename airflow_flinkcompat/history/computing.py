@@ -36,7 +36,7 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_state import group_ranges, keyed_headers
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.secrets import environment_lookup, placeholders_in_script, redactor_of
+from airflow_flinkcompat.secrets.placeholders import environment_lookup, placeholders_in_script, redactor_of
 from airflow_flinkcompat.spark_migration import SparkWorkers
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from airflow_flinkcompat.local_flink.processes import (
     stop_all,
 )
 from airflow_flinkcompat.model import install_command
-from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.secrets.placeholders import Lookup
 
 HOME_VARIABLE = "FLINKCOMPAT_FLINK_HOME"
 _DISTRIBUTION = "apache-flink-libraries"

@@ -26,16 +26,11 @@ from airflow_flinkcompat.fleet.review import (
 from airflow_flinkcompat.fleet.sides import name_from
 from airflow_flinkcompat.fleet.values import FleetDiff, Status
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import (
-    DEFAULT_GATE,
-    JobOptions,
-    ProjectDeployment,
-    ProjectFile,
-    find_project_file,
-    load_project,
-)
+from airflow_flinkcompat.project.file import find_project_file
+from airflow_flinkcompat.project.job_options import DEFAULT_GATE, JobOptions
 from airflow_flinkcompat.project.positions import TomlPositions
 from airflow_flinkcompat.project.revisions import root_of
+from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, load_project
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 

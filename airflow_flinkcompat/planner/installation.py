@@ -99,18 +99,7 @@ class Installation:
 
 
 def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
-    """Find the planner of a line; nothing is fetched.
-
-    Args:
-        name: The line, for instance ``2.3``.
-        jars_of_scripts: Jars of connectors, formats and functions.
-
-    Returns:
-        Where its parts are.
-
-    Raises:
-        PlannerMissing: A part is missing, or the line has no planner.
-    """
+    """Find the planner of a line; nothing is fetched."""
     line = _line(name)
     java = _java()
     home = next(_homes(line), None)
@@ -126,16 +115,6 @@ def install(name: str) -> Installation:
 
     Flink's jars come from PyPI (``apache-flink-libraries``) and are cached, unless an environment variable or an
     installed package provides a Flink of the same release. A broken download resumes.
-
-    Args:
-        name: The line, for instance ``2.3``.
-
-    Returns:
-        Where its parts are.
-
-    Raises:
-        PlannerMissing: There is no Java, or the line has no planner.
-        LocalFlinkError: Flink's jars cannot be fetched.
     """
     line = _line(name)
     _java()
@@ -167,12 +146,7 @@ def home(name: str) -> Path:
 
 
 def status() -> tuple[dict[str, str], bool]:
-    """Describe the planners on this machine.
-
-    Returns:
-        Java, then each line of Flink, with its folder, or what is missing and the command that fetches it; and whether
-        any line can plan.
-    """
+    """Describe the planners on this machine."""
     found, java = {}, ""
     try:
         java = str(_java())
@@ -267,17 +241,7 @@ _JOBS = (
 
 
 def make_archive(installation: Installation) -> Path:
-    """Make the archive unless it is there, in place of a stale one: 90 MB, 17 seconds of processor time.
-
-    Args:
-        installation: The planner.
-
-    Returns:
-        The file.
-
-    Raises:
-        LocalFlinkError: Java makes none.
-    """
+    """Make the archive unless it is there, in place of a stale one: 90 MB, 17 seconds of processor time."""
     target = installation.class_archive
     if target.is_file():
         return target

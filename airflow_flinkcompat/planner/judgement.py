@@ -69,28 +69,7 @@ def judge(
     with_other_engine: bool = False,
     job: DeployedJob | None = None,
 ) -> Report:
-    """Judge a change, and ask Flink's planner first.
-
-    Args:
-        old: The deployed script.
-        new: The proposed script.
-        mode: When the planner is asked: ``always``, ``never``, or ``auto``, where one is installed for the version and
-            the scripts differ in more than layout.
-        jars: Jars of connectors, formats and functions.
-        accepted: Exceptions that a migration makes on request alone.
-        history: The state that a migration keeps with history.
-        with_other_engine: Whether the report also holds the outcome on the other engine.
-        job: Known facts about the deployed job.
-
-    Returns:
-        The report, with its ground. Where ``auto`` found no planner, the ground names what is missing
-        (:func:`without_notice`). Where Flink refuses the deployed script, the outcome is *unknown* or worse.
-
-    Raises:
-        InputError: Flink refuses the proposed script, or a script holds no query.
-        PlannerUnavailable: The mode is ``always``, and there is no answer.
-        ScriptError: A script holds no statement.
-    """
+    """Judge a change, and ask Flink's planner first."""
 
     def read() -> Report:
         return check(old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
@@ -122,20 +101,7 @@ def judge(
 
 
 def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:
-    """Ask whether Flink plans one script, which is compared with nothing.
-
-    Args:
-        side: The script.
-        mode: When the planner is asked; see :func:`judge`.
-        jars: Jars of connectors, formats and functions.
-
-    Returns:
-        The ground of a report, "" if Flink is not asked, and the reason if Flink does not answer, else "".
-
-    Raises:
-        InputError: Flink refuses the script.
-        PlannerUnavailable: The mode is ``always``, and there is no answer.
-    """
+    """Ask whether Flink plans one script, which is compared with nothing."""
     if mode == "never":
         return "", ""
     try:
@@ -153,22 +119,7 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
 
 
 def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
-    """Have the planner of the new side's version compile every job of both sides.
-
-    Args:
-        old: The deployed script.
-        new: The proposed script; the same object if there is one script alone.
-        jars: Jars of connectors, formats and functions; none may be missing.
-        job: Known facts about the deployed job.
-
-    Returns:
-        The plans of each side.
-
-    Raises:
-        InputError: Flink refuses a script, a jar is missing, or the job has other operators than the old script.
-        PlannerUnavailable: There is no planner, or no answer.
-        ScriptError: A script holds no statement.
-    """
+    """Have the planner of the new side's version compile every job of both sides."""
     _require_plannable(old, new)
     installation, known = _installed(new, jars), job or DeployedJob()
     if old is new:
@@ -188,14 +139,7 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
 
 
 def without_notice(report: Report) -> tuple[Report, str]:
-    """Split off the sentence that no planner is installed, for a command that shows it once.
-
-    Args:
-        report: A report of :func:`judge`.
-
-    Returns:
-        The report without it, and the sentence; "" if there is none.
-    """
+    """Split off the sentence that no planner is installed, for a command that shows it once."""
     if not report.ground.startswith(_WITHOUT):
         return report, ""
     return replace(report, ground=""), report.ground

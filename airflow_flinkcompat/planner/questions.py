@@ -20,7 +20,7 @@ from airflow_flinkcompat.exec_graph.model import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
-from airflow_flinkcompat.secrets import disguise_option, disguise_secrets
+from airflow_flinkcompat.secrets.redact import disguise_option, disguise_secrets
 from airflow_flinkcompat.sql import Statement, parse_script
 from airflow_flinkcompat.sql.nodes import SetOption
 
@@ -77,23 +77,7 @@ def predict(
     operators: Collection[str] = (),
     stored: StoredJob | None = None,
 ) -> PlannedChange:
-    """Ask Flink for the end of a restore of a changed script.
-
-    Args:
-        old: The deployed script.
-        new: The proposed script.
-        before: The planner of the deployed job's line.
-        after: The planner of the new script's line.
-        operators: OperatorIDs that the deployed job has, by its vertices or its savepoint.
-        stored: The deployed job as its savepoint states it, which is restored in place of the planned one.
-
-    Returns:
-        The answers.
-
-    Raises:
-        PlannerFailure: The planner does not answer.
-        ScriptError: A script holds no statement.
-    """
+    """Ask Flink for the end of a restore of a changed script."""
     planned = _predicted(old, new, (before, after), frozenset(operators), stored)
     if planned.prediction.doubt:
         return planned

@@ -72,18 +72,7 @@ class ProjectTables:
 
 
 def find_project_file(start: Path) -> Path | None:
-    """The project file of a folder or file: the first one upwards of it, in its repository.
-
-    Args:
-        start: A file, which need not exist, or a folder.
-
-    Returns:
-        ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``; None if there is neither
-        up to the root of the Git repository, or of the file system if there is none.
-
-    Raises:
-        InputError: A ``pyproject.toml`` on the way cannot be read.
-    """
+    """The project file of a folder or file: the first one upwards of it, in its repository."""
     folder = start.resolve()
     if not folder.is_dir():
         folder = folder.parent
@@ -107,16 +96,6 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
     """Read ``[deployments.<name>]`` tables, each over ``[defaults]``, and these over the top of the file.
 
     An unusable deployment is a problem of its own that does not affect the others.
-
-    Args:
-        path: A file of TOML in UTF-8; of a ``pyproject.toml`` the table ``[tool.flinkcompat]`` counts.
-
-    Returns:
-        The tables, with their faults.
-
-    Raises:
-        InputError: The file cannot be read or is not valid TOML, or ``defaults``, ``deployments`` or ``stopped`` is no
-            table.
     """
     file = Path(path)
     found = tables_of(_text(file), file)
@@ -187,15 +166,7 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Message for an unknown key.
-
-    Args:
-        key: The key.
-        known: Those that there are.
-
-    Returns:
-        Text to follow the key: the key that may be meant, or the existing ones.
-    """
+    """Message for an unknown key."""
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is unknown; did you mean {meant[0]}?" if meant else f"is unknown; choose from {', '.join(known)}"
 
@@ -207,14 +178,7 @@ def _unknown_at_top(key: str) -> str:
 
 
 def flat_options(value: Any) -> Any:
-    """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` is a table in a table.
-
-    Args:
-        value: The value in the file.
-
-    Returns:
-        The options by their whole names, switches and numbers as texts; anything but a table is left as it is.
-    """
+    """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` is a table in a table."""
     return dict(_options(value)) if isinstance(value, Mapping) else value
 
 

@@ -167,12 +167,6 @@ class JobOptions:
 
         Settings and variables are merged by their keys, functions by their names. A version belongs to the engine that
         is named with it, and counts for no other one.
-
-        Args:
-            below: The options that apply where these set nothing.
-
-        Returns:
-            The merged options, and those taken from ``below``: a name and its value each.
         """
         functions = {each.name.lower(): each for each in (*below.functions, *self.functions)}
         given = {each.name.lower() for each in self.functions}

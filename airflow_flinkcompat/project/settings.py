@@ -96,14 +96,7 @@ class ProjectFile:
         return (*(each.name for each in self.deployments), *self.broken)
 
     def deployments_of(self, script: Path) -> tuple[ProjectDeployment, ...]:
-        """The deployments of a script.
-
-        Args:
-            script: A file, by any path.
-
-        Returns:
-            Those whose script it is; usually one.
-        """
+        """The deployments of a script."""
         return self._by_script.get(script.resolve(), ())
 
     @cached_property
@@ -117,18 +110,7 @@ class ProjectFile:
 
 
 def load_project(path: str | os.PathLike[str]) -> ProjectFile:
-    """Read a project file.
-
-    Args:
-        path: ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``.
-
-    Returns:
-        The project. A deployment that cannot be used is kept in ``broken``.
-
-    Raises:
-        InputError: The file cannot be read, or its values for all deployments cannot be used; every line names file and
-            key.
-    """
+    """Read a project file."""
     return project_of(read_tables(path))
 
 

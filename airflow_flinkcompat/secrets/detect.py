@@ -150,15 +150,7 @@ def _holds_secret(key: str, value: str) -> bool:
 
 
 def variables_alone(key: str, value: str) -> tuple[str, ...]:
-    """Placeholders of another tool that replace every secret of an option's value.
-
-    Args:
-        key: The option.
-        value: Its value, which is taken for a literal secret.
-
-    Returns:
-        The distinct ones as they are written, none where anything of the value may be a secret itself.
-    """
+    """Placeholders of another tool that replace every secret of an option's value."""
     if _holds_secret(key, VARIABLE.sub("${env.NAME}", value)):
         return ()
     found = (match.group() for match in VARIABLE.finditer(value))
@@ -166,14 +158,7 @@ def variables_alone(key: str, value: str) -> tuple[str, ...]:
 
 
 def are_of_namespace(variables: tuple[str, ...]) -> bool:
-    """True if the platform of engine ``vvr`` fills in these placeholders.
-
-    Args:
-        variables: The placeholders in place of every secret of a value.
-
-    Returns:
-        False if there are none, so that the value may be a secret itself.
-    """
+    """True if the platform of engine ``vvr`` fills in these placeholders."""
     return bool(variables) and all(NAMESPACE_VARIABLE.fullmatch(each) for each in variables)
 
 
@@ -182,13 +167,6 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
 
     A secret without quotes counts inside strings and SET statements only: elsewhere it is an expression
     (``ON a.token = b.id``). Comments are prose: they count where they hold an option, a setting or an address.
-
-    Args:
-        script: The parsed script; its text is searched as it is written.
-
-    Returns:
-        The option or name of each secret and its place in the script, never its value; of a value that is made of
-        another tool's placeholders alone, these.
     """
     text = script.text
     hits = _hits_of_script(text)

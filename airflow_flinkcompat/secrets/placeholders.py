@@ -87,14 +87,7 @@ def placeholders(text: str) -> tuple[AnyPlaceholder, ...]:
 
 
 def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
-    """Distinct placeholders of a script that :func:`resolve_placeholders` fills in, in their order.
-
-    Args:
-        text: A SQL script.
-
-    Returns:
-        One value per distinct placeholder in a string literal or a hint.
-    """
+    """Distinct placeholders of a script that :func:`resolve_placeholders` fills in, in their order."""
     literals = (lexeme.text for lexeme in tokenizer.lexemes(text) if lexeme.kind in ("string", "hint"))
     return tuple(dict.fromkeys(found for literal in literals for found in placeholders(literal)))
 
@@ -104,16 +97,6 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 
     Values are escaped for their literal: single quotes are doubled; directly inside double quotes (JAAS, JSON)
     backslashes and double quotes are escaped as well.
-
-    Args:
-        text: Statements of SQL.
-        lookup: Gives the value of a placeholder.
-
-    Returns:
-        The statements to send, and the redactor of the filled-in values.
-
-    Raises:
-        PlaceholderError: A malformed placeholder, or one outside of a string literal.
     """
     for _, _, why in _faults(text):
         raise PlaceholderError(why)
@@ -122,18 +105,7 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 
 
 def resolve_value(text: str, lookup: Lookup) -> Resolved:
-    """Fill in each placeholder of one value, such as an option's, that is no SQL literal.
-
-    Args:
-        text: The value. Directly inside double quotes (JAAS, JSON) a filled-in value is escaped.
-        lookup: Gives the value of a placeholder.
-
-    Returns:
-        The value to use, and the redactor of the filled-in values.
-
-    Raises:
-        PlaceholderError: A malformed placeholder.
-    """
+    """Fill in each placeholder of one value, such as an option's, that is no SQL literal."""
     for opening in _malformed(text):
         raise PlaceholderError(_not_one(opening))
     values = _Values(lookup)
@@ -141,15 +113,7 @@ def resolve_value(text: str, lookup: Lookup) -> Resolved:
 
 
 def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
-    """Redactor of the secret values of some placeholders.
-
-    Args:
-        asked: The placeholders.
-        lookup: Gives the value of a placeholder; one that it has no value for (LookupError) is passed over.
-
-    Returns:
-        The redactor.
-    """
+    """Redactor of the secret values of some placeholders."""
     values = _Values(lookup)
     for placeholder in asked:
         try:
@@ -179,29 +143,14 @@ class _Values:
 
 
 def placeholder_faults(text: str, source: str) -> tuple[tuple[Span, str], ...]:
-    """Malformed or misplaced placeholders of a script.
-
-    Args:
-        text: The script.
-        source: Its name, for places.
-
-    Returns:
-        Place and reason of each, in order; comments are not looked at.
-    """
+    """Malformed or misplaced placeholders of a script."""
     found = tuple(_faults(text))
     places = Places(text, source) if found else None
     return tuple((places.span(start, end), why) for start, end, why in found if places is not None)
 
 
 def env_in_deployment(placeholder: EnvPlaceholder) -> str:
-    """Reason why a deployment does not fill in an environment variable, and the remedy.
-
-    Args:
-        placeholder: The placeholder of the environment.
-
-    Returns:
-        A message for users.
-    """
+    """Reason why a deployment does not fill in an environment variable, and the remedy."""
     return (
         f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the "
         "value into a connection and write ${conn.<connection id>.<attribute>}, which both a deployment "
@@ -262,14 +211,7 @@ def _placeholder(match: re.Match[str]) -> AnyPlaceholder:
 
 
 def environment_lookup(environment: Mapping[str, str]) -> Lookup:
-    """The lookup of Spark's driver.
-
-    Args:
-        environment: Values by variable, ``os.environ`` for example.
-
-    Returns:
-        A lookup that raises LookupError, which names the variable, for one that is not set.
-    """
+    """The lookup of Spark's driver."""
 
     def lookup(placeholder: AnyPlaceholder) -> str:
         if placeholder.variable not in environment:

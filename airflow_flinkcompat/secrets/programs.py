@@ -27,14 +27,6 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
     A value counts by the name it is assigned to, passed as or stored under (``password = "…"``, ``option("password",
     "…")``), and by the SQL of a text; a value from elsewhere does not.
-
-    Args:
-        text: The program.
-        source: Its name or path, for the places.
-        language: Its language; literals are found by name in ``python`` only.
-
-    Returns:
-        The name and the place of each secret.
     """
     tree = _tree(text) if language == "python" else None
     if tree is None:
@@ -52,15 +44,7 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
 
 def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
-    """Literal secrets of a text of a program; also unquoted ones outside of Python and SQL.
-
-    Args:
-        text: The contents of the file next to the program.
-        path: Its path, whose ending determines the language.
-
-    Returns:
-        The name and the place of each secret, never its value.
-    """
+    """Literal secrets of a text of a program; also unquoted ones outside of Python and SQL."""
     found = program_secrets(text, path, language_of(path))
     if found or path.endswith((".py", ".sql")):
         return found
@@ -71,15 +55,7 @@ def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
 
 
 def mask_program(text: str, language: str) -> str:
-    """The text of a program with every literal secret replaced by ``***``, for eyes only.
-
-    Args:
-        text: The program.
-        language: Its language; literals are found by name in ``python`` only.
-
-    Returns:
-        The masked text, which need not run any more.
-    """
+    """The text of a program with every literal secret replaced by ``***``, for eyes only."""
     tree = _tree(text) if language == "python" else None
     if tree is None:
         return mask_secrets(text)
@@ -92,15 +68,7 @@ def mask_program(text: str, language: str) -> str:
 
 
 def secret_texts(text: str, language: str) -> tuple[str, ...]:
-    """Values of the secrets that a program's names reveal, to be masked in logs.
-
-    Args:
-        text: The program.
-        language: Its language.
-
-    Returns:
-        The distinct values in order of appearance; none if the text is not Python or does not parse.
-    """
+    """Values of the secrets that a program's names reveal, to be masked in logs."""
     tree = _tree(text) if language == "python" else None
     return tuple(dict.fromkeys(str(node.value) for node, _ in _literals(tree))) if tree is not None else ()
 

@@ -50,13 +50,6 @@ def mask_option(key: str, value: str) -> str:
     The end of a value with blanks, quotes or line breaks is only known while key and value are separate. Code that
     quotes options without SQL's quotes masks them with this first. :func:`mask_secrets` does not change ``key =
     mask_option(key, value)``.
-
-    Args:
-        key: The option's key.
-        value: Its value, without quotes.
-
-    Returns:
-        ``***`` for a literal secret; else the value with the secrets in it masked.
     """
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
 
@@ -65,12 +58,6 @@ def disguise_secrets(sql: str) -> str:
     """Replace every literal secret of a script by other characters, so that it can still be planned.
 
     In this process equal secrets become equal characters, and different ones differ.
-
-    Args:
-        sql: A script or a statement.
-
-    Returns:
-        A text of the same length, in which everything else stays where it was.
     """
     for start, end in secret_ranges_of_script(sql):
         sql = f"{sql[:start]}{_disguised(sql[start:end])}{sql[end:]}"
@@ -78,15 +65,7 @@ def disguise_secrets(sql: str) -> str:
 
 
 def disguise_option(key: str, value: str) -> str:
-    """Replace every literal secret of an option's value by other characters; see :func:`disguise_secrets`.
-
-    Args:
-        key: The option's key.
-        value: Its value, without quotes.
-
-    Returns:
-        A value of the same length.
-    """
+    """Replace every literal secret of an option's value by other characters; see :func:`disguise_secrets`."""
     if is_literal_secret(key, value):
         return _disguised(value)
     for start, end in secret_ranges(value):
@@ -117,14 +96,7 @@ class Redactor:
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str]]) -> Redactor:
-        """The redactor of values that have names.
-
-        Args:
-            values: Name (a placeholder as written) and value of each secret.
-
-        Returns:
-            A redactor of the values that are long enough.
-        """
+        """The redactor of values that have names."""
         named = [(name, value) for name, value in values if value]
         kept = frozenset(value for _, value in named if _is_long_enough(value))
         return cls(kept, tuple(dict.fromkeys(name for name, value in named if value not in kept)))

@@ -27,14 +27,7 @@ _LINE = 8
 
 
 def variants(value: str) -> tuple[str, ...]:
-    """The usual spellings of a value, for who masks by plain text: Airflow's logs.
-
-    Args:
-        value: The value of a secret.
-
-    Returns:
-        Each spelling once: plain, quoted for SQL, escaped for JAAS and JSON, both, encoded for a URL, in base64.
-    """
+    """The usual spellings of a value, for who masks by plain text: Airflow's logs."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     plain = (value, escaped, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
     quoted = (text.replace("'", "''") for text in plain)

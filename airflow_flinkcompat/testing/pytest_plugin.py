@@ -20,7 +20,7 @@ import pytest
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import GROUP, Access, OpenTarget, TargetClass, names, target_class
-from airflow_flinkcompat.secrets import environment_lookup
+from airflow_flinkcompat.secrets.placeholders import environment_lookup
 
 Opens = Callable[[], OpenTarget]
 Misfits = Callable[[Target, str], None]

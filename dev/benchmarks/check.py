@@ -25,7 +25,7 @@ from time import process_time
 from airflow_flinkcompat.cli.batch import batch
 from airflow_flinkcompat.cli.project import Given
 from airflow_flinkcompat.compat import check
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.sql import parse_script
 from airflow_flinkcompat.testing.fixture_cases import Case, load_cases
 from dev.tools import benchmark_parser, explanation, publish

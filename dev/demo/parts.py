@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.planner import install, make_archive
+from airflow_flinkcompat.planner.installation import install, make_archive
 from dev.demo.airflow_client import TERMINAL_RUN, AirflowClient
 from dev.demo.airflow_instance import AirflowStandalone
 from dev.demo.waiting import LIMIT_SECONDS, DemoError, require, wait_for

@@ -23,8 +23,9 @@ from typing import Any
 
 from airflow_flinkcompat.connectors.declared_options import DATA
 from airflow_flinkcompat.local_flink import jars
-from airflow_flinkcompat.planner import PlannerFailure, install, isolation
-from airflow_flinkcompat.planner.daemon import Daemon
+from airflow_flinkcompat.planner import isolation
+from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
+from airflow_flinkcompat.planner.installation import install
 from dev.measure.settings import Flink, Listed, flink, listed
 
 FILE = Path(__file__).with_suffix(".toml")

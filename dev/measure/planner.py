@@ -24,7 +24,9 @@ from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.compat.deployable import UNREADABLE, obstacles
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
-from airflow_flinkcompat.planner import Installation, close_all, find, predict
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import Installation, find
+from airflow_flinkcompat.planner.questions import predict
 from airflow_flinkcompat.sql import ScriptError
 from dev.measure import measured, services
 

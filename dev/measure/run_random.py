@@ -24,7 +24,8 @@ from typing import Any
 
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
-from airflow_flinkcompat.planner import close_all, find
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import find
 from dev.measure import planner, results, services
 from dev.measure.pair_runner import SETTINGS, Measured
 from dev.measure.pairs import CACHE, VERSIONS

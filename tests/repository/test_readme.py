@@ -17,7 +17,8 @@ from click.testing import CliRunner
 from airflow_flinkcompat.airflow.cli import get_flinkcompat_cli_commands
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.exec_graph import nodes
-from airflow_flinkcompat.planner import close_all, install
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import install
 from dev import benchmarks, measure
 from tests.unit.frontends.table_api import test_validation
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.restore_test import Cluster
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
-    from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
+    from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, Lookup
 
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
@@ -338,7 +338,8 @@ def _bare(url: str) -> str:
 
 def mask_in_logs(value: str) -> None:
     """Have Airflow mask a secret in later logs of this process, unless it is too short."""
-    from airflow_flinkcompat.secrets import SHORTEST, variants
+    from airflow_flinkcompat.secrets.redact import SHORTEST
+    from airflow_flinkcompat.secrets.spellings import variants
 
     for variant in variants(value) if len(value) >= SHORTEST else ():
         mask_secret(variant)
@@ -350,7 +351,7 @@ def connection_lookup(get_connection: Callable[[str], Connection]) -> Lookup:
     def lookup(placeholder: AnyPlaceholder) -> str:
         from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
-        from airflow_flinkcompat.secrets import EnvPlaceholder, env_in_deployment
+        from airflow_flinkcompat.secrets.placeholders import EnvPlaceholder, env_in_deployment
 
         if isinstance(placeholder, EnvPlaceholder):
             raise AirflowFailException(env_in_deployment(placeholder))

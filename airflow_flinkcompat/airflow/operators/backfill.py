@@ -336,7 +336,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
     def _secrets(self, request: BackfillRequest) -> dict[str, str]:
         """Values of the request's placeholders by the driver's variables. Raises AirflowFailException."""
-        from airflow_flinkcompat.secrets import EnvPlaceholder
+        from airflow_flinkcompat.secrets.placeholders import EnvPlaceholder
 
         # A variable of the environment is not ours to give.
         found = [each for each in request.placeholders if not isinstance(each, EnvPlaceholder)]

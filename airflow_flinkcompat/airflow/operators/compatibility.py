@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
     from airflow_flinkcompat.deploy.target import Target
     from airflow_flinkcompat.model import AcceptName
-    from airflow_flinkcompat.planner import DeployedJob
+    from airflow_flinkcompat.planner.judgement import DeployedJob
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
@@ -340,7 +340,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.plans import planning_options, stored_job
         from airflow_flinkcompat.deploy.target import JobDescriptions
-        from airflow_flinkcompat.planner import DeployedJob
+        from airflow_flinkcompat.planner.judgement import DeployedJob
 
         if head is None or not self._plans_job(head, new):
             return None
@@ -406,8 +406,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.exec_graph.migration import Accept
         from airflow_flinkcompat.history.known_history import KnownHistory
         from airflow_flinkcompat.model import InputError
-        from airflow_flinkcompat.planner import PlannerUnavailable, judge
         from airflow_flinkcompat.planner.isolation import set_network
+        from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
 
         known: dict[str, Any] = {
             "accepted": tuple(map(Accept, self.accept)),

@@ -48,7 +48,7 @@ from airflow_flinkcompat.airflow.tasks.arguments import (
     Template,
 )
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
+from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.project.positions import TomlPositions
 
 # What a deployment says once for all of its tasks, and what their order decides.

@@ -115,7 +115,8 @@ def operator_lineage(known: RunLineage | None, **more: Any) -> Any:
     if known is None:
         return None
     from airflow_flinkcompat.plan import datasets
-    from airflow_flinkcompat.secrets import mask_program, mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
+    from airflow_flinkcompat.secrets.programs import mask_program
 
     side = known.side
     sources = {**datasets.read(side.program), **known.read}

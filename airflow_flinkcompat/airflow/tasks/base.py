@@ -290,7 +290,7 @@ class ScriptOperator(DeploymentOperator):
     def _masked(self, name: str, value: Any) -> Any:
         if name != "script" or not self._is_program or not isinstance(value, str):
             return super()._masked(name, value)
-        from airflow_flinkcompat.secrets import mask_program, secret_texts
+        from airflow_flinkcompat.secrets.programs import mask_program, secret_texts
 
         for secret in secret_texts(value, str(self.language)):
             mask_secret(secret)
@@ -335,7 +335,7 @@ class ScriptOperator(DeploymentOperator):
     def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Texts that belong to a program file, by path; they are watched like the program."""
         from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
-        from airflow_flinkcompat.secrets import secret_texts
+        from airflow_flinkcompat.secrets.programs import secret_texts
 
         if self._place is None:
             return {}

@@ -88,7 +88,7 @@ def _masked_option(key: str, value: Any) -> Any:
     """An option's value, judged by its name as in a script."""
     if not isinstance(value, str):
         return masked(value)
-    from airflow_flinkcompat.secrets import mask_option
+    from airflow_flinkcompat.secrets.redact import mask_option
 
     as_statement = "SET '{}' = '{}';".format(key.replace("'", "''"), value.replace("'", "''"))
     for secret in secret_values(as_statement):
@@ -98,7 +98,7 @@ def _masked_option(key: str, value: Any) -> Any:
 
 def secret_values(text: str) -> list[str]:
     """The literal secrets of a script as written; none for a text that is no script."""
-    from airflow_flinkcompat.secrets import find_secrets
+    from airflow_flinkcompat.secrets.detect import find_secrets
     from airflow_flinkcompat.sql import ScriptError, parse_script
 
     try:

@@ -22,7 +22,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats.columnar import column_type, stored_types
 from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
 from airflow_flinkcompat.backfill.spark import fill_in, pin
-from airflow_flinkcompat.secrets import MASK
+from airflow_flinkcompat.secrets.redact import MASK
 
 _CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")

@@ -15,7 +15,8 @@ from airflow_flinkcompat.plan import OtherStatement
 from airflow_flinkcompat.plan.nodes import Measure, Table, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow, Operator, Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import describe, duration
-from airflow_flinkcompat.secrets import MASK, mask_option, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.redact import MASK, mask_option
 from airflow_flinkcompat.secrets.spellings import is_secret_key
 
 _HINT_KEYS = re.compile(r"[^\s,=]+(?==)")

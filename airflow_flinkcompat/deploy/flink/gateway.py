@@ -19,14 +19,9 @@ from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, relocate, resolve_settings
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import (
-    AnyPlaceholder,
-    Lookup,
-    Redactor,
-    placeholders,
-    redactor_of,
-    resolve_placeholders,
-)
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, Lookup, redactor_of, resolve_placeholders
+from airflow_flinkcompat.secrets.redact import Redactor
 from airflow_flinkcompat.sql import ScriptError, Statement
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
-from airflow_flinkcompat.secrets import Redactor
+from airflow_flinkcompat.secrets.redact import Redactor
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 4

@@ -11,12 +11,11 @@ from sqlglot import exp
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.model import JobSpec, Span
-from airflow_flinkcompat.secrets import (
+from airflow_flinkcompat.secrets.detect import are_of_namespace, find_secrets
+from airflow_flinkcompat.secrets.placeholders import (
     Lookup,
     PlaceholderError,
     Resolved,
-    are_of_namespace,
-    find_secrets,
     placeholder_faults,
     resolve_value,
 )

@@ -403,7 +403,9 @@ _SCHEMA = "flinkcompat-proposed/1"
 
 def masked_job(job: JobSpec) -> JobSpec:
     """A job without its secrets."""
-    from airflow_flinkcompat.secrets import mask_option, mask_program, mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
+    from airflow_flinkcompat.secrets.programs import mask_program
+    from airflow_flinkcompat.secrets.redact import mask_option
 
     def options(given: Mapping[str, str]) -> dict[str, str]:
         return {key: mask_option(key, value) for key, value in given.items()}

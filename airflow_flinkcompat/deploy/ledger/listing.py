@@ -13,7 +13,8 @@ from airflow_flinkcompat.deploy.ledger.history import Ledger, deployments
 from airflow_flinkcompat.deploy.ledger.index import REMEDY, Index, IndexView
 from airflow_flinkcompat.deploy.ledger.status import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
-from airflow_flinkcompat.secrets import mask_option, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.redact import mask_option
 
 _log = logging.getLogger(__name__)
 

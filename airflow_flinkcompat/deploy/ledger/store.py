@@ -463,6 +463,6 @@ def _redactor(place: str) -> Callable[[str], str]:
     if password is None:
         return str
     # It brings the parser of SQL, and hardly any ledger has a password in its address.
-    from airflow_flinkcompat.secrets import Redactor
+    from airflow_flinkcompat.secrets.redact import Redactor
 
     return Redactor.of([("password", unquote(password["password"]))])

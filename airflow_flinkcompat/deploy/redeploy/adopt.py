@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy.target import (
     Target,
 )
 from airflow_flinkcompat.plan.nodes import Scan
-from airflow_flinkcompat.secrets import PLACEHOLDER, is_secret_key
+from airflow_flinkcompat.secrets.spellings import PLACEHOLDER, is_secret_key
 
 # How Flink names the tasks of tables: "Source: orders[1] -> Calc[2]", "totals[3]: Writer", "Sink: totals[3]".
 _SOURCE = re.compile(r"\bSource: (\w+)\[\d+\]")

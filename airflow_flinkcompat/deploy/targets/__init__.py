@@ -16,7 +16,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.target import Target
-    from airflow_flinkcompat.secrets import Lookup
+    from airflow_flinkcompat.secrets.placeholders import Lookup
 
 __all__ = ["DEFAULT", "GROUP", "Access", "OpenTarget", "TargetLocation", "TargetClass", "names", "target_class"]
 

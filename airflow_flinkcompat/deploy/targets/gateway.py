@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, e
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.model.engine import CLAIM_MODE, IGNORE_UNCLAIMED, RECOVERY_PATH, in_every_spelling
-from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.secrets.placeholders import Lookup
 
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
 _JOB_ID = "$internal.pipeline.job-id"

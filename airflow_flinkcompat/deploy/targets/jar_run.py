@@ -25,7 +25,7 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
 from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_script, runner_jar
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.secrets.placeholders import Lookup
 
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400

@@ -29,7 +29,7 @@ from airflow_flinkcompat.deploy.target import (
     Verb,
 )
 from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.secrets import AnyPlaceholder, EnvPlaceholder, env_in_deployment
+from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, EnvPlaceholder, env_in_deployment
 
 _OK, _NOT_FOUND = 200, 404
 _JOB_ID = re.compile(r"[0-9a-f]{32}")

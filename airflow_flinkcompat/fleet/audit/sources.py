@@ -12,8 +12,9 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.values import AuditPair
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, OutOfReachError, language_of
-from airflow_flinkcompat.project import JobOptions, ProjectFile
+from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.project.revisions import Blobs, FileChange, blobs, file_changes
+from airflow_flinkcompat.project.settings import ProjectFile
 from airflow_flinkcompat.sql import ScriptError, decode_script
 
 SCRIPTS = (".sql", ".table")

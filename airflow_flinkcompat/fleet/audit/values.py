@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.fleet.values import BAD_INPUT, FAILED, PASSED
 from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
-from airflow_flinkcompat.project import FAIL_ON
+from airflow_flinkcompat.project.job_options import FAIL_ON
 
 MOST_KEPT = 200
 """Number of a group's rows that are displayed; the others are counted, and only the JSON has them all."""

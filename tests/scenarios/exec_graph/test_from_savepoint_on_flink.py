@@ -11,7 +11,9 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import Consequence, Outcome
-from airflow_flinkcompat.planner import DeployedJob, close_all, install, judge
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import install
+from airflow_flinkcompat.planner.judgement import DeployedJob, judge
 from dev.measure import pairs
 from dev.measure.pair_runner import CLUSTER, SETTINGS, PairRunner
 from dev.measure.savepoint_fixtures import load_scripts

@@ -10,7 +10,8 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.local_flink import jars
-from airflow_flinkcompat.planner import Installation, close_all, find, install
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import Installation, find, install
 from airflow_flinkcompat.planner.questions import plan
 
 pytestmark = pytest.mark.slow

@@ -13,10 +13,9 @@ from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
-from airflow_flinkcompat.planner.daemon import Daemon, daemon
-from airflow_flinkcompat.planner.installation import LINES
-from airflow_flinkcompat.planner.questions import plan
+from airflow_flinkcompat.planner.daemon import Daemon, close_all, daemon
+from airflow_flinkcompat.planner.installation import LINES, Installation, find, install
+from airflow_flinkcompat.planner.questions import plan, predict
 from tests.support.nightly import mostly_nightly
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,9 @@ import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.checker import check_planned
-from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import Installation, find, install
+from airflow_flinkcompat.planner.questions import predict
 from airflow_flinkcompat.testing import fixture_cases
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "planned"

@@ -9,7 +9,9 @@ import pytest
 from airflow_flinkcompat.compat import Report, Side
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.model import Consequence, Outcome
-from airflow_flinkcompat.planner import DeployedJob, close_all, install, judge
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import install
+from airflow_flinkcompat.planner.judgement import DeployedJob, judge
 from tests.support.savepoint.savepoints import FOLDER
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,8 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
 from airflow_flinkcompat.backfill.spark import fill_in
-from airflow_flinkcompat.secrets import environment_lookup, placeholders, redactor_of
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.placeholders import environment_lookup, redactor_of
 
 ENVIRONMENT = {
     "FLINKCOMPAT_CONN_PG_MAIN_PASSWORD": 'p"\\1',

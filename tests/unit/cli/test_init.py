@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.airflow.operators import read_deployments
 from airflow_flinkcompat.cli.init import named_scripts
-from airflow_flinkcompat.project import load_project
+from airflow_flinkcompat.project.settings import load_project
 from tests.support.cli.command import FUNCTIONS_OF_PYTHON, PROGRAM, QUERY, TABLES, UNREADABLE_PROGRAM, V1, Run
 
 

@@ -21,7 +21,7 @@ from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.model import InputError, install_command
-from airflow_flinkcompat.planner import install
+from airflow_flinkcompat.planner.installation import install
 from airflow_flinkcompat.savepoint.store import read_metadata
 from dev.measure import results
 from tests.support.deploy.fake_cluster import FakeCluster

@@ -16,8 +16,8 @@ from airflow_flinkcompat.cli.project import project_for
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.model.options import NETWORK_VARIABLE
-from airflow_flinkcompat.planner import close_all, install
-from airflow_flinkcompat.planner.daemon import Daemon
+from airflow_flinkcompat.planner.daemon import Daemon, close_all
+from airflow_flinkcompat.planner.installation import install
 from tests.support.cli.command import INCOMPATIBLE, V1, VALIDATOR, Run, report_of, save
 from tests.unit.cli.project import CLICKS, HEAD, ORDERS
 

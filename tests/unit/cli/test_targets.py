@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 
 JOB = "a" * 32
 SCRIPT = """\

@@ -27,7 +27,7 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import Consequence, Outcome, Policy, Waiver, WaiverState
-from airflow_flinkcompat.project import FAIL_ON
+from airflow_flinkcompat.project.job_options import FAIL_ON
 from tests.support.cli.command import COMPATIBLE, INCOMPATIBLE, OF_OUTCOME, PARTIAL, TABLES, UNKNOWN, V1
 
 TODAY = date(2026, 11, 26)

@@ -9,7 +9,8 @@ import pytest
 from airflow_flinkcompat.fleet.baselines import revision_baselines
 from airflow_flinkcompat.fleet.review import Request, diff_fleet
 from airflow_flinkcompat.fleet.values import FleetDiff
-from airflow_flinkcompat.project import JobOptions, load_project
+from airflow_flinkcompat.project.job_options import JobOptions
+from airflow_flinkcompat.project.settings import load_project
 from tests.support.fleet.repository import make_repository
 
 

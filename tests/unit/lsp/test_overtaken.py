@@ -15,7 +15,7 @@ from pygls.workspace import Workspace
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.lsp.projects import DocumentVerdict, Projects
 from airflow_flinkcompat.lsp.server import FlinkcompatServer
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 
 URI = "file:///jobs/orders.sql"
 PATH = Path("/jobs/orders.sql")

@@ -15,7 +15,7 @@ from airflow_flinkcompat.fleet.values import Status
 from airflow_flinkcompat.lsp.messages import DeployedTexts, shown_document
 from airflow_flinkcompat.lsp.projects import DocumentVerdict, Projects
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.project.job_options import JobOptions
 from tests.support.cli.command import COMPATIBLE, INCOMPATIBLE, QUERY, TABLES, V1
 from tests.support.fleet.repository import git
 

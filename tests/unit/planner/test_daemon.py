@@ -21,9 +21,9 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model.options import NETWORK_VARIABLE
 from airflow_flinkcompat.planner import daemon as module
-from airflow_flinkcompat.planner import install, isolation
+from airflow_flinkcompat.planner import isolation
 from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
-from airflow_flinkcompat.planner.installation import LINES, Installation
+from airflow_flinkcompat.planner.installation import LINES, Installation, install
 from airflow_flinkcompat.planner.isolation import Isolation
 from airflow_flinkcompat.planner.questions import plan
 from tests.support.nightly import mostly_nightly

@@ -13,9 +13,9 @@ from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE as OWN_VARIABLE
-from airflow_flinkcompat.planner import PlannerMissing, close_all, find, install, make_archive, status
 from airflow_flinkcompat.planner import installation as module
-from airflow_flinkcompat.planner.installation import HOME_VARIABLE
+from airflow_flinkcompat.planner.daemon import close_all
+from airflow_flinkcompat.planner.installation import HOME_VARIABLE, PlannerMissing, find, install, make_archive, status
 from airflow_flinkcompat.planner.questions import plan
 from dev.services.csv_job import wait_for
 from tests.unit.local_flink.test_jars import jar, serving

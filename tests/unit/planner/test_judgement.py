@@ -11,15 +11,11 @@ from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import InputError, Span
-from airflow_flinkcompat.planner import (
-    PlannedChange,
-    PlannerFailure,
-    PlannerUnavailable,
-    installation,
-    judge,
-    questions,
-)
+from airflow_flinkcompat.planner import installation, questions
+from airflow_flinkcompat.planner.daemon import PlannerFailure
 from airflow_flinkcompat.planner.installation import Installation
+from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
+from airflow_flinkcompat.planner.questions import PlannedChange
 from tests.support.cli.command import COMPATIBLE, V1
 
 LINE = installation.LINES["2.3"]

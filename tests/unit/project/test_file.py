@@ -9,8 +9,9 @@ import pytest
 
 from airflow_flinkcompat.airflow.operators import Deployment, FlinkSqlCompatibilityOperator, read_deployments
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import DEPLOYMENT_KEYS, find_project_file, load_project, read_tables
+from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, find_project_file, read_tables
 from airflow_flinkcompat.project.job_options import KEYS, NETWORK
+from airflow_flinkcompat.project.settings import load_project
 
 ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.model import FunctionDeclaration, InputError
-from airflow_flinkcompat.project import ProjectFile, load_project
+from airflow_flinkcompat.project.settings import ProjectFile, load_project
 
 
 def load(folder: Path, text: str) -> ProjectFile:

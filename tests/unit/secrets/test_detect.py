@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from airflow_flinkcompat.secrets import find_secrets
+from airflow_flinkcompat.secrets.detect import find_secrets
 from airflow_flinkcompat.sql import tokenizer
 from airflow_flinkcompat.sql.script import Script
 from tests.support import corpus

@@ -29,13 +29,13 @@ from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, SqlGateway, SqlGatewayTarget, Start
 from airflow_flinkcompat.deploy.ledger.entries import FailedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import (
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.placeholders import (
+    AnyPlaceholder,
     Placeholder,
     environment_lookup,
-    placeholders,
     resolve_placeholders,
 )
-from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder
 
 CORE = "Qx7Zw9Kv"
 VALUES = st.builds(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from airflow_flinkcompat.secrets import (
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.placeholders import (
     Placeholder,
     environment_lookup,
     placeholder_faults,
-    placeholders,
     placeholders_in_script,
     resolve_placeholders,
     resolve_value,

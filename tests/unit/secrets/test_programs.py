@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from airflow_flinkcompat.secrets import mask_program, program_secrets, secret_texts
+from airflow_flinkcompat.secrets.programs import mask_program, program_secrets, secret_texts
 
 SECRET = "planted-pw-1"
 

@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.secrets import (
-    MASK,
-    Secret,
-    disguise_option,
-    disguise_secrets,
-    find_secrets,
-    mask_option,
-    mask_secrets,
-)
-from airflow_flinkcompat.secrets.detect import _SHAPES
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.detect import _SHAPES, Secret, find_secrets
+from airflow_flinkcompat.secrets.redact import MASK, disguise_option, disguise_secrets, mask_option
 from airflow_flinkcompat.secrets.spellings import (
     _ALWAYS,
     _LOGIN_ENDINGS,

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.secrets import Redactor, variants
+from airflow_flinkcompat.secrets.redact import Redactor
+from airflow_flinkcompat.secrets.spellings import variants
 
 CORE = "Qx7Zw9Kv"
 """Stands in the middle of each value: where it shows, the value leaks."""

@@ -10,7 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from airflow_flinkcompat.secrets import find_secrets, mask_option, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.detect import find_secrets
+from airflow_flinkcompat.secrets.redact import mask_option
 from airflow_flinkcompat.sql import nodes, parse_script, parse_statement
 from airflow_flinkcompat.sql.tokenizer import split
 

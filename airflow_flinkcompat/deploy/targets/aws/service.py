@@ -25,7 +25,7 @@ from airflow_flinkcompat.deploy.flink.access import settings_from_environment
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws.properties import Groups, groups_of
-from airflow_flinkcompat.secrets import Redactor
+from airflow_flinkcompat.secrets.redact import Redactor
 
 # A stop may take a snapshot of minutes; what the provider's waiter does by default.
 _STOP_SECONDS = 75 * 120.0

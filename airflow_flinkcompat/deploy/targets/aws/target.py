@@ -54,7 +54,8 @@ from airflow_flinkcompat.deploy.targets.aws.service import (
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import Lookup, placeholders
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.placeholders import Lookup
 
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
 # How long an application may take over an update while it is READY: no job is restarted over it.

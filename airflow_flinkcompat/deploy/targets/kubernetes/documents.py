@@ -29,7 +29,8 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FlinkResource,
 )
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import mask_option, placeholders
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.redact import mask_option
 
 DEPLOYMENT = f"{PREFIX}deployment"
 """Label: the deployment that a resource belongs to."""

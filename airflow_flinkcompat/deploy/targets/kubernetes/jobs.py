@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest, mounted_file
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STARTED, STOPPED, FlinkResource
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.secrets.placeholders import Lookup
 
 _DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been skipped"
 

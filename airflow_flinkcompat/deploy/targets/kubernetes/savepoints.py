@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, S
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import left_by
 from airflow_flinkcompat.deploy.targets.kubernetes.jobs import KubernetesJobs, resource_of
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import STOPPED, FlinkResource
-from airflow_flinkcompat.secrets import is_secret_key
+from airflow_flinkcompat.secrets.spellings import is_secret_key
 
 _MASKED = "******"
 

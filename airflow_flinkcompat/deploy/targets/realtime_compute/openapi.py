@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.errors import DeployError, condense
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Closing
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
 from airflow_flinkcompat.model import install_command
-from airflow_flinkcompat.secrets import Redactor
+from airflow_flinkcompat.secrets.redact import Redactor
 
 _SDK = "alibabacloud_ververica20220718"
 _OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403

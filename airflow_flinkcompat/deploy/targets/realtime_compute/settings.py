@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.access import VARIABLE, settings_from_environment
 from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.secrets import Placeholder
+from airflow_flinkcompat.secrets.placeholders import Placeholder
 
 _KEYS = (
     "endpoint",

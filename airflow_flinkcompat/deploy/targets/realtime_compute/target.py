@@ -37,7 +37,8 @@ from airflow_flinkcompat.deploy.targets.realtime_compute.jobs import RealtimeCom
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi, RealtimeComputeError
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import placeholders, placeholders_in_script
+from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets.placeholders import placeholders_in_script
 
 _log = logging.getLogger(__name__)
 _STREAMING = "STREAMING"

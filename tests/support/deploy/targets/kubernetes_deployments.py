@@ -16,7 +16,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
+from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, Lookup
 from airflow_flinkcompat.testing.target_contract import SCRIPT, SETTINGS
 from tests.support.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn, serving
 

@@ -280,7 +280,7 @@ def test_a_connection_that_only_a_comment_names_is_not_asked_for(submitted: dict
 def test_every_spelling_of_a_password_is_masked_in_later_logs(submitted: dict[str, Any]) -> None:
     from airflow.sdk._shared.secrets_masker import _secrets_masker
 
-    from airflow_flinkcompat.secrets import variants
+    from airflow_flinkcompat.secrets.spellings import variants
 
     Run().execute(backfill(DATABASE))
     for variant in variants(PASSWORD):

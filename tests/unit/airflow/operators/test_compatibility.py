@@ -39,7 +39,9 @@ from airflow_flinkcompat.deploy.target import JobDescription, JobVertex, Snapsho
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.model.options import NETWORK_VARIABLE
-from airflow_flinkcompat.planner import PlannerFailure, close_all, install, installation, questions
+from airflow_flinkcompat.planner import installation, questions
+from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
+from airflow_flinkcompat.planner.installation import install
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, parse_metadata
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from tests.support.airflow.operators.fakes import QUERY, TABLES, Run, script

@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy import (
     SqlGateway,
 )
 from airflow_flinkcompat.deploy.flink.job_reports import statistics_age
-from airflow_flinkcompat.secrets import Redactor
+from airflow_flinkcompat.secrets.redact import Redactor
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 

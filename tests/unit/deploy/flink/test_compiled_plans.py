@@ -25,7 +25,7 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.secrets import Placeholder
+from airflow_flinkcompat.secrets.placeholders import Placeholder
 
 PLAN = json.dumps(
     json.loads(files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text())["plan-equal"][0]

@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget, openapi
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Credential, WorkspaceSettings, version_of
-from airflow_flinkcompat.secrets import AnyPlaceholder
+from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder
 from tests.support.deploy.targets.realtime_compute_stand_in import InMemory, Service, no_address, serving
 from tests.unit.deploy.targets.test_realtime_compute import access as standing_in
 
