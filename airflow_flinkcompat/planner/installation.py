@@ -99,7 +99,10 @@ class Installation:
 
 
 def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
-    """Find the planner of a line; nothing is fetched."""
+    """Find the planner of a line; nothing is fetched.
+
+    Raises PlannerMissing if a part is missing, or the line has no planner.
+    """
     line = _line(name)
     java = _java()
     home = next(_homes(line), None)
@@ -115,6 +118,8 @@ def install(name: str) -> Installation:
 
     Flink's jars come from PyPI (``apache-flink-libraries``) and are cached, unless an environment variable or an
     installed package provides a Flink of the same release. A broken download resumes.
+
+    Raises PlannerMissing without a Java or a planner for the line, LocalFlinkError if Flink's jars cannot be fetched.
     """
     line = _line(name)
     _java()
@@ -278,7 +283,7 @@ def make_in_background(installation: Installation) -> None:
     archive = installation.class_archive
     if archive.is_file():
         return
-    make = f"from airflow_flinkcompat.planner import find, make_archive; make_archive(find({installation.line.name!r}))"
+    make = f"from {__name__} import find, make_archive; make_archive(find({installation.line.name!r}))"
     with contextlib.suppress(OSError):  # attempted before, or the cache is read-only
         archive.with_suffix(_ATTEMPTED).touch(exist_ok=False)
         made = subprocess.Popen(

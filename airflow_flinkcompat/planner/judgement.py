@@ -69,7 +69,14 @@ def judge(
     with_other_engine: bool = False,
     job: DeployedJob | None = None,
 ) -> Report:
-    """Judge a change, and ask Flink's planner first."""
+    """Judge a change, and ask Flink's planner first.
+
+    ``mode`` is ``always``, ``never``, or ``auto``: where a planner is installed for the version and the scripts differ
+    in more than layout. Where ``auto`` found none, the ground of the report names what is missing
+    (:func:`without_notice`). Where Flink refuses the deployed script, the outcome is *unknown* or worse. Raises
+    InputError if Flink refuses the proposed script or a script holds no query, PlannerUnavailable if the mode is
+    ``always`` and there is no answer.
+    """
 
     def read() -> Report:
         return check(old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
@@ -101,7 +108,11 @@ def judge(
 
 
 def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:
-    """Ask whether Flink plans one script, which is compared with nothing."""
+    """Ask whether Flink plans one script, which is compared with nothing.
+
+    Returns the ground of a report, "" if Flink is not asked, and the reason if Flink does not answer. Raises InputError
+    if Flink refuses the script; see :func:`judge` for ``mode``.
+    """
     if mode == "never":
         return "", ""
     try:
@@ -119,7 +130,11 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
 
 
 def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
-    """Have the planner of the new side's version compile every job of both sides."""
+    """Have the planner of the new side's version compile every job of both sides.
+
+    ``old`` is ``new`` if there is one script alone. Raises InputError if Flink refuses a script, a jar is missing, or
+    the job has other operators than the old script; PlannerUnavailable without a planner or an answer.
+    """
     _require_plannable(old, new)
     installation, known = _installed(new, jars), job or DeployedJob()
     if old is new:
@@ -139,7 +154,10 @@ def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: Deployed
 
 
 def without_notice(report: Report) -> tuple[Report, str]:
-    """Split off the sentence that no planner is installed, for a command that shows it once."""
+    """Split off the sentence that no planner is installed, for a command that shows it once.
+
+    Returns the report without it, and the sentence, "" if there is none.
+    """
     if not report.ground.startswith(_WITHOUT):
         return report, ""
     return replace(report, ground=""), report.ground

@@ -72,7 +72,10 @@ class ProjectTables:
 
 
 def find_project_file(start: Path) -> Path | None:
-    """The project file of a folder or file: the first one upwards of it, in its repository."""
+    """The project file of a folder or file: the first one upwards of it, in its repository.
+
+    A ``pyproject.toml`` counts if it has a table ``[tool.flinkcompat]``. Raises InputError for one that cannot be read.
+    """
     folder = start.resolve()
     if not folder.is_dir():
         folder = folder.parent
@@ -166,7 +169,10 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Message for an unknown key."""
+    """Message for an unknown key.
+
+    It follows the key: the key that may be meant, or the existing ones.
+    """
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is unknown; did you mean {meant[0]}?" if meant else f"is unknown; choose from {', '.join(known)}"
 

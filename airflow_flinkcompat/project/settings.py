@@ -110,7 +110,11 @@ class ProjectFile:
 
 
 def load_project(path: str | os.PathLike[str]) -> ProjectFile:
-    """Read a project file."""
+    """Read a project file.
+
+    A deployment that cannot be used is kept in ``broken``. Raises InputError if the file cannot be read, or its values
+    for all deployments cannot be used; every line names file and key.
+    """
     return project_of(read_tables(path))
 
 

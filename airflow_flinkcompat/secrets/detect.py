@@ -150,7 +150,10 @@ def _holds_secret(key: str, value: str) -> bool:
 
 
 def variables_alone(key: str, value: str) -> tuple[str, ...]:
-    """Placeholders of another tool that replace every secret of an option's value."""
+    """Placeholders of another tool that replace every secret of an option's value.
+
+    None where any part of the value may be a secret itself.
+    """
     if _holds_secret(key, VARIABLE.sub("${env.NAME}", value)):
         return ()
     found = (match.group() for match in VARIABLE.finditer(value))
@@ -158,7 +161,10 @@ def variables_alone(key: str, value: str) -> tuple[str, ...]:
 
 
 def are_of_namespace(variables: tuple[str, ...]) -> bool:
-    """True if the platform of engine ``vvr`` fills in these placeholders."""
+    """True if the platform of engine ``vvr`` fills in these placeholders.
+
+    False without any: the value may be a secret itself.
+    """
     return bool(variables) and all(NAMESPACE_VARIABLE.fullmatch(each) for each in variables)
 
 

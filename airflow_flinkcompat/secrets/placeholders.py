@@ -105,7 +105,11 @@ def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
 
 
 def resolve_value(text: str, lookup: Lookup) -> Resolved:
-    """Fill in each placeholder of one value, such as an option's, that is no SQL literal."""
+    """Fill in each placeholder of one value, such as an option's, that is no SQL literal.
+
+    Directly inside double quotes (JAAS, JSON) a filled-in value is escaped. Returns the value to use, and the redactor
+    of the filled-in values. Raises PlaceholderError for a malformed placeholder.
+    """
     for opening in _malformed(text):
         raise PlaceholderError(_not_one(opening))
     values = _Values(lookup)
@@ -113,7 +117,10 @@ def resolve_value(text: str, lookup: Lookup) -> Resolved:
 
 
 def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
-    """Redactor of the secret values of some placeholders."""
+    """Redactor of the secret values of some placeholders.
+
+    A placeholder without a value (LookupError) is skipped.
+    """
     values = _Values(lookup)
     for placeholder in asked:
         try:
