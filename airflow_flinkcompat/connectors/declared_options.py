@@ -56,12 +56,7 @@ def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOp
 def undeclared(connector: str | None, key: str) -> bool:
     """True if artifacts of a connector are known, and none of them declares an option.
 
-    Args:
-        connector: The value of the option ``connector``, None for a table without one.
-        key: The option.
-
-    Returns:
-        Whether a table with it is likely to be refused; False of options that Flink or another library declares.
+    False for options that Flink or another library declares.
     """
     known = _by_connector().get(connector or "", {})
     of_others = key.startswith("properties.") or key in _OF_EVERY_SOURCE

@@ -170,14 +170,7 @@ class OptionFact:
     expression: bool = False
 
     def covers(self, key: str) -> bool:
-        """True if the fact applies to an option.
-
-        Args:
-            key: The option as a table has it.
-
-        Returns:
-            Whether it is this one, or begins as this one does.
-        """
+        """True if the fact applies to an option."""
         return fnmatchcase(key, self.key)
 
 
@@ -256,14 +249,7 @@ class SinkFacts:
         return Known.NO if self.upserts is Known.YES else self.row_before
 
     def kept(self, options: Mapping[str, str]) -> SinkState:
-        """State of a sink with these options.
-
-        Args:
-            options: Those of its table.
-
-        Returns:
-            Nothing if none of the options is set under which alone it keeps state.
-        """
+        """State of a sink whose table has these options; nothing if it needs one of them to keep state."""
         needless = self.stateful_options and all(
             options.get(key, "").lower() != value for key, value in self.stateful_options
         )
@@ -308,15 +294,9 @@ class ConnectorFacts:
         return {use: side.options for use, side in sides.items() if side is not None}
 
     def option(self, use: TableUse, key: str) -> OptionFact | None:
-        """Effect of an option: by its full name, else by the longest listed prefix.
+        """Effect of an option: by its full name, else by the longest listed prefix; None if nothing is listed.
 
-        Args:
-            use: Use of the table in a query.
-            key: The option.
-
-        Returns:
-            A fact that is "ignored" for what is listed for another use, and by its name belongs to that alone; None
-            if nothing is listed.
+        The fact is "ignored" for an option that is listed for another use, and by its name belongs to that alone.
         """
         found = _longest(self.options.get(use, ()), key)
         if found is not None:

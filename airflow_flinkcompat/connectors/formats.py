@@ -91,14 +91,7 @@ def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnI
 
 
 def format_option(key: str) -> OptionFact | None:
-    """Effect of a format's option.
-
-    Args:
-        key: The option as a table has it, such as ``value.json.ignore-parse-errors``.
-
-    Returns:
-        The fact; None if the format or the option is not known.
-    """
+    """Effect of a format's option, such as ``value.json.ignore-parse-errors``; None if it is not known."""
     found = _OPTION.fullmatch(key)
     format_facts = None if found is None else FORMATS.get(found["format"])
     if found is None or format_facts is None:

@@ -24,14 +24,7 @@ _UNKNOWN, _UNKNOWN_SOURCE, _UNKNOWN_SINK = ConnectorFacts(()), SourceFacts(), Si
 
 
 def catalogue() -> Mapping[str, ConnectorFacts]:
-    """Every known connector.
-
-    Returns:
-        The facts by each value of the option ``connector`` that means them.
-
-    Raises:
-        ValueError: Two modules speak of one name.
-    """
+    """The facts of every known connector by its names. Raises ValueError if two modules have one name."""
     return _read(tuple(definitions.__path__))
 
 
@@ -51,38 +44,17 @@ def _facts(connector: str | None) -> ConnectorFacts:
 
 
 def source(connector: str | None) -> SourceFacts:
-    """State of a connector's source, and its abilities.
-
-    Args:
-        connector: The value of the option, None for a table without one.
-
-    Returns:
-        Facts that are "not known" if the catalogue lacks it.
-    """
+    """State of a connector's source, and its abilities."""
     return _facts(connector).source or _UNKNOWN_SOURCE
 
 
 def sink(connector: str | None) -> SinkFacts:
-    """State of a connector's sink.
-
-    Args:
-        connector: The value of the option, None for a table without one.
-
-    Returns:
-        Facts that are "not known" if the catalogue lacks it.
-    """
+    """State of a connector's sink."""
     return _facts(connector).sink or _UNKNOWN_SINK
 
 
 def lookup(connector: str | None) -> LookupFacts:
-    """Lookup mode of a connector.
-
-    Args:
-        connector: The value of the option, None for a table without one.
-
-    Returns:
-        Facts that are "not known" if the catalogue lacks it.
-    """
+    """Lookup mode of a connector."""
     return _facts(connector).lookup or LookupFacts()
 
 
@@ -90,14 +62,6 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
     """Effect of a table's option, including those of its format.
 
     Options without a definition are looked up in the connector's artifacts.
-
-    Args:
-        connector: The value of the option ``connector``, None for a table without one.
-        use: Use of the table in a query.
-        key: The option.
-
-    Returns:
-        The fact; None if nothing is known of it.
     """
     facts = _facts(connector)
     found = facts.option(use, key) or (format_option(key) if facts.formats else None)
@@ -113,12 +77,5 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
 
 
 def format_keys(connector: str | None) -> tuple[str, ...]:
-    """The options in which a connector finds the format of its values.
-
-    Args:
-        connector: The value of the option ``connector``, None for a table without one.
-
-    Returns:
-        Their names, of which the first that is set counts; none if the catalogue lacks the connector.
-    """
+    """The options in which a connector finds the format of its values."""
     return _facts(connector).formats

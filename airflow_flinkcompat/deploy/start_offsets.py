@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
 from airflow_flinkcompat.compat.rule_builders.table_options import by_itself, options_that_count
+from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import BY_OFFSET, ISO, MILLIS
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.offset_choices import Choice, Offset, SourceOffsets, iso
@@ -129,7 +129,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
     _require_no_hint(source, choice)
     if choice.kind is Offset.AS_STORED:
         return _as_stored(source, former)
-    connector = connectors.source(source.connector).startup
+    connector = registry.source(source.connector).startup
     templates = connector.choices.get(choice.kind) if connector else None
     if templates is None:
         raise DeployRefused(_cannot(source, f"start at {choice}"))
@@ -141,7 +141,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
 
 def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
     """Start at the time from which the live job needs rows, if the source's own records have that time."""
-    connector = connectors.source(source.connector).startup
+    connector = registry.source(source.connector).startup
     told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
     if told and start.time_column in source.record_time and not {*options_that_count(source.connector)} & source.hinted:
         begun = _begin(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
@@ -150,7 +150,7 @@ def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
 
 
 def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOffset:
-    connector = connectors.source(source.connector).startup
+    connector = registry.source(source.connector).startup
     if connector is None or not connector.positions:
         raise DeployRefused(_cannot(source, "resume from the former job's offsets without its state"))
     topic = source.options.get("topic", "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -29,15 +28,9 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     nothing_stored,
     of_its_format,
 )
-from airflow_flinkcompat.connectors import (
-    FORMATS,
-    LookupSupport,
-    OptionEffect,
-    OptionFact,
-    SinkState,
-    TableUse,
-    format_option,
-)
+from airflow_flinkcompat.connectors import declared_options, registry
+from airflow_flinkcompat.connectors.facts import LookupSupport, OptionEffect, OptionFact, SinkState, TableUse
+from airflow_flinkcompat.connectors.formats import FORMATS, format_option
 from airflow_flinkcompat.model import Outcome
 
 _MECHANISM: Mapping[TableUse, tuple[str, ...]] = {
@@ -70,7 +63,7 @@ def changed_keys(before: Options, after: Options) -> tuple[str, ...]:
 
 
 def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
-    fact = connectors.option(change.connector, used.use, change.key)
+    fact = registry.option(change.connector, used.use, change.key)
     if fact is None and used.use is TableUse.LOOKUP:
         fact = unlisted(change)
     found = _by_effect(change, used, fact)
@@ -81,7 +74,7 @@ def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
 
 def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -> OptionVerdict:
     if used.use is TableUse.LOOKUP and change.key == "lookup.async":
-        if connectors.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
+        if registry.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
             says = "the connector may not have this option: it looks up one row after the other"
             return OptionVerdict(says, unknown(says))
         return on_lookup(change, OptionFact(change.key, OptionEffect.STATE), used.pair)
@@ -100,7 +93,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
     if fact is None or fact.effect is OptionEffect.NOT_KNOWN:
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
-        unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
+        unknown_sink = used.use is TableUse.SINK and registry.sink(change.connector).state is SinkState.NOT_KNOWN
         says = f"its effect on a restore was not measured with {who}, and no document describes it as harmless"
         says = fact.note if fact is not None else says
         return OptionVerdict(
@@ -210,7 +203,7 @@ def _doubt(change: OptionChange, fact: OptionFact | None) -> str:
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may not be a valid value"
     of_connector = fact is not None and "*" in fact.key and format_option(key) is None
-    if of_connector and key in after and connectors.undeclared(change.connector, key):
+    if of_connector and key in after and declared_options.undeclared(change.connector, key):
         return "no measured version of the connector declares it, and Flink refuses undeclared options"
     if key in _KEY_PLACES and _reads_other_places(change):
         return "one of its formats reads columns by position, and the positions now hold different columns"
@@ -281,7 +274,7 @@ def _another_way(change: OptionChange) -> bool:
     if key in ("topic", "topic-pattern"):
         return bool({"topic", "topic-pattern"} & change.after.keys())
     renamed = (each for each in change.after if each.endswith(f".{key}") or key.endswith(f".{each}"))
-    return change.connector not in connectors.catalogue() and any(change.after[each] == value for each in renamed)
+    return change.connector not in registry.catalogue() and any(change.after[each] == value for each in renamed)
 
 
 def _startup(after: Options) -> str:

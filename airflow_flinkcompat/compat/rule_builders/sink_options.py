@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
@@ -28,7 +27,9 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     not_with_this_connector,
     parallelism,
 )
-from airflow_flinkcompat.connectors import OptionEffect, OptionFact, SinkState, TableUse, format_option
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SinkState, TableUse
+from airflow_flinkcompat.connectors.formats import format_option
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source
 
@@ -53,7 +54,7 @@ GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
 def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
-    facts = connectors.sink(change.connector)
+    facts = registry.sink(change.connector)
     if facts.state is SinkState.NOT_KNOWN:
         return OptionVerdict(
             sinks.only_the_sink(change.connector), unknown(f"the state of sink {change.connector} is unknown")
@@ -115,7 +116,7 @@ def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     old, new = formats(change)
     ids = _FORMATS_OF_SINKS.get(change.connector or "", ())
     appending = append_only(old, new)
-    in_files = connectors.sink(change.connector).state is SinkState.WRITER
+    in_files = registry.sink(change.connector).state is SinkState.WRITER
     if ids and appending and (not in_files or {old, new} <= TEXT_FORMATS):
         return OptionVerdict(
             "the state of the sink contains no format: new results are written in the new format"
@@ -163,7 +164,7 @@ def unlisted(change: OptionChange) -> OptionFact | None:
     """Purpose of a lookup's option by its name, if the connector's options are not listed."""
     words = frozenset(re.split(r"[^a-z0-9]+", change.key.lower()))
     found = [effect for effect, names in _PURPOSES.items() if words & names]
-    facts = connectors.catalogue().get(change.connector or "")
+    facts = registry.catalogue().get(change.connector or "")
     listed = facts is not None and bool(facts.options.get(TableUse.LOOKUP))
     if change.connector is None or listed or not found or words & _MAY_SAY_HOW:
         return None

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, expected, right, unknown, wrong
@@ -26,7 +25,9 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     nothing_stored,
     parallelism,
 )
-from airflow_flinkcompat.connectors import OptionEffect, OptionFact, SourceState, format_option
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SourceState
+from airflow_flinkcompat.connectors.formats import format_option
 from airflow_flinkcompat.plan.operators import AggregateKind
 
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
@@ -61,7 +62,7 @@ _UNSAID = {
 
 
 def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
-    stored = connectors.source(change.connector).positions
+    stored = registry.source(change.connector).positions
     match fact.effect:
         case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
             return harmless(fact, f"{decides(fact)}; no stored position contains it", IN_NO_POSITION, _alike(change))
@@ -98,7 +99,7 @@ def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
 def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     if fact.listed is not None:
         return _places(change, fact, pair)
-    stored = connectors.source(change.connector).positions
+    stored = registry.source(change.connector).positions
     if stored in _REMEMBERS_NO_PLACE:
         says = fact.note or "the source stores nothing: new rows come from the new location"
         return harmless(fact, says, IN_NO_POSITION)
@@ -117,7 +118,7 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
 
 def _alike(change: OptionChange) -> tuple[str, ...]:
     """Restores of sources that store positions of the same kind, on other lines of Flink."""
-    return _BY_POSITIONS.get(connectors.source(change.connector).positions, ())
+    return _BY_POSITIONS.get(registry.source(change.connector).positions, ())
 
 
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
@@ -195,7 +196,7 @@ def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair
     """Verdict on formats: positions of partitions hold no format; read positions in a file may differ."""
     if fact.ids and fact != format_option(change.key):  # restores with this very connector
         return harmless(fact, f"{decides(fact)}; no stored position contains it", ())
-    if connectors.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
+    if registry.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
         return not_measured(change, fact, not_with_this_connector(fact))
     if nothing := stateless.keeps_nothing(pair):
         return nothing_stored(nothing)

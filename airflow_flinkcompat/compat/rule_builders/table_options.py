@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
 from airflow_flinkcompat.compat.rule import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors import FORMATS, Known, OptionFact, TableUse, source
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known, OptionFact, TableUse
+from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import source
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, Source, operators
@@ -129,13 +131,13 @@ def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | Non
 
 def names_a_format(change: OptionChange) -> bool:
     """True if the option names the connector's format."""
-    facts = connectors.catalogue().get(change.connector or "")
+    facts = registry.catalogue().get(change.connector or "")
     return facts is not None and change.key in facts.formats
 
 
 def formats(change: OptionChange) -> tuple[str, str]:
     """Format of the values before and after, "" if none is set."""
-    keys = connectors.catalogue()[change.connector or ""].formats
+    keys = registry.catalogue()[change.connector or ""].formats
     old, new = (next((side[key] for key in keys if key in side), "") for side in (change.before, change.after))
     return old, new
 
@@ -148,7 +150,7 @@ def of_its_format(change: OptionChange) -> bool:
 
 
 def _has_formats(change: OptionChange) -> bool:
-    return (change.connector or "") in connectors.catalogue()
+    return (change.connector or "") in registry.catalogue()
 
 
 def append_only(*names: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import LITERAL_ROWS, Difference, table_parts
 from airflow_flinkcompat.compat.changes.format import format_value, shortened
@@ -27,7 +26,8 @@ from airflow_flinkcompat.compat.rule import (
 )
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, uses_of
-from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import OtherStatement, Program
 from airflow_flinkcompat.plan.nodes import Table
@@ -77,9 +77,9 @@ def _named_by_place(table: Table) -> bool:
     connector = table.option("connector")
     if connector is None:
         return table.option("connector.type") is None
-    if connector not in connectors.catalogue():
+    if connector not in registry.catalogue():
         return True
-    table_name_option = connectors.source(connector).table_name_option
+    table_name_option = registry.source(connector).table_name_option
     return bool(table_name_option) and table.option(table_name_option) is None
 
 

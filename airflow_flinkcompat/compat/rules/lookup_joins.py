@@ -32,7 +32,7 @@ from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, 
 from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
 from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, UsedTable, uses_in
 from airflow_flinkcompat.compat.rules.outputs import own_functions
-from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import Expression, Leaf
 from airflow_flinkcompat.plan.nodes import Table

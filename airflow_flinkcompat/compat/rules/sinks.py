@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference, table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -29,7 +28,8 @@ from airflow_flinkcompat.compat.rule_builders.option_matches import option_match
 from airflow_flinkcompat.compat.rule_builders.table_options import UsedTable, uses_of
 from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
 from airflow_flinkcompat.compat.rules.sources import SHOWN, format_difference
-from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator
@@ -57,7 +57,7 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     connector = sinks.connectors(pair)[0]
     if len(tables) < 2:
         return unknown(sinks.UNDECLARED)
-    facts = connectors.sink(connector)
+    facts = registry.sink(connector)
     if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
         return expected(f"{facts.document}: its new operators find no state")  # fmt: skip
     before, after = map(table_parts, tables)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
@@ -33,7 +32,8 @@ from airflow_flinkcompat.compat.rule import (
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.rules import lookup_joins
-from airflow_flinkcompat.connectors import Known, SourceState, TableUse
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known, SourceState, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
@@ -390,7 +390,7 @@ def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[
     row = refined(change, table, difference)
     read_by = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
     if row in ON_FILESYSTEM and read_by != {"filesystem"}:
-        in_source = all(connectors.source(each).watermark is Known.YES for each in read_by)
+        in_source = all(registry.source(each).watermark is Known.YES for each in read_by)
         return {**PARTS[row], "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
     if row == "computed" and _ranked(change, table):
         return {**PARTS[row], "flink": BELOW_A_RANK}
@@ -444,7 +444,7 @@ ANOTHER_SOURCE = inferred(Outcome.INCOMPATIBLE, "each source can read only the p
 
 def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
     """Verdict on positions of one connector that another one receives."""
-    stored, other = (connectors.source(each).positions for each in (difference.before, difference.after))
+    stored, other = (registry.source(each).positions for each in (difference.before, difference.after))
     read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
     kept = any(pair.old.segment.origin and pair.operators for pair in read)
     if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:

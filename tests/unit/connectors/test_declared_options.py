@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side, check
-from airflow_flinkcompat.connectors import OptionEffect, TableUse, catalogue, option
 from airflow_flinkcompat.connectors.declared_options import counts, declared, stored
+from airflow_flinkcompat.connectors.facts import OptionEffect, TableUse
+from airflow_flinkcompat.connectors.registry import catalogue, option
 from airflow_flinkcompat.model import Outcome
 
 USES = {"source": TableUse.SOURCE, "sink": TableUse.SINK, "lookup": TableUse.LOOKUP}

@@ -9,21 +9,10 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat.evidence import restores
-from airflow_flinkcompat.connectors import (
-    FORMATS,
-    Known,
-    OptionEffect,
-    OptionFact,
-    SinkState,
-    SourceState,
-    TableUse,
-    catalogue,
-    definitions,
-    lookup,
-    option,
-    sink,
-    source,
-)
+from airflow_flinkcompat.connectors import definitions
+from airflow_flinkcompat.connectors.facts import Known, OptionEffect, OptionFact, SinkState, SourceState, TableUse
+from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import catalogue, lookup, option, sink, source
 from dev.measure import measured, results
 from dev.measure.measured import Restore
 
@@ -124,7 +113,7 @@ def test_sinks_name_restores_that_ended_right() -> None:
 
 def test_a_connector_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "made_up_family.py").write_text(
-        "from airflow_flinkcompat.connectors import ConnectorFacts, OptionEffect, OptionFact, SinkFacts, SinkState\n"
+        "from airflow_flinkcompat.connectors.facts import *\n"
         "OPTIONS = (OptionFact('depth', OptionEffect.TARGET, document='its page'),)\n"
         "CONNECTORS = (ConnectorFacts(('made-up',), sink=SinkFacts(SinkState.NONE, options=OPTIONS)),)\n"
     )

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
 from airflow_flinkcompat.compat.rule_builders.table_options import by_itself
-from airflow_flinkcompat.connectors import catalogue
+from airflow_flinkcompat.connectors.registry import catalogue
 from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import TypeGuard
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
-from airflow_flinkcompat.connectors import LookupSupport
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import LookupSupport
 from airflow_flinkcompat.plan.lookup_rows import computed_in_front
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -71,7 +71,7 @@ def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
     table = program.table(looked_up.table) if isinstance(looked_up, Source) else None
     if table is None or not isinstance(looked_up, Source):
         return LookupMode.NOT_KNOWN
-    support = connectors.lookup(table.option("connector")).support
+    support = registry.lookup(table.option("connector")).support
     if support is LookupSupport.SYNCHRONOUS:
         return LookupMode.SYNCHRONOUS
     given = dict(hinted(looked_up.hints, OPTIONS)).get(_OPTION, table.option(_OPTION))

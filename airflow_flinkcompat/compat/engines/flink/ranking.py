@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, refused, right, unknown, wrong
-from airflow_flinkcompat.connectors import FORMATS, Known
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known
+from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.model import Consequence
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import WindowKind
@@ -38,7 +39,7 @@ NOT_AT_ONE = replace(
 _PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
 APPENDING_CONNECTORS = frozenset(
     name
-    for name, facts in connectors.catalogue().items()
+    for name, facts in registry.catalogue().items()
     if facts.source is not None and facts.source.appends is Known.YES
 )
 """Connectors whose rows are only ever added, unless their format changes that."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.query_form import OPTIONS
@@ -19,7 +18,8 @@ from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, decl
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, refused, refused_at_submit, right, unknown, wrong
-from airflow_flinkcompat.connectors import SourceState
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import SourceState
 from airflow_flinkcompat.connectors.flink_options import setting
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import (
@@ -172,7 +172,7 @@ def _free_to_rescale(changed: Changed) -> bool:
     whole = changed.change.used_tables - {""} <= known
     # A source of one subtask alone is chained to what follows only where the job has no more.
     parallel = all(
-        connectors.source(table.option("connector")).positions in READ_IN_PARALLEL
+        registry.source(table.option("connector")).positions in READ_IN_PARALLEL
         for output, table in declared(changed.change)
         if table.name in {source.table for source in sources(output)}
     )

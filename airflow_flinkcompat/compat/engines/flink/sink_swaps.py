@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
@@ -21,7 +20,8 @@ from airflow_flinkcompat.compat.rule import (
     unknown,
 )
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known, SinkFacts, SinkState
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.catalog import options
 from airflow_flinkcompat.plan.nodes import Table
@@ -89,7 +89,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     if names[0] == names[1]:
         return None
     # A writer that stores no row under its options is still named in a savepoint, and then finds no operator.
-    old, new = connectors.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
+    old, new = registry.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
         return unknown(f"{sinks.only_the_sink(names[0])}: its state may find no operator in a different sink")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
@@ -113,7 +113,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
 
 def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
     """Facts about a sink with the options of its table, some of which make it stateless."""
-    facts = connectors.sink(connector)
+    facts = registry.sink(connector)
     return facts if table is None else replace(facts, state=facts.kept(dict(table.options)))
 
 

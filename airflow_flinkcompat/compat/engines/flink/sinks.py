@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_flinkcompat import connectors as known_connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -20,7 +19,8 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     materializer,
 )
 from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
-from airflow_flinkcompat.connectors import Known, OptionEffect, SinkState, TableUse
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -36,7 +36,7 @@ from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 STATELESS_SINKS = tuple(
     name
-    for name, facts in known_connectors.catalogue().items()
+    for name, facts in registry.catalogue().items()
     if facts.sink is not None and facts.sink.state is SinkState.NONE and facts.sink.updates is Known.YES
 )
 """Sinks without state that accept every result, so that operators in front of them may change."""
@@ -44,9 +44,7 @@ STATELESS_SINKS = tuple(
 SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
 """Sinks with state that were restored correctly under a changed projection (measured here)."""
 TAKES_UPSERTS = frozenset(
-    name
-    for name, facts in known_connectors.catalogue().items()
-    if facts.sink is not None and facts.sink.upserts is Known.YES
+    name for name, facts in registry.catalogue().items() if facts.sink is not None and facts.sink.upserts is Known.YES
 )
 PARALLELISM = "sink.parallelism"
 _READ_PARALLELISM = "scan.parallelism"
@@ -86,7 +84,7 @@ def begins_empty(pair: PipelinePair) -> bool:
 
 
 def _says_where(connector: str | None, key: str) -> bool:
-    fact = known_connectors.option(connector, TableUse.SINK, key)
+    fact = registry.option(connector, TableUse.SINK, key)
     return fact is not None and fact.effect is OptionEffect.TARGET
 
 
@@ -197,7 +195,7 @@ def stays(pair: PipelinePair) -> str:
 
 def keeps_nothing(connector: str | None) -> bool:
     """Return whether the catalogue knows that a sink writes nothing into a savepoint."""
-    return known_connectors.sink(connector).state is SinkState.NONE
+    return registry.sink(connector).state is SinkState.NONE
 
 
 def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:

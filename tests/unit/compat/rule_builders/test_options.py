@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
-from airflow_flinkcompat.connectors import TableUse, catalogue, option
+from airflow_flinkcompat.connectors.facts import TableUse
+from airflow_flinkcompat.connectors.registry import catalogue, option
 
 SOURCE = "CREATE TABLE seen (a STRING, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ({0});\n"
 SINK = "CREATE TABLE kept (a STRING, s BIGINT) WITH ({0});\n"

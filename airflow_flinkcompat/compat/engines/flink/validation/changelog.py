@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
-from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import KeyDemand, Known
+from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -50,7 +51,7 @@ def changelog_faults(output: Output, pipeline: Pipeline, program: Program, sink:
     results = "the query updates its results" if change is Known.YES else "the query may update its results"
     if certain:
         taken = f"and sink {sink.name} ({sink.option('connector')}) accepts updates only by a primary key"
-        if connectors.sink(sink.option("connector")).upserts is Known.NO:
+        if registry.sink(sink.option("connector")).upserts is Known.NO:
             taken = f"and sink {sink.name} ({sink.option('connector')}) accepts only inserts"
             yield Fault("changing results", f"{results}, {taken}; write them to a sink that accepts updates")
             return
@@ -71,7 +72,7 @@ def undescribed_source(output: Output, program: Program) -> str:
 def takes_changes(sink: Table) -> Known:
     """Check if a sink accepts updating results."""
     connector = sink.option("connector")
-    facts = connectors.sink(connector)
+    facts = registry.sink(connector)
     if facts.updates is Known.YES or (facts.upserts is Known.YES and sink.primary_key):
         return Known.YES
     if name := value_format(sink):
@@ -118,7 +119,7 @@ def _of_source(segment: StatelessSegment, program: Program) -> Known:
     table = program.table(origin.table)
     if table is None or origin.hints:
         return Known.NOT_KNOWN
-    if connectors.source(table.option("connector")).appends is Known.NO:
+    if registry.source(table.option("connector")).appends is Known.NO:
         return Known.YES
     format = FORMATS.get(value_format(table))
     return Known.YES if format is not None and format.appends is Known.NO else Known.NOT_KNOWN

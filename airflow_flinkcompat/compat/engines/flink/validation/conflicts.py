@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes, undescribed_source
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
-from airflow_flinkcompat.connectors import FORMATS, Known
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known
+from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Leaf, Literal, untyped
 from airflow_flinkcompat.plan.nodes import Table, WindowField
 from airflow_flinkcompat.plan.operators import (
@@ -242,7 +243,7 @@ def _without_watermark(output: Output, program: Program) -> Iterator[str]:
 
 def _mode(sink: Table, updates: Known) -> _Mode:
     """The changes that a sink asks for of rows that are added only, or updated too."""
-    facts = connectors.sink(sink.option("connector"))
+    facts = registry.sink(sink.option("connector"))
     format = FORMATS.get(value_format(sink))
     if format is not None and format.appends is Known.NO and facts.upserts is Known.NO:
         return _Mode.RETRACT

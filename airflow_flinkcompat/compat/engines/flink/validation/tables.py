@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.engines.flink.validation import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.functions import expression_call_faults, refused_call
-from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import KeyDemand, Known
 from airflow_flinkcompat.connectors.flink_options import has_metadata, metadata, table_faults
+from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
@@ -85,7 +86,7 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
     connector = table.option("connector") or ""
     formats = [each for key in ("format", "value.format") if (each := table.option(key))]
     known = metadata(connector, formats, written=sink)
-    if known is None and not sink and connectors.source(connector).metadata is Known.NO:
+    if known is None and not sink and registry.source(connector).metadata is Known.NO:
         known = {}
     if known is None:
         return
@@ -187,7 +188,7 @@ def _key_columns(table: Table) -> Iterator[Fault]:
 
 def _key(table: Table, sink: bool) -> Iterator[Fault]:
     connector = table.option("connector")
-    if sink and not table.primary_key and connectors.sink(connector).primary_key is KeyDemand.ALWAYS:
+    if sink and not table.primary_key and registry.sink(connector).primary_key is KeyDemand.ALWAYS:
         yield Fault("primary key", f"{connector} requires a PRIMARY KEY, and table {table.name} declares none")
     format = FORMATS.get(value_format(table))
     if connector == "kafka" and table.primary_key and format is not None and format.appends is Known.YES:
@@ -202,7 +203,7 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
 
 def value_format(table: Table) -> str:
     """The format in which a table's values are written."""
-    names = (table.option(key) for key in connectors.format_keys(table.option("connector")))
+    names = (table.option(key) for key in registry.format_keys(table.option("connector")))
     return next((name.lower() for name in names if name), "")
 
 
