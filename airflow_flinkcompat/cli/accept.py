@@ -36,7 +36,7 @@ from airflow_flinkcompat.project.file import FILE_NAME, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import decode_script
+from airflow_flinkcompat.sql.script import decode_script
 
 _FORM = "flinkcompat accept NAME RULE, or OLD NEW RULE"
 

@@ -26,7 +26,7 @@ from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
 from airflow_flinkcompat.project.job_options import DEFAULT_GATE
 from airflow_flinkcompat.project.settings import TEMPLATE
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_text
+from airflow_flinkcompat.sql.script import read_text
 
 
 @click.command("backfill")

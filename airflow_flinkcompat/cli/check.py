@@ -42,7 +42,7 @@ from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Out
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone
 from airflow_flinkcompat.project.job_options import JobOptions
-from airflow_flinkcompat.sql import read_script
+from airflow_flinkcompat.sql.script import read_script
 
 
 @click.command("check")

@@ -33,7 +33,7 @@ from airflow_flinkcompat.project.file import FILE_NAME
 from airflow_flinkcompat.project.job_options import DEFAULT_GATE
 from airflow_flinkcompat.project.settings import ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_text
+from airflow_flinkcompat.sql.script import read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError

@@ -15,7 +15,8 @@ from airflow_flinkcompat.planner.isolation import set_network
 from airflow_flinkcompat.project.file import FILE_NAME, find_project_file, unknown_key
 from airflow_flinkcompat.project.job_options import DEFAULT_GATE, GATE, JobOptions, option
 from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile, load_project
-from airflow_flinkcompat.sql import ScriptError, read_script
+from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.sql.script import read_script
 
 
 @dataclass(frozen=True)

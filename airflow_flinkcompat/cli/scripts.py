@@ -13,7 +13,7 @@ from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Wai
 from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.project.revisions import run_git, words_of
 from airflow_flinkcompat.project.waivers import WAIVERS_SUFFIX, read_waivers
-from airflow_flinkcompat.sql import decode_script, read_text
+from airflow_flinkcompat.sql.script import decode_script, read_text
 
 STDIN = "-"
 NOTHING = os.devnull

@@ -19,8 +19,9 @@ from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.secrets.detect import Secret, find_secrets
 from airflow_flinkcompat.secrets.programs import program_secrets, secrets_beside
-from airflow_flinkcompat.sql import Script, parse_script, span_of
+from airflow_flinkcompat.sql import Script, parse_script
 from airflow_flinkcompat.sql.nodes import Option, SetOption
+from airflow_flinkcompat.sql.script import span_of
 
 
 def _later(version: str, last: str) -> bool:

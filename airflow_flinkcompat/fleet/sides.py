@@ -15,7 +15,8 @@ from airflow_flinkcompat.project.file import find_project_file
 from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.project.settings import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
-from airflow_flinkcompat.sql import ScriptError, decode_script
+from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.sql.script import decode_script
 
 
 def side_of_deployment(

@@ -42,9 +42,9 @@ from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import is_window_function
-from airflow_flinkcompat.sql import Script, Statement, nodes, span_of
+from airflow_flinkcompat.sql import Script, Statement, nodes
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
-from airflow_flinkcompat.sql.script import AS_SUBMITTED
+from airflow_flinkcompat.sql.script import AS_SUBMITTED, span_of
 
 
 def build_program(

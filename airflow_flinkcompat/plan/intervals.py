@@ -16,7 +16,8 @@ from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.catalog import BindError
 from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.types import INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH
-from airflow_flinkcompat.sql import Statement, span_of
+from airflow_flinkcompat.sql import Statement
+from airflow_flinkcompat.sql.script import span_of
 
 _MILLISECONDS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
 _WITHIN = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}

@@ -26,8 +26,9 @@ from airflow_flinkcompat.plan.nodes import (
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
 from airflow_flinkcompat.plan.windows import group_window, is_group_window, through_table_api
-from airflow_flinkcompat.sql import Statement, span_of
+from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.normal_form import normal_form
+from airflow_flinkcompat.sql.script import span_of
 
 
 def scope_of(node: Node, alias: str | None, optional: bool = False) -> Scope:

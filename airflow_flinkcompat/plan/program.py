@@ -11,8 +11,9 @@ from airflow_flinkcompat.frontends.programs import Note, WindowUse
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.nodes import Node, Scan, Sink, Table
-from airflow_flinkcompat.sql import Statement, nodes, span_of
+from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.normal_form import normal_form, unquoted
+from airflow_flinkcompat.sql.script import span_of
 from airflow_flinkcompat.sql.type_parser import USER_TYPE, meant_type
 
 REFUSED = "refused"

@@ -41,7 +41,8 @@ from airflow_flinkcompat.plan.types import (
     decimal,
 )
 from airflow_flinkcompat.quick_init import quick_init
-from airflow_flinkcompat.sql import Statement, nodes, span_of
+from airflow_flinkcompat.sql import Statement, nodes
+from airflow_flinkcompat.sql.script import span_of
 
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 _BINARY: dict[type[exp.Expression], str] = {

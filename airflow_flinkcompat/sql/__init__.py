@@ -11,20 +11,6 @@ prefer_sources()
 
 from airflow_flinkcompat.model import ScriptError
 from airflow_flinkcompat.sql import nodes
-from airflow_flinkcompat.sql.grammar import nodes_of
-from airflow_flinkcompat.sql.script import (
-    NO_PROGRAM,
-    Script,
-    Statement,
-    decode_script,
-    parse_script,
-    read_script,
-    read_text,
-    span_of,
-)
-from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
+from airflow_flinkcompat.sql.script import Script, Statement, parse_script
 
-__all__ = [
-    "Flink", "NO_PROGRAM", "Script", "ScriptError", "Statement", "nodes", "nodes_of", "parse_script",
-    "parse_statement", "decode_script", "read_script", "read_text", "span_of",
-]  # fmt: skip
+__all__ = ["Script", "ScriptError", "Statement", "nodes", "parse_script"]

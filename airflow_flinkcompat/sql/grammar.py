@@ -131,14 +131,7 @@ def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
 
 
 def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The nodes of ``tree`` level by level, as its ``walk()`` yields them, but in one go.
-
-    Args:
-        tree: The root of a syntax tree.
-
-    Returns:
-        All nodes, the root first.
-    """
+    """The nodes of ``tree`` level by level, as its ``walk()`` yields them, but in one go."""
     found = [tree]
     for node in found:  # grows meanwhile
         for value in node.args.values():

@@ -142,32 +142,14 @@ class Script:
 
 
 def read_script(path: str | Path) -> Script:
-    """Read and parse the file at ``path``.
-
-    Args:
-        path: A file of SQL in UTF-8.
-
-    Returns:
-        The script with its statements in order; its source is the path.
-
-    Raises:
-        ScriptError: The file is missing, unreadable, not UTF-8, a program of the Table API, or holds no statement.
-    """
+    """Read and parse the file of SQL at ``path``. Raises ScriptError: it cannot be read, or holds no statement."""
     return parse_script(read_text(path), str(path))
 
 
 def read_text(path: str | Path, program: bool = False) -> str:
     """The text of the script at ``path``, without a byte order mark, for callers that parse it elsewhere.
 
-    Args:
-        path: A file in UTF-8.
-        program: Whether the caller takes programs of the Table API as well.
-
-    Returns:
-        The text.
-
-    Raises:
-        ScriptError: The file is missing, unreadable or not UTF-8, or it is a program and ``program`` is false.
+    Raises ScriptError if the file is missing, unreadable or not UTF-8, or if it is a program and ``program`` is False.
     """
     source = str(path)
     try:
@@ -178,19 +160,7 @@ def read_text(path: str | Path, program: bool = False) -> str:
 
 
 def decode_script(content: bytes, source: str, program: bool = False) -> str:
-    """The text of a script's bytes, without a byte order mark.
-
-    Args:
-        content: The bytes.
-        source: Its name, in messages.
-        program: Whether the caller takes programs of the Table API as well.
-
-    Returns:
-        The text.
-
-    Raises:
-        ScriptError: It is not UTF-8, or is a program and the caller takes none.
-    """
+    """The text of a script's bytes, without a byte order mark; see :func:`read_text`."""
     if source.endswith(PROGRAM_SUFFIXES) and not program:
         raise ScriptError(NO_PROGRAM.format(source))
     try:
@@ -247,13 +217,6 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
 
     It covers every position the parser recorded on the node and below it; without any, the statement's own span.
     Nodes that were built rather than parsed have no position. The tree must stay as it is.
-
-    Args:
-        node: A node of the statement's tree.
-        statement: The statement, as a script holds it.
-
-    Returns:
-        The place, which is worked out when it is first read.
     """
     span = object.__new__(_LaterSpan)
     span.__dict__["_of"] = node, statement

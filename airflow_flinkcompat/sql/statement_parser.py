@@ -358,18 +358,7 @@ class Flink(Dialect):
 
 
 def parse_statement(text: str) -> exp.Expr:
-    """Parse exactly one statement.
-
-    Args:
-        text: One statement of Flink SQL.
-
-    Returns:
-        The root of its syntax tree.
-
-    Raises:
-        sqlglot.errors.ParseError: The text is no statement.
-        sqlglot.errors.TokenError: The text cannot be split into tokens.
-    """
+    """Parse exactly one statement. Raises sqlglot's ParseError or TokenError for any other text."""
     dialect = Flink()
     tree = dialect.parse(text)[0]
     assert tree is not None

@@ -13,7 +13,8 @@ from collections import Counter
 from sqlglot import exp
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.sql import Flink, Statement, nodes, parse_script
+from airflow_flinkcompat.sql import Statement, nodes, parse_script
+from airflow_flinkcompat.sql.statement_parser import Flink
 from tests.support.lexemes import TOKEN, Token
 
 _PIECE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}|\{%.*?%\}|\$[\w$]+|[^\W\d][\w$]*|" + TOKEN.pattern, re.DOTALL)

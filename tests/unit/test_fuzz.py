@@ -19,7 +19,9 @@ import pytest
 
 from airflow_flinkcompat.compat import InputError, Outcome, Report, Side, check
 from airflow_flinkcompat.plan.lineage import resolve_operators
-from airflow_flinkcompat.sql import Flink, ScriptError, Statement, read_script
+from airflow_flinkcompat.sql import ScriptError, Statement
+from airflow_flinkcompat.sql.script import read_script
+from airflow_flinkcompat.sql.statement_parser import Flink
 from tests.support import fuzzing
 from tests.support.lexemes import content
 from tests.support.nightly import mostly_nightly

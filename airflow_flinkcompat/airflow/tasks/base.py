@@ -240,7 +240,7 @@ class ScriptOperator(DeploymentOperator):
 
     def _before_rendering(self, jinja_env: Any) -> None:
         """Replace paths by the text of their files, still with its Jinja."""
-        from airflow_flinkcompat.sql import NO_PROGRAM
+        from airflow_flinkcompat.sql.script import NO_PROGRAM
 
         several = [] if isinstance(self.catalog, str) else list(self.catalog or ())
         for path in several or (self.catalog,):

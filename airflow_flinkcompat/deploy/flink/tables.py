@@ -17,7 +17,8 @@ from airflow_flinkcompat.compat.rule_builders.table_options import options_that_
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.target import Sources, SourceTable, TablePath
-from airflow_flinkcompat.sql import Flink, ScriptError, nodes, parse_statement
+from airflow_flinkcompat.sql import ScriptError, nodes
+from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
 _SCAN = re.compile(r"LogicalTableScan\(table=\[\[(?P<path>.*?)\]\](?P<rest>.*)$")
 _HINT_OPTIONS = re.compile(r"OPTIONS [^{]*\{(?P<options>[^}]*)\}")

@@ -11,8 +11,9 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan.catalog import BindError, Namespace, Path, name_parts, options
 from airflow_flinkcompat.plan.nodes import dotted
-from airflow_flinkcompat.sql import Script, Statement, parse_script, read_script
+from airflow_flinkcompat.sql import Script, Statement, parse_script
 from airflow_flinkcompat.sql.nodes import CreateNamespace, CreateTable, CreateView, UseNamespace
+from airflow_flinkcompat.sql.script import read_script
 
 
 class NotReplacedError(Exception):

@@ -15,7 +15,8 @@ from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, OutOfReachEr
 from airflow_flinkcompat.project.job_options import JobOptions
 from airflow_flinkcompat.project.revisions import Blobs, FileChange, blobs, file_changes
 from airflow_flinkcompat.project.settings import ProjectFile
-from airflow_flinkcompat.sql import ScriptError, decode_script
+from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.sql.script import decode_script
 
 SCRIPTS = (".sql", ".table")
 """File suffixes that are certainly scripts; a Python file may be anything and must be named itself."""

@@ -6,7 +6,7 @@ import pytest
 from sqlglot import exp
 
 from airflow_flinkcompat.model.text import sql_name, sql_text
-from airflow_flinkcompat.sql import parse_statement
+from airflow_flinkcompat.sql.statement_parser import parse_statement
 
 
 @pytest.mark.parametrize("said", ["plain", "a`b", "it's", "``", "''", "a`'b", "-- no comment", "two words"])

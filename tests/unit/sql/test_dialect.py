@@ -4,7 +4,8 @@ import pytest
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from airflow_flinkcompat.sql import Flink, nodes, parse_statement
+from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.statement_parser import Flink, parse_statement
 
 
 def select(text: str) -> exp.Expr:

@@ -13,7 +13,8 @@ from sqlglot import exp
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.secrets.detect import find_secrets
 from airflow_flinkcompat.secrets.redact import mask_option
-from airflow_flinkcompat.sql import nodes, parse_script, parse_statement
+from airflow_flinkcompat.sql import nodes, parse_script
+from airflow_flinkcompat.sql.statement_parser import parse_statement
 from airflow_flinkcompat.sql.tokenizer import split
 
 # ------------------------------------------------------------------------------------------------ statements

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from airflow_flinkcompat.sql import Statement, parse_statement, read_script
+from airflow_flinkcompat.sql import Statement
+from airflow_flinkcompat.sql.script import read_script
+from airflow_flinkcompat.sql.statement_parser import parse_statement
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "sql").glob("*.sql"))
 STATEMENTS = [statement for path in FIXTURES for statement in read_script(path).statements]

@@ -7,8 +7,8 @@ import pytest
 from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script, read_script, span_of
-from airflow_flinkcompat.sql.script import AS_SUBMITTED
+from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script
+from airflow_flinkcompat.sql.script import AS_SUBMITTED, read_script, span_of
 
 SCRIPT = """\
 -- a comment; with a semicolon

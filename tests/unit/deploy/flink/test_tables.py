@@ -8,7 +8,8 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.gateway import Result
 from airflow_flinkcompat.deploy.flink.tables import ADMITTED, Substitutes, Tables, refusal, sink_ddl, tables_of
-from airflow_flinkcompat.sql import nodes, parse_statement
+from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.statement_parser import parse_statement
 
 EXPLAINED = """\
 == Abstract Syntax Tree ==
