@@ -142,7 +142,7 @@ class Script:
 
 
 def read_script(path: str | Path) -> Script:
-    """Read and parse the file of SQL at ``path``. Raises ScriptError: it cannot be read, or holds no statement."""
+    """Read and parse the SQL file at ``path``. Raises ScriptError for a file without statements."""
     return parse_script(read_text(path), str(path))
 
 
