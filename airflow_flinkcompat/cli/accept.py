@@ -21,13 +21,7 @@ from airflow_flinkcompat.cli.diff import against_option
 from airflow_flinkcompat.cli.project import Given, judging, named_deployment, project_for, require_project
 from airflow_flinkcompat.cli.scripts import path_of, read_pair, side_of
 from airflow_flinkcompat.compat import Finding, Report, Reports
-from airflow_flinkcompat.compat.gate import (
-    ChangeIdentity,
-    finding_digest,
-    is_waivable,
-    may_restore_wrongly,
-    utc_day,
-)
+from airflow_flinkcompat.compat.gate import ChangeIdentity, finding_digest, is_waivable, may_restore_wrongly, utc_day
 from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.compat.single_script import NO_SCRIPT, REMOVED

@@ -193,10 +193,7 @@ _INSTEAD = {"to": "boundary", "boundary": "to"}
 
 
 def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Lay the options of the command over the table of the project file.
-
-    Tables are merged by their keys.
-    """
+    """Lay the options of the command over the table of the project file. Tables are merged by their keys."""
     found = dict(given)
     for key in _OPTIONS:
         of_file = table.get(key)

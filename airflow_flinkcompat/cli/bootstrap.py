@@ -26,6 +26,7 @@ from airflow_flinkcompat.cli.savepoints import (
     require_sql,
     sample_option,
     state_errors,
+    template_option,
     write_savepoint,
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, required_side
@@ -60,11 +61,7 @@ if TYPE_CHECKING:
     help="Compute state from the rows of this table; required for each table that NEW reads.",
 )
 @sample_option
-@click.option(
-    "--template",
-    metavar="URI",
-    help="Canonical savepoint that the job of NEW took before it read any row (default: one is taken).",
-)
+@template_option
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and write nothing.")
 @job_options("engine_version", "settings", "functions", "catalog", "planner", "jars", "config", "deployment")
 @planner_options

@@ -32,6 +32,7 @@ from airflow_flinkcompat.cli.savepoints import (
     require_sql,
     sample_option,
     state_errors,
+    template_option,
     write_savepoint,
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, require_one_stdin, required_side
@@ -97,26 +98,17 @@ _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
     "job_id": click.option(
         "--job-id", metavar="ID", help="The stopped job of OLD: its last savepoint is used instead of --savepoint."
     ),
-    "template": click.option(
-        "--template", metavar="URI",
-        help="Canonical savepoint that the job of NEW took before it read any row (default: one is taken).",
-    ),
-    "to": click.option(
-        "--to", metavar="URI", help="Folder for the savepoint of NEW; it must not exist."
-    ),
+    "template": template_option,
+    "to": click.option("--to", metavar="URI", help="Folder for the savepoint of NEW; it must not exist."),
     "history": click.option(
         "--history", multiple=True, metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
-        help=(
-            "Compute on Spark the state that would start empty, from the rows of this table that the job "
-            "had read (default place: the table's own)."
-),
+        help="Compute on Spark the state that would start empty, from the rows of this table that the job "
+        "had read (default place: the table's own).",
     ),
     "prepare": click.option(
         "--prepare", metavar="URI",
-        help=(
-            "While the job of OLD still runs: compute the state from --history up to --savepoint (any "
-            "savepoint of the job) into this folder, and write no savepoint."
-),
+        help="While the job of OLD still runs: compute the state from --history up to --savepoint (any "
+        "savepoint of the job) into this folder, and write no savepoint.",
     ),
     "prepared": click.option(
         "--prepared", metavar="URI", help="Folder that migrate prepare wrote: only later rows are read."

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.migration.computed import StateComputer
     from airflow_flinkcompat.migration.workers import Workers
 
+template_option = click.option(
+    "--template",
+    metavar="URI",
+    help="Canonical savepoint that the job of NEW took before it read any row (default: one is taken).",
+)
 sample_option = click.option(
     "--sample",
     type=click.IntRange(min=0),

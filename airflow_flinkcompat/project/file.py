@@ -169,10 +169,7 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Message for an unknown key.
-
-    It follows the key: the key that may be meant, or the existing ones.
-    """
+    """Message for an unknown key. It follows the key: the key that may be meant, or the existing ones."""
     meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is unknown; did you mean {meant[0]}?" if meant else f"is unknown; choose from {', '.join(known)}"
 
