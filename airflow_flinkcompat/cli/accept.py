@@ -165,7 +165,9 @@ def _reason_and_day(reason: str | None, until: str | None) -> tuple[str, date]:
     except ValueError:
         raise InputError(f"--until {until!r} is no day: write it as 2026-12-31") from None
     if mask_secrets(reason) != reason:
-        raise InputError("--reason holds what looks like a secret: it is kept next to the script; leave the secret out")
+        raise InputError(
+            "--reason contains what looks like a secret: it is kept next to the script; leave the secret out"
+        )
     if day < utc_day():
         raise InputError(f"--until {day} is past: name a day from today ({utc_day()}, UTC) on")
     return reason.strip(), day
@@ -196,7 +198,7 @@ def _remove(script: Path, deployment: str, rule: str, subject: str | None) -> No
     left, gone = without_waivers(_read(place), goes, str(place))
     if not gone:
         about = "" if subject is None else f" ({subject})"
-        raise InputError(f"{place}: holds no waiver of {rule}{about}: there is nothing to remove")
+        raise InputError(f"{place}: contains no waiver of {rule}{about}: there is nothing to remove")
     if "[[" in left:
         place.write_text(left, encoding="utf-8")
     else:

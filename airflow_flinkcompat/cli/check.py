@@ -72,7 +72,9 @@ from airflow_flinkcompat.sql.script import read_script
     "--verbose", is_flag=True, help="Show each operator, every command and the basis of each finding (format text)."
 )
 @click.option(
-    "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
+    "--allow-secrets",
+    is_flag=True,
+    help="Pass a NEW that contains literal secrets, which cannot be deployed (else: 2).",
 )
 @click.option(
     "--explain-plan", is_flag=True, help="The same as --planner always; with --gateway or --target these plan."
@@ -107,8 +109,8 @@ def check_command(
 
     A finding that is waived next to NEW (flinkcompat accept) stays in the report, and does not fail the gate.
 
-    A script with errors of syntax is bad input, exit code 2. A NEW that holds literal secrets is judged and ends with
-    2 as well: it cannot be deployed, whatever its state.
+    A script with errors of syntax is bad input, exit code 2. A NEW that contains literal secrets is judged and ends
+    with 2 as well: it cannot be deployed, whatever its state.
 
     Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW: engine and
     version, settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.

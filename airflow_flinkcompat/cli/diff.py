@@ -93,7 +93,7 @@ def plan_command(name: str, against: str | None, **options: Any) -> None:
 @click.command("lint")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @_reporting("catalog")
-@click.option("--allow-secrets", is_flag=True, help="Pass scripts that hold literal secrets, which are notes then.")
+@click.option("--allow-secrets", is_flag=True, help="Pass scripts that contain literal secrets, which are notes then.")
 def lint_command(
     files: tuple[str, ...], allow_secrets: bool, given: Given, style: str, outputs: tuple[str, ...]
 ) -> None:

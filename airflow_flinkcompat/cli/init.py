@@ -52,8 +52,8 @@ def init_command(folder: Path) -> None:
         click.echo(f"left out: {mask_secrets(line)}", err=True)
     if not found.scripts:
         raise InputError(
-            f"{folder}: no file *.sql below it holds an INSERT that can be read, and no program (*.py, *.table) runs a "
-            "query that can: name the folder of the scripts (flinkcompat init FOLDER)"
+            f"{folder}: no file *.sql below it contains an INSERT that can be read, and no program (*.py, *.table) "
+            "runs a query that can: name the folder of the scripts (flinkcompat init FOLDER)"
         )
     content = _content(named_scripts(found.scripts), found.catalogs).encode()
     try:
@@ -124,7 +124,7 @@ def _looked_at(folder: Path) -> _Found:
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
         if _NOT_NAMED.search(name):
-            left_out.append(f"{name!a}: its name is not UTF-8, or holds a line break or the like: rename it")
+            left_out.append(f"{name!a}: its name is not UTF-8, or contains a line break or the like: rename it")
             continue
         try:
             side = side_of_script(path, JobOptions(), folder, folder)

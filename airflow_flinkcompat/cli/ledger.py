@@ -186,7 +186,7 @@ def diff_command(
         after = heads[-1] if new is None else _entry(ledger, entries, new)
         for entry in (before, after):
             if not isinstance(entry, StepEntry):
-                raise InputError(f"entry {entry.number} of {deployment} ({entry.kind}) holds no script")
+                raise InputError(f"entry {entry.number} of {deployment} ({entry.kind}) contains no script")
     rows, names = (before.to_dict(), after.to_dict()), (f"entry {before.number}", f"entry {after.number}")
     parts = {name: part_diff(name, *rows, names) for name in _COMPARED}
     if style == "json":
@@ -331,7 +331,7 @@ def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]
 def _require_any(root: str, rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
     """Raise OutOfReachError if there is no deployment: a wrong address is no empty fleet."""
     if not rows:
-        raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
+        raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that contains the ledgers?")
 
 
 def _exit_if_unreadable(rows: Mapping[str, DeploymentRow | LedgerError]) -> None:

@@ -431,7 +431,7 @@ def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str
         return
     click.echo(f"{told.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
     click.echo("\n".join(told.lines()))
-    click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} holds the state that the plan predicts.'}")
+    click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} contains the state that the plan predicts.'}")
 
 
 def _known(

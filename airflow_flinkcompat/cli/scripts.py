@@ -86,7 +86,7 @@ def waivers_beside(name: str) -> tuple[Waiver, ...]:
 def require_one_stdin(old: str, new: str) -> None:
     """Check that one script at most is read from standard input."""
     if old == new == STDIN:
-        raise InputError("- names standard input, which holds one script: name a file for the other side")
+        raise InputError("- names standard input, which contains one script: name a file for the other side")
 
 
 def path_of(name: str) -> Path | None:

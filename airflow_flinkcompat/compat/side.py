@@ -201,7 +201,7 @@ class Side(JobSpec):
             InputError: It holds neither.
         """
         if not self.program.pipelines and not self.program.problems:
-            raise InputError(f"{self.source}: holds no INSERT and no SELECT: there is nothing to check")
+            raise InputError(f"{self.source}: contains no INSERT and no SELECT: there is nothing to check")
 
     def on(self, engine: str) -> Side:
         """The same side under another engine's state semantics.

@@ -221,7 +221,7 @@ class LedgerBaselines:
                     continue
                 if self.unknown:
                     found[name] = InputError(
-                        f"{root} holds {name}, which this file does not name; whether the file named it when "
+                        f"{root} contains {name}, which this file does not name; whether the file named it when "
                         f"the change began is unknown: {self.unknown}"
                     )
                 elif name in self.former and (baseline := self._head(root, name)).side is not None:
@@ -234,7 +234,7 @@ class LedgerBaselines:
             known = {*project.names, *self.former, *project.stopped}
             others = [name for name in self._names(root) if name not in known]
             if others:
-                notes.append(f"{root} holds deployments that this file does not name: {_few(others)}")
+                notes.append(f"{root} contains deployments that this file does not name: {_few(others)}")
         return (*notes, *self.unnamed)
 
     def _roots(self, project: ProjectFile) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
         The script with its statements in order.
 
     Raises:
-        ScriptError: There is no statement at all, the text holds half of a surrogate pair, or it is too large.
+        ScriptError: There is no statement at all, the text contains half of a surrogate pair, or it is too large.
     """
     if len(text) > _LARGEST:
         raise ScriptError(f"{source}: holds {len(text):,} characters; a script may hold {_LARGEST:,}")
@@ -194,7 +194,7 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
         text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise ScriptError(f"{source}:{line}: holds half of a surrogate pair, which is no character") from None
+        raise ScriptError(f"{source}:{line}: contains half of a surrogate pair, which is no character") from None
     text = text.removeprefix("\ufeff")
     places = Places(text, source)
     known = {} if like is None else {each.text: each for each in like.statements if each.tree is not None}

@@ -528,7 +528,7 @@ class TestAgainstTheLedger:
         assert result.code == 1
         assert results(result) == {"orders": "unchanged", "fresh": "added", "clicks": "deleted"}
         (note,) = json.loads(result.out)["notes"]
-        assert note == f"{root} holds deployments that this file does not name: of_others"
+        assert note == f"{root} contains deployments that this file does not name: of_others"
         assert "its job keeps running" in " ".join(run("diff", "clicks").out.split())
 
     def test_where_the_branch_began_is_not_known(self, project: Path, run: Run, tmp_path: Path) -> None:
@@ -543,7 +543,7 @@ class TestAgainstTheLedger:
         assert verdicts(result) == (2, {"orders": "unchanged", "clicks": "not readable"})
         (review,) = (each for each in json.loads(result.out)["deployments"] if each["name"] == "clicks")
         assert (
-            "holds clicks, which this file does not name; whether the file named it when the change began"
+            "contains clicks, which this file does not name; whether the file named it when the change began"
             in review["sentence"]
         )
         assert run("diff", "orders").code == 0

@@ -87,7 +87,7 @@ def test_names_that_the_file_cannot_hold_are_left_out(run: Run) -> None:
     result = run("init", ".")
     assert result.code == 0
     assert result.err.splitlines() == [
-        f"left out: {name}: its name is not UTF-8, or holds a line break or the like: rename it"
+        f"left out: {name}: its name is not UTF-8, or contains a line break or the like: rename it"
         for name in (r"'new\nline.sql'", r"'odd\udcff.sql'")
     ]
     assert [each.name for each in load_project("flinkcompat.toml").deployments] == ["good"]
@@ -142,7 +142,7 @@ def test_a_folder_without_scripts_is_bad_input(run: Run) -> None:
     write("ddl.sql", TABLES)
     result = run("init")
     assert result.code == 2
-    assert "no file *.sql below it holds an INSERT" in result.err
+    assert "no file *.sql below it contains an INSERT" in result.err
     assert not Path("flinkcompat.toml").exists()
     assert run("init", "nowhere").code == 2
 

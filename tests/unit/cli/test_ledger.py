@@ -257,7 +257,7 @@ def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: Snaps
         (("show", "orders", "--entry", "9"), "has no entry 9: the last one is 4"),
         (("show", "orders", "--entry", "0"), "0 is not in the range"),
         (("diff", "orders", "1", "7"), "has no entry 7"),
-        (("diff", "orders", "2"), r"entry 2 of orders \(rejected\) holds no script"),
+        (("diff", "orders", "2"), r"entry 2 of orders \(rejected\) contains no script"),
         (("history", "orders", "--ledger", "nosuch://x"), "'nosuch://x' cannot be used"),
         (("adopt", "orders", "--job-id", JOB), "which script does the job run[?] Add --script FILE, or name orders"),
         (("adopt", "orders", "--job-id", JOB, "--script", "none.sql"), "none.sql"),

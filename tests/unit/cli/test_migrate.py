@@ -60,7 +60,7 @@ def test_what_a_dry_run_says(run: Callable[..., Result], snapshot: SnapshotAsser
 def test_a_dry_run_compares_the_prediction_with_the_savepoint(run: Callable[..., Result]) -> None:
     same = run(ADDED, "--dry-run", "--savepoint", str(ADDED / "old"))
     assert same.exit_code == 0
-    assert f"{ADDED / 'old'} holds the state that the plan predicts." in same.stdout
+    assert f"{ADDED / 'old'} contains the state that the plan predicts." in same.stdout
     other = run(ADDED, "--dry-run", "--savepoint", str(SWAPPED / "old"))
     assert (other.exit_code, other.stdout) == (1, "")
     assert "the old plan predicts key (VARCHAR(2147483647)), timers window-timers, window-aggs" in other.stderr

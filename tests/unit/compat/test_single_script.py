@@ -43,7 +43,7 @@ def test_each_table_is_named_once_and_the_worst_comes_first() -> None:
 
 
 def test_a_script_without_a_query_is_bad_input() -> None:
-    with pytest.raises(InputError, match="holds no INSERT and no SELECT"):
+    with pytest.raises(InputError, match="contains no INSERT and no SELECT"):
         lint(Side(TABLES))
 
 

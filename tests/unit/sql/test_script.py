@@ -276,7 +276,7 @@ def test_what_is_no_number_in_flink_is_no_number(number: str) -> None:
 
 
 def test_half_a_character_is_an_error_with_its_line() -> None:
-    with pytest.raises(ScriptError, match="x:2: holds half of a surrogate pair"):
+    with pytest.raises(ScriptError, match="x:2: contains half of a surrogate pair"):
         parse_script("SELECT 1;\nSELECT '\ud800'", "x")
 
 

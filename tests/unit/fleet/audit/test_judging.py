@@ -83,7 +83,7 @@ def test_what_cannot_be_judged_says_why() -> None:
     assert (reason, message) == ("syntax", "jobs/orders.sql:5:1: Expected something after SELECT")
     reason, message = unreadable(audit_pair(AuditPair("orders", job(V1), job(TABLES))))
     assert reason == "not-judged"
-    assert "holds no INSERT and no SELECT" in message
+    assert "contains no INSERT and no SELECT" in message
     reason, message = unreadable(audit_pair(AuditPair("orders", fault="orders.sql: cannot be read: no such file")))
     assert (reason, message) == ("cannot-be-read", "orders.sql: cannot be read: no such file")
 
