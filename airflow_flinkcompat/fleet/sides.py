@@ -20,15 +20,10 @@ from airflow_flinkcompat.sql.script import decode_script
 
 
 def side_of_deployment(
-    deployment: ProjectDeployment,
-    folder: Path,
-    root: Path,
-    *,
-    prefix: str = "",
-    unsaved: Mapping[Path, str] | None = None,
+    deployment: ProjectDeployment, folder: Path, root: Path, *, unsaved: Mapping[Path, str] | None = None
 ) -> Side | None:
     """The script of a deployment, with all that it is judged by."""
-    return side_of_script(folder / deployment.script, deployment.options, folder, root, prefix=prefix, unsaved=unsaved)
+    return side_of_script(folder / deployment.script, deployment.options, folder, root, unsaved=unsaved)
 
 
 def side_of_script(
