@@ -189,7 +189,7 @@ def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
     from airflow_flinkcompat.backfill.spark import Effort, spark_session
     from dev.services.kafka import ivy_directory
-    from dev.services.spark_packages import NEEDS
+    from tests.support.spark_packages import NEEDS
 
     ivy_directory().mkdir(parents=True, exist_ok=True)
     with ExitStack() as ends:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,17 +15,19 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry
+from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry, SqlGateway
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.planner.installation import install, make_archive
+from airflow_flinkcompat.sql import parse_script
 from dev.demo.airflow_client import TERMINAL_RUN, AirflowClient
 from dev.demo.airflow_instance import AirflowStandalone
-from dev.demo.waiting import LIMIT_SECONDS, DemoError, require, wait_for
-from dev.demo.world import DAG_ID, DEPLOYMENT, World
+from dev.demo.narration import LIMIT_SECONDS, DemoError, require, wait_for
+from dev.demo.orders import Row
+from dev.demo.world import DAG_ID, DEPLOYMENT, World, result_rows
 
 PLANNED = "2.3"
 """The line of Flink that runs the job, and plans it for the gate."""
@@ -278,6 +281,34 @@ class Parts:
     def verdict(self, run: str) -> Mapping[str, Any]:
         """What the check of a run found."""
         return dict(self.client.xcom(DAG_ID, run, "check", "summary"))
+
+    def rows_from_scratch(self) -> list[Row]:
+        """The rows of v4 by Flink in batch mode, over archive and live folder together. Raises DemoError.
+
+        Of the script only the folders of both tables are changed, and the source is bounded.
+        """
+        self._say("computing v4 from scratch with Flink in batch mode, over archive and live folder")
+        shutil.rmtree(self.world.from_scratch, ignore_errors=True)
+        *setup, insert = [
+            statement.text for statement in parse_script(self.world.version(4), "orders_v4.sql").statements
+        ]
+        elsewhere = [
+            "ALTER TABLE orders RESET ('source.monitor-interval')",
+            f"ALTER TABLE orders SET ('path' = '{self.world.live.parent.as_uri()}')",
+            f"ALTER TABLE totals SET ('path' = '{self.world.from_scratch.as_uri()}')",
+        ]
+        settings = {"execution.runtime-mode": "batch", "pipeline.name": "from scratch"}
+        with SqlGateway(self.flink.gateway_url) as gateway, gateway.session(settings) as session:
+            for statement in [*setup, *elsewhere]:
+                session.execute(statement)
+            job_id = session.execute(insert).job_id
+            require(job_id, "Flink accepted the from-scratch run but named no job")
+            state = self.jobs.wait_terminal(str(job_id), timeout=LIMIT_SECONDS)
+        status = self.jobs.status(str(job_id))
+        require(
+            state == "FINISHED", f"the from-scratch run ended as {state}: {status.failure if status else 'unknown'}"
+        )
+        return result_rows(self.world.from_scratch)
 
 
 def _size(folder: Path) -> int:

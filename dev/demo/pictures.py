@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dev.demo.airflow_instance import AirflowStandalone
-from dev.demo.waiting import DemoError
+from dev.demo.narration import DemoError
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

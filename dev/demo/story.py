@@ -9,13 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
-from dev.demo import scratch
-from dev.demo.feed import Feed
-from dev.demo.narrator import Narrator
-from dev.demo.orders import START, Row, differences, ended, text, totals
+from dev.demo.narration import LIMIT_SECONDS, Narrator, Step, excerpt, require, wait_for
+from dev.demo.orders import MINUTE, START, Before, Feed, Row, counts_of, differences, ended, text, totals, windows_of
 from dev.demo.parts import PLANNED, Parts
-from dev.demo.steps import MINUTE, Before, Step, counts_of, excerpt, windows_of
-from dev.demo.waiting import LIMIT_SECONDS, require, wait_for
 from dev.demo.world import BOUNDARY, DAG_ID, World, result_rows
 
 RESUME = "Resume from savepoint"
@@ -144,8 +140,7 @@ class Story:
         self.parts.finish(run)
         self._wait_for_feed()
         joined, proofs, facts = self._join(wanted)
-        scratch_rows = scratch.compute(self.world, self.parts, self.narrator.say)
-        truth = ended(scratch_rows, COMPARED)
+        truth = ended(self.parts.rows_from_scratch(), COMPARED)
         if difference := differences(joined, truth):
             require(False, f"the joined result differs from Flink's from-scratch run:\n{difference}")
         proof = (

@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from string import Template
 
-from dev.demo.feed import Arrived
-from dev.demo.orders import START, Row, read_rows
+from dev.demo.orders import START, Arrived, Row, read_rows
 
 DEPLOYMENT = "orders"
 DAG_ID = "flink_gated_deploy"

@@ -2,7 +2,7 @@
 
 It stands beside :class:`~airflow_flinkcompat.local_flink.LocalFlink`: child processes on loopback that never outlive
 the process that started them. What would run in a pod runs elsewhere: the session cluster of
-:mod:`dev.local_kubernetes.session` is a LocalFlink, and pods are processes of
+:mod:`dev.local_kubernetes.rigs` is a LocalFlink, and pods are processes of
 :mod:`dev.local_kubernetes.kubelet`.
 """
 

@@ -13,8 +13,8 @@ from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from dev.measure import results
 from dev.measure.measured import pairs, planned
 from dev.measure.migration_cases import ENDINGS
-from dev.measure.rows import RIGHT as ALONE_RIGHT
-from dev.measure.rows import WRONG as ALONE_WRONG
+from dev.measure.results import RIGHT as ALONE_RIGHT
+from dev.measure.results import WRONG as ALONE_WRONG
 from dev.measure.run_migrations import RIGHT
 
 _FOLDER = results.FOLDER / "migrations"

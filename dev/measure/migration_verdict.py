@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.origins import ColumnOutput, KeyOutput, OperatorColumn, PassedOutput, WindowColumn
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType
-from dev.measure.rows import net, parts
+from dev.measure.results import net, parts
 
 _NOTHING = frozenset({"null", "NULL", "", "None", "0"})
 """How a metric is shown that has seen no row."""

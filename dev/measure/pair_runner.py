@@ -31,8 +31,7 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
-from dev.measure import rows as outcomes
-from dev.measure.lakes import Lakes
+from dev.measure import results
 from dev.measure.pairs import Pair, Side
 from dev.measure.progress import (
     DATA,
@@ -52,31 +51,14 @@ from dev.measure.progress import (
     writes_topics,
 )
 from dev.measure.pyflink import ProgramRefused, PyFlink
-from dev.measure.services import Services
+from dev.measure.results import SETTINGS, Measured
+from dev.measure.services import Lakes, Services
 
 CLUSTER = {
     # What is looked at is never older than this (ms).
     "web.refresh-interval": "100",
     "metrics.fetcher.update-interval": "100",
 }
-SETTINGS = {
-    "parallelism.default": "1",
-    # Checkpoints come when they are asked for: each then covers all that was read before.
-    "execution.checkpointing.interval": "1 h",
-    "pipeline.auto-watermark-interval": "20 ms",
-}
-HOW = (
-    "One JobManager, one TaskManager, SQL Gateway; heap state, canonical savepoint by stop without drain, no restarts, "
-    "ignore-unclaimed-state=false; session of both sides: "
-    + ", ".join(f"{key}={value}" for key, value in SETTINGS.items())
-    + ". before.csv of each table is read before the savepoint, after.csv lies beside it when the new SQL starts. "
-    "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
-    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows, "
-    "file://OUT for that of a filesystem sink, whose rows are read from its files, finished or not. "
-    "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run. "
-    "Topics and tables are of a Kafka 4.1.2 and a PostgreSQL beside it, written in scripts without what tells runs "
-    "apart; rows of topics that are read are JSON, what was written is read committed."
-)
 _OUT, _OUT_FOLDER = "file://OUT", "written"
 _PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
@@ -123,19 +105,6 @@ class Restored:
     rows: tuple[str, ...] | None = None
     read: Mapping[str, int] = field(default_factory=dict)
     due: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How one pair ended. ``old`` and ``new`` are the scripts as they ran, with ``file://DATA`` for the folder."""
-
-    pair: Pair
-    old: str
-    new: str
-    outcome: str
-    exception: str | None = None
-    restored_rows: tuple[str, ...] | None = None
-    expected_rows: tuple[str, ...] = ()
 
 
 def _numbered(side: Side) -> str:
@@ -241,7 +210,7 @@ class PairRunner:
         except TargetError as error:
             if isinstance(error, StateRefused) or not _PLANNER.search(str(error)):
                 raise
-            return Measured(pair, savepoint.old.script, pair.new.script, outcomes.NOT_PLANNED, _lasting(error))
+            return Measured(pair, savepoint.old.script, pair.new.script, results.NOT_PLANNED, _lasting(error))
 
     def taken(self, pair: Pair) -> Savepoint:
         """The savepoint of the old side, shared with other pairs where that does no harm."""
@@ -261,9 +230,9 @@ class PairRunner:
         outcome = restored.outcome
         if outcome is None:
             printed = () if pair.elsewhere else savepoint.printed
-            outcome = outcomes.judge(restored.rows or (), expected, printed, before)
-        if outcome == outcomes.RIGHT and pair.caveat:
-            outcome = outcomes.ON_THIS_DATA
+            outcome = results.judge(restored.rows or (), expected, printed, before)
+        if outcome == results.RIGHT and pair.caveat:
+            outcome = results.ON_THIS_DATA
         return Measured(pair, savepoint.old.script, new.script, outcome, restored.exception, restored.rows, expected)
 
     def complete(self, side: Side) -> Side:
@@ -453,10 +422,10 @@ class PairRunner:
         except StateRefused as error:
             if error.fault is not StateFault.MISFIT:
                 raise
-            return Restored(outcomes.REFUSED_AT_SUBMIT, _lasting(error))
+            return Restored(results.REFUSED_AT_SUBMIT, _lasting(error))
         except Ended as ended:
             at_restore = not ended.ran or "StateMigrationException" in str(ended)
-            return Restored(outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended))
+            return Restored(results.REFUSED_AT_RESTORE if at_restore else results.FAILED_LATER, _lasting(ended))
 
     def _check_restored(self, job_id: str, savepoint: str) -> None:
         """Raises MeasureError where the JobManager says that the job began from something else, or empty."""

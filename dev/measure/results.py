@@ -1,4 +1,4 @@
-"""Results as JSON, what ``check`` says beside what was measured, and the summary.
+"""Outcomes of pairs: how printed rows are compared, the files of results, and the verdict of ``check`` on each.
 
 A file has the shape of ``tests/fixtures/measured/flink-2.3-restores.json``, so ``dev/measure/measured.py`` reads it
 too: the scripts are whole (``statements_are_dml``), and ``predicted`` holds outcome, consequence and deciding rules.
@@ -14,22 +14,70 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
-from dev.measure import rows
-from dev.measure.pair_runner import HOW, Measured
 from dev.measure.pairs import Pair
 
+RIGHT = "restored_right"
+ON_THIS_DATA = "restored_right_on_this_data"
+UPSERT_ONLY = "restored_right_upsert_only"
+WRONG = "restored_WRONG"
+REFUSED_AT_SUBMIT = "refused_at_submit"
+REFUSED_AT_RESTORE = "refused_at_restore"
+FAILED_LATER = "failed_while_running"
+NOT_PLANNED = "not_planned"
+OUTCOMES = {
+    RIGHT: "RUNNING, same changelog (or same net changelog) as a from-scratch run of the new SQL",
+    ON_THIS_DATA: "right here, wrong on other data",
+    UPSERT_ONLY: "RUNNING, right when applied by key; the retractions (-U/-D) carry rows of the old SQL",
+    WRONG: "RUNNING without any error, wrong rows",
+    REFUSED_AT_SUBMIT: "JobManager: the savepoint does not fit the new program's operators (the submission call fails)",
+    REFUSED_AT_RESTORE: "job accepted, then a task fails while its state is restored",
+    FAILED_LATER: "restored, RUNNING, fails when a row or watermark is processed",
+    NOT_PLANNED: "the planner of the new line refuses the SQL, before any savepoint is read",
+}
+"""The outcomes and what the operator of the job sees."""
+SETTINGS = {
+    "parallelism.default": "1",
+    # Checkpoints come when they are asked for: each then covers all that was read before.
+    "execution.checkpointing.interval": "1 h",
+    "pipeline.auto-watermark-interval": "20 ms",
+}
+HOW = (
+    "One JobManager, one TaskManager, SQL Gateway; heap state, canonical savepoint by stop without drain, no restarts, "
+    "ignore-unclaimed-state=false; session of both sides: "
+    + ", ".join(f"{key}={value}" for key, value in SETTINGS.items())
+    + ". before.csv of each table is read before the savepoint, after.csv lies beside it when the new SQL starts. "
+    "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
+    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows, "
+    "file://OUT for that of a filesystem sink, whose rows are read from its files, finished or not. "
+    "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run. "
+    "Topics and tables are of a Kafka 4.1.2 and a PostgreSQL beside it, written in scripts without what tells runs "
+    "apart; rows of topics that are read are JSON, what was written is read committed."
+)
 FOLDER = Path(__file__).parent / "results"
 NAMES = ("flink", "programs", "connectors", "lakes")
 """What files of results are called: scripts over files, PyFlink programs, Kafka and PostgreSQL, lake formats."""
 UPGRADE = "upgrade"
 """What files of results from one line to another are called."""
 EXPECTED_CONSEQUENCE = {
-    rows.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
-    rows.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
-    rows.WRONG: Consequence.SILENTLY_WRONG,
+    REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
+    REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
+    WRONG: Consequence.SILENTLY_WRONG,
 }
 Entry = Mapping[str, Any]
 """One pair of a results file."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How one pair ended. ``old`` and ``new`` are the scripts as they ran, with ``file://DATA`` for the folder."""
+
+    pair: Pair
+    old: str
+    new: str
+    outcome: str
+    exception: str | None = None
+    restored_rows: tuple[str, ...] | None = None
+    expected_rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +91,7 @@ class Run:
     date: str
     old: str = ""
     how: str = HOW
-    outcomes: Mapping[str, str] = field(default_factory=lambda: rows.OUTCOMES)
+    outcomes: Mapping[str, str] = field(default_factory=lambda: OUTCOMES)
 
     def document(self, entries: Iterable[Entry]) -> dict[str, Any]:
         """The results file, without predictions."""
@@ -146,7 +194,7 @@ def stated_consequence(report: Report) -> Consequence | None:
 
 def is_unsafe(entry: Entry) -> bool:
     """Called compatible, and not restored right: the one mistake that must not happen."""
-    return bool(entry["predicted"]["outcome"] == Outcome.COMPATIBLE and entry["outcome"] != rows.RIGHT)
+    return bool(entry["predicted"]["outcome"] == Outcome.COMPATIBLE and entry["outcome"] != RIGHT)
 
 
 def mark(entry: Entry) -> str:
@@ -156,7 +204,7 @@ def mark(entry: Entry) -> str:
         return "UNSAFE"
     if outcome == Outcome.COMPATIBLE:
         return "right"
-    if real == rows.RIGHT:
+    if real == RIGHT:
         return "too careful"
     if outcome == Outcome.UNKNOWN:
         return "doubted"
@@ -181,7 +229,7 @@ def summary(data: Mapping[str, Any]) -> str:
     """What was measured and how well it had been predicted, in one line."""
     entries: Sequence[Entry] = data["pairs"]
     ends = Counter(entry["outcome"].replace("_", " ") for entry in entries)
-    right = [entry for entry in entries if entry["outcome"] == rows.RIGHT]
+    right = [entry for entry in entries if entry["outcome"] == RIGHT]
     known = sum(entry["predicted"]["outcome"] == Outcome.COMPATIBLE for entry in right)
     unsafe = [entry["id"] for entry in entries if is_unsafe(entry)]
     told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(ends.items()))
@@ -227,3 +275,35 @@ def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     again = {entry["id"] for entry in new["pairs"]}
     pairs = [*new["pairs"], *(entry for entry in old["pairs"] if entry["id"] not in again)]
     return {**old, "pairs": sorted(pairs, key=lambda entry: entry["id"])}
+
+
+def judge(restored: Sequence[str], expected: Sequence[str], old: Sequence[str] = (), before: Sequence[str] = ()) -> str:
+    """RIGHT, UPSERT_ONLY or WRONG. Rows read ``sink +I[…]``; order does not count, for subtasks print as they like.
+
+    ``old`` are the rows the old SQL printed up to its savepoint, ``before`` those the new SQL from scratch printed for
+    the same rows: where one of them fires early, only all rows together tell what the sink holds in the end.
+    """
+    if Counter(restored) == Counter(expected) or net(restored) == net(expected):
+        return RIGHT
+    if net([*old, *restored]) == net([*before, *expected]):
+        return RIGHT
+    return UPSERT_ONLY if _upserts(restored) == _upserts(expected) else WRONG
+
+
+def net(rows: Iterable[str]) -> dict[str, int]:
+    """How often each row stands in the end: +I and +U count up, -U and -D down; what cancels out is left out."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        sink, kind, values = parts(row)
+        counts[f"{sink} {values}"] += 1 if kind.startswith("+") else -1
+    return {row: count for row, count in counts.items() if count}
+
+
+def _upserts(rows: Iterable[str]) -> Counter[tuple[str, str]]:
+    return Counter((sink, values) for sink, kind, values in map(parts, rows) if kind.startswith("+"))
+
+
+def parts(row: str) -> tuple[str, str, str]:
+    """``sink``, ``+I`` and ``[…]``."""
+    sink, _, change = row.partition(" ")
+    return sink, change[:2], change[2:]

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
-from dev.measure import evidence, lakes, results
-from dev.measure.pair_runner import Measured
+from dev.measure import evidence, results
 from dev.measure.pairs import (
     CACHE,
     FOLDER,
@@ -31,7 +30,9 @@ from dev.measure.pairs import (
     load_pairs,
 )
 from dev.measure.pyflink import PyFlink
+from dev.measure.results import Measured
 from dev.measure.running import add_arguments, bench_of, beside_flink, deadline, say
+from dev.measure.services import LAKE_LINE, lake_jars
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,8 +96,8 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
         raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
     if options.flink_old and (options.programs or options.connectors or options.flink_old == options.flink):
         raise FixtureError("--flink-old is another line than --flink, and goes without --programs and --connectors")
-    if options.lakes and options.flink != lakes.LINE:
-        raise FixtureError(f"lake formats are measured on Flink {lakes.LINE}, for which their connectors are built")
+    if options.lakes and options.flink != LAKE_LINE:
+        raise FixtureError(f"lake formats are measured on Flink {LAKE_LINE}, for which their connectors are built")
     today = datetime.now(UTC).date().isoformat()
     name, folder = _set(options)
     lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
@@ -159,7 +160,7 @@ def _measured(
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
-        beside = (lakes.jars(), None) if options.lakes else beside_flink(stack, folder, options.connectors)
+        beside = (lake_jars(), None) if options.lakes else beside_flink(stack, folder, options.connectors)
         bench = stack.enter_context(bench_of(options.flink, folder, *beside, pyflink, lakes=options.lakes))
         return bench.measure(pairs, options.threads, say, late, add, bench.run)
 

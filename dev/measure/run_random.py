@@ -27,9 +27,9 @@ from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.planner.daemon import close_all
 from airflow_flinkcompat.planner.installation import find
 from dev.measure import planner, results, services
-from dev.measure.pair_runner import SETTINGS, Measured
 from dev.measure.pairs import CACHE, VERSIONS
 from dev.measure.random_pairs import RandomPair, random_pairs
+from dev.measure.results import SETTINGS, Measured
 from dev.measure.running import add_arguments, add_drawing, bench_of, deadline, say
 
 FOLDER = results.FOLDER / "random"

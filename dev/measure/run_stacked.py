@@ -40,7 +40,7 @@ from dev.measure.migration_verdict import Runs, columns_of, fault, judged
 from dev.measure.pair_runner import PairRunner, Savepoint
 from dev.measure.pairs import CACHE, RELEASES, Pair, Side
 from dev.measure.progress import tables_read
-from dev.measure.rows import net, parts
+from dev.measure.results import net, parts
 from dev.measure.run_migrations import NOT_MIGRATABLE, NOT_WRITTEN, REFUSED, RIGHT, WRONG, migration_of_plans
 from dev.measure.running import add_arguments, add_drawing, bench_of, deadline, say
 from dev.measure.stacked_pairs import stacked_pairs

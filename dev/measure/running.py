@@ -10,11 +10,10 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from airflow_flinkcompat.local_flink import LocalFlink
-from dev.measure.lakes import Lakes
 from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import RELEASES, home
 from dev.measure.pyflink import PyFlink
-from dev.measure.services import Services, jars, services
+from dev.measure.services import Lakes, Services, jars, services
 
 SLOTS = 16
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
@@ -202,3 +203,39 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             return
     said = log.read_text(encoding="utf-8", errors="replace")[-3000:]
     raise RuntimeError(f"the broker did not start on {port}: {said}")
+
+
+@contextmanager
+def kafka_client() -> Iterator[Any]:
+    """The JVM, for as long as the block lasts."""
+    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
+    port, process = launch_gateway(
+        jarpath=str(py4j),
+        classpath=f"{server_jars()}/*",
+        javaopts=["-Xmx128m", "-XX:+UseSerialGC"],
+        die_on_exit=True,
+        return_proc=True,
+        redirect_stderr=subprocess.DEVNULL,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(timeout=30)
+
+
+def positions(broker: Broker, jvm: Any) -> dict[str, dict[str, int]]:
+    """Consumer group → committed position by partition."""
+    properties = jvm.java.util.Properties()
+    properties.setProperty("bootstrap.servers", broker.servers)
+    admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+    try:
+        groups = [row.groupId() for row in admin.listConsumerGroups().all().get()]
+        found = {name: admin.listConsumerGroupOffsets(name).partitionsToOffsetAndMetadata().get() for name in groups}
+        return {
+            name: {str(part): offsets[part].offset() for part in offsets.keySet()} for name, offsets in found.items()
+        }
+    finally:
+        admin.close()

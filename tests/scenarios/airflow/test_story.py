@@ -14,13 +14,10 @@ import pytest
 
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.local_flink import LocalFlink
-from dev.demo.feed import Feed
-from dev.demo.narrator import Narrator
-from dev.demo.orders import ended, text, totals
+from dev.demo.narration import DemoError, Narrator, Step
+from dev.demo.orders import Feed, ended, text, totals
 from dev.demo.parts import Parts
-from dev.demo.steps import Step
 from dev.demo.story import AFTER_V2, AFTER_V3, COMPARED, MINUTE, PROPOSE_V2, PROPOSE_V3, Story
-from dev.demo.waiting import DemoError
 from dev.demo.world import BOUNDARY, World
 
 REPOSITORY = Path(__file__).parents[3]

@@ -15,7 +15,8 @@ from airflow_flinkcompat.planner.daemon import close_all
 from airflow_flinkcompat.planner.installation import install
 from airflow_flinkcompat.planner.judgement import DeployedJob, judge
 from dev.measure import pairs
-from dev.measure.pair_runner import CLUSTER, SETTINGS, PairRunner
+from dev.measure.pair_runner import CLUSTER, PairRunner
+from dev.measure.results import SETTINGS
 from dev.measure.savepoint_fixtures import load_scripts
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]

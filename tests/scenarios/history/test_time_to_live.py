@@ -23,9 +23,10 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.entries import content_begin, last_written
 from airflow_flinkcompat.model import JobSpec
-from dev.measure.pair_runner import CLUSTER, SETTINGS, PairRunner
+from dev.measure.pair_runner import CLUSTER, PairRunner
 from dev.measure.pairs import Side
 from dev.measure.progress import Arrival, wait_read, wait_running
+from dev.measure.results import SETTINGS
 from dev.measure.savepoint_fixtures import migration_of
 from tests.scenarios.history.stored import stored
 

@@ -17,7 +17,7 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from dev.demo.airflow_instance import AirflowStandalone
 from dev.local_kubernetes.cluster import NAMESPACE, LocalKube
 from dev.local_kubernetes.resources import job_id, job_spec, restored_from, session_job
-from dev.local_kubernetes.session import create_session
+from dev.local_kubernetes.rigs import create_session
 from dev.services.csv_job import Files
 from tests.scenarios.airflow.gate import Gate
 from tests.scenarios.local_kubernetes.service_proxy import behind_service

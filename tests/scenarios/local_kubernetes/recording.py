@@ -49,7 +49,7 @@ from dev.local_kubernetes.resources import (
     stopped,
     suspended,
 )
-from dev.local_kubernetes.session import create_session
+from dev.local_kubernetes.rigs import create_session
 from dev.measure.pairs import home
 from dev.services.csv_job import Files
 from tests.scenarios.local_kubernetes.following import followed, without

@@ -25,7 +25,7 @@ from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink, local_cluster
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE
 from dev.local_kubernetes.cluster import NAMESPACE, LocalKube
-from dev.local_kubernetes.session import create_session
+from dev.local_kubernetes.rigs import create_session
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.scenarios.deploy.redeploy.test_migrating_flink import (
     FIRST,

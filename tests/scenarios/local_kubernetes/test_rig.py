@@ -34,7 +34,7 @@ from dev.local_kubernetes.resources import (
     stopped,
     suspended,
 )
-from dev.local_kubernetes.session import create_session
+from dev.local_kubernetes.rigs import create_session
 from dev.services.csv_job import Files, wait_for
 from tests.scenarios.local_kubernetes.service_proxy import behind_service
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, render_text
-from dev.measure import results, rows
+from dev.measure import results
 from dev.measure.pairs import PROGRAMS, load_pairs
 
 PAIRS = {pair.id: pair for pair in load_pairs("2.3", folder=PROGRAMS)}
@@ -39,26 +39,26 @@ def test_every_pair_was_run_as_it_is_written() -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_did_not_restore_right_is_never_compatible(name: str) -> None:
     outcome = measured()[name]["outcome"]
-    if outcome != rows.RIGHT:
+    if outcome != results.RIGHT:
         assert judged(name).outcome is not Outcome.COMPATIBLE, f"{outcome}\n{render_text(judged(name))}"
 
 
 def test_every_way_a_restore_can_end_was_seen() -> None:
     outcomes = {entry["outcome"] for entry in measured().values()}
-    assert outcomes >= {rows.RIGHT, rows.WRONG, rows.REFUSED_AT_SUBMIT, rows.REFUSED_AT_RESTORE}
+    assert outcomes >= {results.RIGHT, results.WRONG, results.REFUSED_AT_SUBMIT, results.REFUSED_AT_RESTORE}
 
 
 def test_the_same_in_other_words_restores_right_and_is_recognised() -> None:
     """Where this fails on a new measurement, the measuring is at fault: rows or conditions."""
     unchanged = [name for name in PAIRS if name.endswith(("-unchanged", "-alias"))]
     assert len(unchanged) >= 5
-    assert {measured()[name]["outcome"] for name in unchanged} == {rows.RIGHT}
+    assert {measured()[name]["outcome"] for name in unchanged} == {results.RIGHT}
     assert {judged(name).outcome for name in unchanged} == {Outcome.COMPATIBLE}
 
 
 @pytest.mark.slow
 def test_nine_in_ten_that_restored_right_are_recognised(record_property: pytest.RecordProperty) -> None:
-    right = [name for name, entry in measured().items() if entry["outcome"] == rows.RIGHT]
+    right = [name for name, entry in measured().items() if entry["outcome"] == results.RIGHT]
     missed = [name for name in right if judged(name).outcome is not Outcome.COMPATIBLE]
     print(f"\nrecognised {len(right) - len(missed)} of {len(right)}; missed: {missed}")
     record_property("recognised", f"{len(right) - len(missed)}/{len(right)}")

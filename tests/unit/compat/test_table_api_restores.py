@@ -8,16 +8,16 @@ from functools import cache
 import pytest
 
 from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side, check, render_text
-from dev.measure import results, rows
+from dev.measure import results
 from dev.measure.pairs import PROGRAMS, load_pairs
 from dev.measure.results import stated_consequence
 from tests.support.nightly import mostly_slow
 
 PAIRS = {pair.id: pair for pair in load_pairs("2.3", folder=PROGRAMS)}
 CONSEQUENCES = {
-    rows.WRONG: Consequence.SILENTLY_WRONG,
-    rows.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
-    rows.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
+    results.WRONG: Consequence.SILENTLY_WRONG,
+    results.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
+    results.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
 }
 
 

@@ -252,7 +252,7 @@ def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(
     run: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
     """SIGKILL at random moments: the table is as before or as after; a run to the end gives that run's rows."""
-    from dev.services.spark_packages import NEEDS
+    from tests.support.spark_packages import NEEDS
 
     draw = random.Random()
     times = (f"2020-04-15 08:{draw.randrange(60):02d}:00,{draw.randrange(100)}.00,x" for _ in range(20_000))

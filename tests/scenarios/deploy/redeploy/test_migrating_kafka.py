@@ -13,8 +13,7 @@ from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import wait_for
-from dev.services.kafka import Broker, kafka_broker
-from dev.services.kafka_client import kafka_client
+from dev.services.kafka import Broker, kafka_broker, kafka_client
 from tests.scenarios.deploy.redeploy.test_migrating_flink import migrated
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]

@@ -19,8 +19,7 @@ from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding
 from dev.benchmarks.rehearsal import QUICK, Script, cluster, running
 from dev.services.csv_job import wait_for
-from dev.services.kafka import Broker, kafka_broker
-from dev.services.kafka_client import kafka_client, positions
+from dev.services.kafka import Broker, kafka_broker, kafka_client, positions
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 

@@ -23,8 +23,7 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from dev.services.csv_job import Side, wait_for
-from dev.services.kafka import Broker, kafka_broker
-from dev.services.kafka_client import kafka_client
+from dev.services.kafka import Broker, kafka_broker, kafka_client
 
 pytestmark = pytest.mark.slow
 

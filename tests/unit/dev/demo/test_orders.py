@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat import Side, check
-from dev.demo.feed import Feed
-from dev.demo.narrator import Narrator
-from dev.demo.orders import SLICE, START, Order, differences, ended, orders_of, totals
-from dev.demo.waiting import DemoError, wait_for
+from dev.demo.narration import DemoError, Narrator, wait_for
+from dev.demo.orders import SLICE, START, Feed, Order, differences, ended, orders_of, totals
 from dev.demo.world import BOUNDARY, World, result_rows
 
 MINUTE = timedelta(minutes=1)

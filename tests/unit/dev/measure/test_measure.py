@@ -14,10 +14,10 @@ import pytest
 from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
-from dev.measure import evidence, progress, pyflink, results, rows
+from dev.measure import evidence, progress, pyflink, results
 from dev.measure import run_pairs as command
 from dev.measure.measured import load
-from dev.measure.pair_runner import Measured, PairRunner, Savepoint, _without
+from dev.measure.pair_runner import PairRunner, Savepoint, _without
 from dev.measure.pairs import (
     CONNECTORS,
     PROGRAM_HEAD,
@@ -30,6 +30,7 @@ from dev.measure.pairs import (
     load_pairs,
     parse_pairs,
 )
+from dev.measure.results import Measured
 
 TABLE = (
     "CREATE TABLE orders (a STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('path' = 'file://DATA/orders');\n"
@@ -208,25 +209,25 @@ def test_what_is_due_of_a_table_that_is_read(read: dict[str, int], watermark: in
 @pytest.mark.parametrize(
     ("restored", "expected", "outcome"),
     [
-        (["t +I[x, 2]", "t +I[y, 1]"], ["t +I[y, 1]", "t +I[x, 2]"], rows.RIGHT),
-        (["t +I[x, 2]"], ["t +I[x, 3]"], rows.WRONG),
-        ([], ["t +I[x, 3]"], rows.WRONG),
-        (["t +I[x, 3]", "t +I[x, 3]"], ["t +I[x, 3]"], rows.WRONG),
-        (["s +I[x, 3]"], ["t +I[x, 3]"], rows.WRONG),
+        (["t +I[x, 2]", "t +I[y, 1]"], ["t +I[y, 1]", "t +I[x, 2]"], results.RIGHT),
+        (["t +I[x, 2]"], ["t +I[x, 3]"], results.WRONG),
+        ([], ["t +I[x, 3]"], results.WRONG),
+        (["t +I[x, 3]", "t +I[x, 3]"], ["t +I[x, 3]"], results.WRONG),
+        (["s +I[x, 3]"], ["t +I[x, 3]"], results.WRONG),
         # An update in between that the other run did not see.
-        (["t -U[x, 1]", "t +U[x, 2]", "t -U[x, 2]", "t +U[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"], rows.RIGHT),
-        (["t -U[x, 9]", "t +U[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"], rows.UPSERT_ONLY),
+        (["t -U[x, 1]", "t +U[x, 2]", "t -U[x, 2]", "t +U[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"], results.RIGHT),
+        (["t -U[x, 9]", "t +U[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"], results.UPSERT_ONLY),
     ],
 )
 def test_rows_are_judged(restored: list[str], expected: list[str], outcome: str) -> None:
-    assert rows.judge(restored, expected) == outcome
+    assert results.judge(restored, expected) == outcome
 
 
 def test_all_rows_together_tell_where_only_one_side_fired_early() -> None:
     """The old SQL had printed nothing yet; the new one from scratch had fired early and takes that back."""
     restored, expected = ["t +I[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"]
-    assert rows.judge(restored, expected, old=[], before=["t +I[x, 1]"]) == rows.RIGHT
-    assert rows.judge(restored, expected, old=["t +I[x, 2]"], before=["t +I[x, 1]"]) == rows.UPSERT_ONLY
+    assert results.judge(restored, expected, old=[], before=["t +I[x, 1]"]) == results.RIGHT
+    assert results.judge(restored, expected, old=["t +I[x, 2]"], before=["t +I[x, 1]"]) == results.UPSERT_ONLY
 
 
 def entry(outcome: str, said: str, consequence: str | None = None, name: str = "a-pair") -> dict[str, Any]:
@@ -236,14 +237,14 @@ def entry(outcome: str, said: str, consequence: str | None = None, name: str = "
 @pytest.mark.parametrize(
     ("outcome", "said", "consequence", "word"),
     [
-        (rows.RIGHT, "compatible", None, "right"),
-        (rows.RIGHT, "unknown", None, "too careful"),
-        (rows.WRONG, "compatible", None, "UNSAFE"),
-        (rows.ON_THIS_DATA, "compatible", None, "UNSAFE"),
-        (rows.REFUSED_AT_SUBMIT, "compatible", None, "UNSAFE"),
-        (rows.REFUSED_AT_SUBMIT, "unknown", None, "doubted"),
-        (rows.REFUSED_AT_SUBMIT, "incompatible", "refused at submit", "right"),
-        (rows.REFUSED_AT_SUBMIT, "incompatible", "silently wrong rows", "caught"),
+        (results.RIGHT, "compatible", None, "right"),
+        (results.RIGHT, "unknown", None, "too careful"),
+        (results.WRONG, "compatible", None, "UNSAFE"),
+        (results.ON_THIS_DATA, "compatible", None, "UNSAFE"),
+        (results.REFUSED_AT_SUBMIT, "compatible", None, "UNSAFE"),
+        (results.REFUSED_AT_SUBMIT, "unknown", None, "doubted"),
+        (results.REFUSED_AT_SUBMIT, "incompatible", "refused at submit", "right"),
+        (results.REFUSED_AT_SUBMIT, "incompatible", "silently wrong rows", "caught"),
     ],
 )
 def test_prediction_beside_measurement(outcome: str, said: str, consequence: str | None, word: str) -> None:
@@ -251,7 +252,11 @@ def test_prediction_beside_measurement(outcome: str, said: str, consequence: str
 
 
 def test_the_summary_names_unsafe_misses() -> None:
-    pairs = [entry(rows.RIGHT, "compatible"), entry(rows.RIGHT, "unknown"), entry(rows.WRONG, "compatible", name="bad")]
+    pairs = [
+        entry(results.RIGHT, "compatible"),
+        entry(results.RIGHT, "unknown"),
+        entry(results.WRONG, "compatible", name="bad"),
+    ]
     told = results.summary({"flink": "2.3.0", "date": "2026-01-01", "pairs": pairs})
     assert "Unsafe misses: 1 (bad). Recognised 1 of 2 restored right." in told
 
@@ -266,12 +271,12 @@ def test_results_name_the_line_that_took_the_savepoints(tmp_path: Path) -> None:
     (pair,) = parse_pairs(GOOD, "cumulate.sql")
     path = tmp_path / "upgrade-1.20-to-2.3-2026-01-01.json"
     run = results.Run("2.3.0", "2026-01-01", "1.20.3")
-    results.Writer(path, run, False).add(results.entry_of(Measured(pair, "SELECT 1", "SELECT 2", rows.WRONG)))
+    results.Writer(path, run, False).add(results.entry_of(Measured(pair, "SELECT 1", "SELECT 2", results.WRONG)))
     (restore,) = load(str(path))
     assert (restore.old_version, restore.version) == ("1.20.3", "2.3.0")
     said = results.judged(results.read(path)["pairs"][0], "2.3.0")
     assert "engine-version-changed" in {finding.rule for finding in said.findings}
-    assert evidence.build([path]) == {pair.id: {"1.20 to 2.3": rows.WRONG}}
+    assert evidence.build([path]) == {pair.id: {"1.20 to 2.3": results.WRONG}}
 
 
 def test_a_run_of_the_base_set_goes_on_where_the_last_one_ended(
@@ -308,7 +313,7 @@ def test_that_the_new_line_does_not_plan_a_script_is_a_result(monkeypatch: pytes
     bench, left = PairRunner.__new__(PairRunner), Savepoint("file:/savepoint", Path(), (), (), pair.old)
     measured = bench.restore(pair, left)
     assert (measured.outcome, measured.exception) == (
-        rows.NOT_PLANNED,
+        results.NOT_PLANNED,
         "ValidationException: ON CONFLICT is required",
     )
     with pytest.raises(TargetError, match="does not answer"):
@@ -339,13 +344,13 @@ def test_predictions_are_renewed_and_an_unsafe_one_fails(
         "CREATE TABLE s (a STRING, n BIGINT) WITH ('connector' = 'print');\n"
         "INSERT INTO s SELECT a, SUM(b) FROM t GROUP BY a"
     )
-    stale = {**entry(rows.RIGHT, "unknown"), "old": script, "new": script, "settings_old": {}, "settings_new": {}}
+    stale = {**entry(results.RIGHT, "unknown"), "old": script, "new": script, "settings_old": {}, "settings_new": {}}
     path = tmp_path / "flink-2.3-2026-01-01.json"
     path.write_text(json.dumps({"flink": "2.3.0", "date": "2026-01-01", "pairs": [stale]}))
     assert command.main(["--predict-only"]) == 0
     assert json.loads(path.read_text())["pairs"][0]["predicted"]["rules"] == ["unchanged"]
     assert "Recognised 1 of 1" in capsys.readouterr().out
-    path.write_text(path.read_text().replace(rows.RIGHT, rows.WRONG))
+    path.write_text(path.read_text().replace(results.RIGHT, results.WRONG))
     assert command.main(["--predict-only"]) == 1
     assert "UNSAFE" in capsys.readouterr().out
 

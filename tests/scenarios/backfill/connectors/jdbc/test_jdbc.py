@@ -331,6 +331,6 @@ def test_a_killed_run_leaves_the_table_alone_and_the_next_one_cleans_up(
 
 
 def _ivy() -> str:
-    from dev.services.spark_packages import NEEDS
+    from tests.support.spark_packages import NEEDS
 
     return dict(NEEDS.conf)["spark.jars.ivy"]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from dev.demo.__main__ import work_folder
-from dev.demo.waiting import DemoError, wait_for
+from dev.demo.narration import DemoError, wait_for
 
 
 def test_a_wait_lasts_as_long_as_something_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, moves = count(step=10), count()
-    monkeypatch.setattr("dev.demo.waiting.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr("dev.demo.waiting.time.sleep", lambda _: None)
+    monkeypatch.setattr("dev.demo.narration.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dev.demo.narration.time.sleep", lambda _: None)
     assert wait_for("it", lambda: next(moves) > 20, moved=lambda: next(moves), quiet=15, limit=1000)
 
 
@@ -25,8 +25,8 @@ def test_a_wait_lasts_as_long_as_something_moves(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_time_out_says_so(moved: object, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count(step=10)
-    monkeypatch.setattr("dev.demo.waiting.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr("dev.demo.waiting.time.sleep", lambda _: None)
+    monkeypatch.setattr("dev.demo.narration.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dev.demo.narration.time.sleep", lambda _: None)
     with pytest.raises(DemoError, match=rf"timed out after \d+ s of waiting for rows: {why}\. This machine .* 2 tasks"):
         wait_for("rows", lambda: None, moved=moved, quiet=15, limit=200, seen=lambda: "2 tasks")  # type: ignore[arg-type]
 
