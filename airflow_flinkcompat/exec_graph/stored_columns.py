@@ -396,7 +396,7 @@ def _told_apart(wanted: Sequence[Composition | None], given: Sequence[Compositio
 def derive_aggregation(
     operator: AggregateOperator, time_to_live: bool, retracting: bool = False, unretracted: Collection[int] = ()
 ) -> StateLayout:
-    """The layout of an aggregation whose keys are in their stored order. Raises CannotLower if it is unknown."""
+    """The layout of an aggregation with keys in stored order; raise CannotLower if it is unknown."""
     symbols = Symbols()
     lowered = lower_aggregation(operator, symbols, time_to_live, True, retracting, unretracted)
     found = layout(lowered.node, lowered.inputs, symbols)

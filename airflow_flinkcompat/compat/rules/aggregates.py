@@ -25,7 +25,7 @@ from airflow_flinkcompat.compat.rule import (
 )
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator, appends
 
 PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over Aggregate page"}
 """The vendor's pages on metrics without a window, by the kind of operator."""
@@ -58,19 +58,28 @@ def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: Opera
 
 _SUMS_OF_SQUARES = dict.fromkeys(("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP"), "VAR")
 """Functions that Flink's planner computes from one sum of squares, one sum and one count."""
-_STORED_ALIKE = unknown("the planner may compute both from the same stored sums")
+_STORED_ALIKE = unknown("the planner may store the same sums and counts for both")
 
 
 def _may_store_alike(pair: OperatorPair) -> bool:
-    """Return whether the metrics of an aggregation differ only in functions of the same sums."""
+    """Return whether the metrics of an aggregation differ only in functions of the same sums and counts."""
     if pair.aggregations is None:
         return False
-    old, new = (tuple(map(_stored, side.aggregates)) for side in pair.aggregations)
+    old, new = map(_stored, pair.aggregations)
     return old == new
 
 
-def _stored(call: AggregateCall) -> AggregateCall:
-    return call if call.distinct else replace(call, function=_SUMS_OF_SQUARES.get(call.function, call.function))
+def _stored(operator: AggregateOperator) -> tuple[AggregateCall, ...]:
+    """The metrics, without the count of rows at the end that Flink also stores where rows are retracted."""
+    calls = tuple(
+        call if call.distinct else replace(call, function=_SUMS_OF_SQUARES.get(call.function, call.function))
+        for call in operator.aggregates
+    )
+    if operator.kind is not AggregateKind.GROUP or appends(operator.segment) or not calls:
+        return calls
+    last = calls[-1]
+    counts_rows = last.function == "COUNT" and not (last.args or last.distinct or last.filter)
+    return calls[:-1] if counts_rows else calls
 
 
 def _metric_rule(
