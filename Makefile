@@ -105,7 +105,7 @@ bench-%: setup
 	@$(WITH_JAVA) python -m dev.benchmarks $* $(BENCH_ARGS)
 
 measure-%: setup
-	@$(WITH_JAVA) python -m dev.measure $* $(if $(filter corpus,$*),$(CORPUS)) $(MEASURE_ARGS)
+	@$(WITH_JAVA) python -m dev.measure $* $(if $(filter corpus corpus-restores,$*),$(CORPUS)) $(MEASURE_ARGS)
 
 # Real PyFlink, 850 MB, in an environment of its own
 pyflink: $(PYFLINK)/.ready

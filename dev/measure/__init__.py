@@ -8,6 +8,7 @@ from __future__ import annotations
 PROGRAMS = (
     "connectors",
     "corpus",
+    "corpus_restores",
     "migration_tables",
     "migrations",
     "pairs",

@@ -84,11 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := [name for name in (CHANGES, PROGRAMS) if not (folder / name).is_file()]:
         print(f"error: {folder} holds no {' and no '.join(missing)}: name the folder of a corpus", file=sys.stderr)
         return 2
-    changes = [told for change in _rows(folder / CHANGES) for told in _tell(change, options.planner)]
+    changes = [told for change in read(folder / CHANGES) for told in tell(change, options.planner)]
     if options.list:
         print("\n".join(_listed(changes, options.list, options.engine)))
         return 0
-    text = "\n".join(_report(changes, list(_rows(folder / PROGRAMS)), options.planner))
+    text = "\n".join(_report(changes, list(read(folder / PROGRAMS)), options.planner))
     print(text)
     if options.write:
         options.write.write_text(text + "\n", encoding="utf-8")
@@ -107,12 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def read(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-def _tell(change: dict[str, Any], planner: PlannerMode) -> Iterator[Told]:
+def tell(change: dict[str, Any], planner: PlannerMode) -> Iterator[Told]:
     about: dict[str, Any] = {"cosmetic": bool(change.get("cosmetic")), "judgement": str(change.get("judgement") or "")}
     for engine in ENGINES:
         old, new = (Side(change[name], engine=engine, source=f"{name}.sql") for name in ("old", "new"))
@@ -134,12 +134,12 @@ def _tell(change: dict[str, Any], planner: PlannerMode) -> Iterator[Told]:
             for finding in report.findings
             if not finding.overruled_by and finding.outcome is report.outcome is not Outcome.COMPATIBLE
         )
-        found = _answer(report, old, new)
+        found = answer_of(report, old, new)
         answer = answer if answer and found != TEMPLATE else found
         yield Told(change["id"], engine, answer, deciding, bool(report.operators), **about)
 
 
-def _answer(report: Report, old: Side, new: Side) -> str:
+def answer_of(report: Report, old: Side, new: Side) -> str:
     """The answer that a report is, as a user reads it: bad input ends with exit code 2."""
     refused_new, refused_old = bad_input(new, new.engine), bad_input(old, old.engine, deployed=True)
     unread = [each.message for each in report.findings if each.rule == NOT_READ.code]
@@ -165,7 +165,7 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]], planner
         told = [each for each in changes if each.engine == engine and each.outcome != NO_QUERY]
         asked = ", with Flink's planner" if engine == "flink" and planner == "always" else ""
         yield f"\n## Changes on engine {engine}{asked}\n"
-        yield from _table(
+        yield from table(
             ("answer", "changes", "share", "without a stateful operator", "only format or comments"),
             (
                 (
@@ -187,7 +187,7 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]], planner
             for each in of:
                 some.update(each.rules)
             rows = ((rule, count, one[rule]) for rule, count in some.most_common())
-            yield from _table(("rule", "decides over", "alone"), rows)
+            yield from table(("rule", "decides over", "alone"), rows)
         reasons = Counter(
             reason
             for each in told
@@ -195,7 +195,7 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]], planner
             for reason in {finding.reason.value for finding in each.deciding if finding.reason is not None}
         )
         yield "\n### Reasons of unknown\n"
-        yield from _table(("reason", "changes"), reasons.most_common())
+        yield from table(("reason", "changes"), reasons.most_common())
     yield from _programs(programs)
 
 
@@ -221,14 +221,14 @@ def _programs(programs: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"Read whole: {whole} of {len(programs)}."
     yield f"Of those that use the Table API since 1.14 and declare their tables: {modern[True]} of {modern.total()}."
     yield "\n### The first cause that is told of the others\n"
-    yield from _table(("cause", "programs"), causes.most_common(40))
+    yield from table(("cause", "programs"), causes.most_common(40))
 
 
 def _cause(message: str) -> str:
     return message.splitlines()[0][:160].replace("|", "/")
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for row in rows:

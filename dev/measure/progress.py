@@ -13,8 +13,11 @@ from urllib.parse import quote
 from airflow_flinkcompat.deploy import JobManager, JobStatus
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from dev.measure.pairs import CACHE
 
 DATA = Path(__file__).parent / "data"
+GENERATED = CACHE / "rows"
+"""Rows that a program made for the topics of public scripts, as JSON, in folders like those of :data:`DATA`."""
 SECONDS = 120.0
 EVERY = 0.3
 # Kafka's connector names its scans itself.
@@ -58,7 +61,8 @@ class Feed:
 
     def lines(self, phase: str) -> list[str]:
         """The rows of a phase, as they stand in its file."""
-        return (DATA / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
+        folder = DATA if (DATA / self.rows).exists() else GENERATED
+        return (folder / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
 
     def in_turn(self, phase: str, partitions: int) -> list[list[str]]:
         """The rows of a phase as that many partitions of a topic get them; all together where they come by files."""
@@ -116,13 +120,13 @@ def tables_read(script: str) -> dict[str, tuple[Feed, ...]]:
 
 def writes_topics(script: str) -> bool:
     """Whether it names a topic that no rows are sent to."""
-    return any(set(_names(match)) - _known() for match in _PLACE.finditer(script) if match["topics"])
+    return any(set(_names(match)) - known_rows() for match in _PLACE.finditer(script) if match["topics"])
 
 
 def _feeds(match: re.Match[str]) -> Iterator[Feed]:
     if match["files"]:
         yield Feed(match["files"])
-    known = _known()
+    known = known_rows()
     named = [match["lake"]] if match["lake"] else _names(match)
     pattern = match["pattern"]
     yield from (Feed(name, topic=True) for name in known if name in named or (pattern and re.fullmatch(pattern, name)))
@@ -132,8 +136,9 @@ def _names(match: re.Match[str]) -> list[str]:
     return (match["topics"] or "").split(";")
 
 
-def _known() -> set[str]:
-    return {path.name for path in DATA.iterdir()}
+def known_rows() -> set[str]:
+    """The names of all rows that can arrive."""
+    return {path.name for folder in (DATA, GENERATED) if folder.exists() for path in folder.iterdir()}
 
 
 def ends_by_itself(script: str) -> bool:

@@ -26,7 +26,7 @@ from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.sql import parse_script
 from dev.measure.connectors import jar_file
-from dev.measure.progress import DATA, Feed, epoch_millis
+from dev.measure.progress import Feed, epoch_millis, known_rows
 from dev.services.kafka import Broker, kafka_broker, kafka_client
 from dev.services.postgres import Postgres, postgres
 
@@ -105,7 +105,9 @@ class Services:
             if not rows:
                 continue
             records = [(json.dumps(dict([*row.items()][:1])), json.dumps(row)) for row in rows]
-            self._broker.send(self._jvm, topic, records, partition, epoch_millis(str(rows[0].get("ts", _BEGIN))))
+            time = str(rows[0].get("ts", ""))
+            begin = epoch_millis(time if ":" in time else _BEGIN)
+            self._broker.send(self._jvm, topic, records, partition, begin)
         return len(lines) * (partitions if each_has_all else 1)
 
     def bound(self, script: str, folder: Path) -> str:
@@ -131,7 +133,7 @@ class Services:
 
     def stored(self, folder: Path) -> Iterator[str]:
         """What lies in the topics that a run writes and in its tables, as ``place +I[…]``."""
-        for name in sorted(self._topics.get(_prefix(folder), set()) - {path.name for path in DATA.iterdir()}):
+        for name in sorted(self._topics.get(_prefix(folder), set()) - known_rows()):
             for key, value in self._broker.received(self._jvm, self._topic(folder, name)):
                 yield f"{name} +I[{value if key is None else f'{key}: {value}'}]"
         schema = _prefix(folder)
@@ -144,12 +146,14 @@ class Services:
         topic = f"{_prefix(folder)}-{name}"
         if name not in known:
             known.add(name)
-            filled = (DATA / name).is_dir() and Feed(name).filled
+            filled = Feed(name).filled
             self._broker.topic(self._jvm, _FILLED_PARTITIONS if filled else self.partitions, topic)
         return topic
 
 
-def _row(line: str, rows: str) -> dict[str, str | int]:
+def _row(line: str, rows: str) -> dict[str, Any]:
+    if line.startswith("{"):
+        return dict(json.loads(line))
     values = line.split(",")
     columns = SIDES.get(rows.removeprefix("untimed_"), COLUMNS)[: len(values)]
     return {key: int(value) if key in _NUMBERS else value for key, value in zip(columns, values, strict=True)}
@@ -204,7 +208,7 @@ class Lakes:
 
     def stored(self, folder: Path) -> Iterator[str]:
         """What lies in the tables that are not filled and were written, as ``table +I[…]``."""
-        filled = {path.name for path in DATA.iterdir()}
+        filled = known_rows()
         for table, place in _PLACES.findall(self._tables[folder]):
             if table not in filled and (folder / "lake" / place).exists():
                 for row in self._run(folder, f"SELECT * FROM {table}"):

@@ -147,7 +147,7 @@ def test_commands_and_options_within_a_sentence_are_there() -> None:
 def test_every_make_target_that_a_page_names_is_there() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     targets |= {f"bench-{name.replace('_', '-')}" for name in benchmarks.PROGRAMS}
-    targets |= {f"measure-{name}" for name in measure.PROGRAMS}
+    targets |= {f"measure-{name.replace('_', '-')}" for name in measure.PROGRAMS}
     named = {
         (page.name, name)
         for page in PAGES
