@@ -18,8 +18,6 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
-from airflow_flinkcompat.project.revisions import git_environment
-
 SQL = ".sql"
 
 
@@ -246,6 +244,8 @@ def _of_work_tree(places: list[Path]) -> GitOrigin | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Output of Git; None if it is missing, fails, or takes too long."""
+    from airflow_flinkcompat.project.revisions import git_environment  # which loads the model of a job
+
     environment = git_environment() | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     # A repository may name a program that watches its files; none is to be started for a look.
     options = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
