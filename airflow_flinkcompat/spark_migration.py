@@ -62,12 +62,7 @@ def _size_text(size: int) -> str:
 
 
 class SparkWorkers:
-    """Workers for parts of a migration in the tasks of a Spark session.
-
-    Args:
-        session: The session.
-        part: Approximate bytes that a task reads; it reads whole key groups.
-    """
+    """Workers for parts of a migration in Spark's tasks; ``part``: approximate bytes that a task reads."""
 
     def __init__(self, session: SparkSession, part: int = _PART) -> None:
         from airflow_flinkcompat.backfill.spark import is_local

@@ -175,10 +175,7 @@ def _operator(operator: Operator) -> Iterator[str]:
             yield _line("aggregate", f"{format_expressions(operator.aggregates)} {format_group_by(operator)}")
         case OverOperator():
             keys = f" of each {format_expressions(operator.partition_by)}" if operator.partition_by else ""
-            yield _line(
-                "over",
-                f"{format_expressions(operator.aggregates)}{keys}, {format_order_by(operator.order)}",
-            )
+            yield _line("over", f"{format_expressions(operator.aggregates)}{keys}, {format_order_by(operator.order)}")
         case RankOperator():
             ranks = f"{operator.first} to {operator.last}" if operator.first < operator.last else str(operator.first)
             keys = format_expressions(operator.partition)

@@ -183,10 +183,7 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
 
 
 def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
-    """Pieces of a range, in order, about ``length`` long; a window belongs to the piece in which it ends.
-
-    They begin where no window is cut: at a multiple of the slide of HOP, of the size of TUMBLE and CUMULATE.
-    """
+    """Pieces of a range about ``length`` long that cut no window; a window is in the piece where it ends."""
     windows = [window for pipeline in program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.from_ is None or bounds.to is None:
         raise BackfillError("chunks need a range with both ends: pass --from and --to (or --boundary)")

@@ -234,7 +234,4 @@ class Publication(Protocol):
 # left out, because what is secret of it is up to the catalog; then what Spark hides by itself, keys of storages, and
 # addresses with a password in them.
 _SECRETS = f"{java_pattern()}|sasl|ssl[.]key|header[.]|sql[.]catalog[.]flinkcompat_|://[^/@ ]+@"
-REDACTION = (
-    ("spark.redaction.regex", _SECRETS),
-    ("spark.sql.redaction.options.regex", f"{_SECRETS}|url"),
-)
+REDACTION = (("spark.redaction.regex", _SECRETS), ("spark.sql.redaction.options.regex", f"{_SECRETS}|url"))

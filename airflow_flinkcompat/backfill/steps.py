@@ -294,8 +294,5 @@ class Work:
     @property
     def needs(self) -> Needs:
         """Requirements of all sources and targets for the Spark session."""
-        used = (
-            *(source.needs for source in self.sources),
-            *(write.target.needs for write in self.writes),
-        )
+        used = (*(source.needs for source in self.sources), *(write.target.needs for write in self.writes))
         return reduce(or_, used, Needs())

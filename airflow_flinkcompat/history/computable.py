@@ -121,11 +121,7 @@ def _by_timers(line: OperatorMigration) -> bool:
 def _require_known_output(
     query: StateQuery, spec: StateSpec, completes_windows: bool, waits: OperatorMigration | None, old: Side | None
 ) -> None:
-    """Check that a savepoint shows which rows or windows an operator had emitted.
-
-    ``completes_windows``: stored windows are completed. ``waits``: its line, if timers of the old operator show which
-    rows were not emitted.
-    """
+    """Check that a savepoint shows which rows or windows an operator had emitted."""
     if spec.name == OVER and waits is not None and not query.timers_show_pending:
         raise NotComputable(_NEVER_SENT)
     if query.timers_show_pending and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):

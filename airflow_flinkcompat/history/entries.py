@@ -73,10 +73,7 @@ class LocalClock:
         return near
 
     def is_punctual(self, step: int) -> bool:
-        """True if an aggregation fires its windows as soon as they end.
-
-        It checks its rows where slices end, and, in a zone without clock changes, where they would end in UTC.
-        """
+        """True if an aggregation fires its windows as soon as they end."""
         if self.zone == "UTC" or self._by_season:
             return True
         months = (datetime(year, month, 1, tzinfo=UTC) for year in range(1970, _FAR) for month in range(1, 13))

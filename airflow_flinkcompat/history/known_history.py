@@ -99,11 +99,7 @@ class KnownHistory:
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> Iterator[HistoryComputer]:
-        """Context that computes the history of a migration, in the active Spark session or a new one.
-
-        If the whole state of an operator is computed, the savepoint's state in its place is compared with its
-        history first.
-        """
+        """Context that computes history for a migration, after replaced state was compared with its history."""
         lines = [line for line in migration.operators if line.from_history]
         jobs = self._jobs(old, new, migration)
         held = {each.id: each for each in read_metadata(savepoint).operators}
@@ -261,10 +257,7 @@ class KnownHistory:
 
     @contextmanager
     def _computers(
-        self,
-        *jobs: _Job,
-        savepoint: str,
-        say: Callable[[str], None] = lambda line: None,
+        self, *jobs: _Job, savepoint: str, say: Callable[[str], None] = lambda line: None
     ) -> Iterator[tuple[HistoryComputer, ...]]:
         # What is decided without Spark needs none of its packages.
         from airflow_flinkcompat.history.computing import HistoryComputer
@@ -319,9 +312,7 @@ def _moment(reached: int) -> datetime | None:
 
 @contextmanager
 def history_spark(
-    master: str | None,
-    read: Iterable[tuple[Side, TableLocations]],
-    say: Callable[[str], None] = lambda line: None,
+    master: str | None, read: Iterable[tuple[Side, TableLocations]], say: Callable[[str], None] = lambda line: None
 ) -> Iterator[SparkSession]:
     """The Spark session that reads history: the active one, or a new one."""
     needs, places = Needs(), set[str]()
@@ -342,9 +333,7 @@ def history_spark(
 
 @contextmanager
 def history_session(
-    master: str | None,
-    read: Iterable[tuple[Side, TableLocations]],
-    say: Callable[[str], None] = lambda line: None,
+    master: str | None, read: Iterable[tuple[Side, TableLocations]], say: Callable[[str], None] = lambda line: None
 ) -> Iterator[SparkSession]:
     """The same settings, with sources that do not change during the run."""
     with history_spark(master, read, say) as session, pinned_snapshots(session):

@@ -61,8 +61,7 @@ class BoundaryArchive(TopicWithArchive):
                 found.decode(column, f"f{position}", table)
         except Untranslatable as error:
             raise Untranslatable(
-                f"table {table.name}: an archive and its topic are compared in all columns: {error.message}",
-                table.span,
+                f"table {table.name}: an archive and its topic are compared in all columns: {error.message}", table.span
             ) from None
         return found
 

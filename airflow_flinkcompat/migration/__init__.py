@@ -5,10 +5,4 @@ from airflow_flinkcompat.migration.target_folder import FolderTaken
 from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
 from airflow_flinkcompat.migration.writing import migrate_savepoint
 
-__all__ = [
-    "FolderTaken",
-    "MigrationVerificationFailed",
-    "NotMigratable",
-    "migrate_savepoint",
-    "verify",
-]
+__all__ = ["FolderTaken", "MigrationVerificationFailed", "NotMigratable", "migrate_savepoint", "verify"]

@@ -82,10 +82,7 @@ class Entry(NamedTuple):
 
 
 def read_header(content: bytes, end: int | None = None) -> KeyedHeader:
-    """Read the header of a file of keyed state.
-
-    ``end``: offset of the first key group; None: the file holds no key group.
-    """
+    """Read the header of a file of keyed state; ``end``: offset of the first key group, None without one."""
     reader = DataReader(content[:end])
     require_version("keyed state", reader.int32(), _VERSIONS)
     compressed = reader.flag()
@@ -185,10 +182,7 @@ class KeyedFile:
     content: StoredContent
 
     def groups(self, within: range | None = None) -> Iterator[tuple[int, bytes]]:
-        """Number and uncompressed content of the key groups that hold anything, each read in its turn.
-
-        ``within``: only these numbers; None: all.
-        """
+        """Number and uncompressed content of each non-empty key group, or of those within a range."""
         begins = sorted(begin for begin in self.stored.begins if begin > 0)
         if len(set(begins)) != len(begins):
             raise SavepointUnreadable(f"{self.content.name}: two key groups begin at the same byte")

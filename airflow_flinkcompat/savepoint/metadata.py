@@ -261,10 +261,7 @@ class SavepointMetadata:
 
 
 def parse_metadata(content: bytes, *, headers: bool = False) -> SavepointMetadata:
-    """Parse a ``_metadata`` file; ``to_bytes`` of the result is the same file.
-
-    ``headers``: read only the headers of keyed state, which incremental checkpoints have too.
-    """
+    """Parse a ``_metadata`` file; ``headers``: read only headers, which incremental checkpoints have too."""
     reader = DataReader(content)
     if reader.take(4) != struct.pack(">I", _MAGIC):
         raise SavepointUnreadable("its _metadata was not written by Flink")

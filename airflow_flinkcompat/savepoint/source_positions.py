@@ -87,10 +87,7 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
-    """A Kafka source that resumes at these offsets of all partitions, assigned to its subtasks in turn.
-
-    A partition that is discovered later begins at its first record.
-    """
+    """A Kafka source that resumes at these offsets of all partitions, assigned to its subtasks in turn."""
     coordinator = _Coordinator.read(operator, path)
     if coordinator.own not in (_PARTITIONS, _SPLITS):
         raise SavepointUnreadable(f"Kafka's enumerator state has version {coordinator.own}, which is not supported")

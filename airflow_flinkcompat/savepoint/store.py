@@ -29,10 +29,7 @@ METADATA = "_metadata"
 
 
 def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
-    """Read the metadata of a savepoint, from the path or URI of its folder.
-
-    ``headers``: read only the headers of keyed state, which incremental checkpoints have too.
-    """
+    """Read a savepoint's metadata; ``headers``: only headers, which incremental checkpoints have too."""
     content = _read(f"{path}/{METADATA}")
     with named(f"{path}/{METADATA}"):
         found = parse_metadata(content, headers=headers)

@@ -44,10 +44,7 @@ _LATENESS = "table.exec.emit.allow-lateness"
 
 
 def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str | None:
-    """Spark SQL of the watermark that each row of a table implies; None for a table without one.
-
-    ``declared``: columns of the table define the arrival order.
-    """
+    """Spark SQL of the watermark that each row of a table implies; None for a table without one."""
     table = node.table
     if table.watermark is None:
         return None

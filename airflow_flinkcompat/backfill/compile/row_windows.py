@@ -128,9 +128,7 @@ def aggregate_sets(context: CompileContext, node: Aggregate) -> Select:
     # The number of the set is the last key.
     first = len(keys) + 1
     group = Group(
-        repeated,
-        (*keys, f"c{width}"),
-        tuple((first + i, aggregate(call, calls)) for i, call in enumerate(calls)),
+        repeated, (*keys, f"c{width}"), tuple((first + i, aggregate(call, calls)) for i, call in enumerate(calls))
     )
     places = {call: f"c{first + i}" for i, call in enumerate(calls)}
     values = [places.get(call) or _grouping(call, node, f"c{len(keys)}") for call in node.aggregates]

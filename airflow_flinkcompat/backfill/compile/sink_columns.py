@@ -146,10 +146,7 @@ def windows_of(node: Node) -> tuple[Window | None, ...]:
 
 
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
-    """Fields of outermost windows that a column passes on unchanged, over all branches of unions.
-
-    None represents a branch in which the column is anything else.
-    """
+    """Fields of outermost windows that a column passes on unchanged; None for a branch where it does not."""
     return frozenset(None if found is None else found[1] for found in origins(node, position))
 
 
@@ -189,10 +186,7 @@ def _origins(node: Node, expression: Expression) -> Iterator[Origin | None]:
 
 
 def window_is_grouped(node: Aggregate) -> bool:
-    """True if every group of an aggregation belongs to one window.
-
-    That holds if both bounds of the outermost window of every branch are keys of every grouping set.
-    """
+    """True if both bounds of every branch's outermost window are keys of every grouping set."""
     found: dict[WindowField, list[tuple[int, ...]]] = {WindowField.START: [], WindowField.END: []}
     for position, key in enumerate(node.keys):
         passed = list(_origins(node.input, key))
@@ -208,11 +202,7 @@ def _in_all_sets(node: Aggregate, position: int) -> bool:
 
 
 def window_columns(sink: Sink) -> WindowColumns:
-    """Stored columns of a sink that hold the bounds of the windows of its rows.
-
-    A column counts if every row has the unchanged bound there: passed on by all branches, in a type that keeps its
-    milliseconds.
-    """
+    """Stored columns of a sink with the unchanged bounds of its rows' windows, in milliseconds or finer."""
     table = sink.table
     assert table is not None
     named = named_columns(sink)

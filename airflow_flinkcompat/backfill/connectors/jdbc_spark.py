@@ -53,10 +53,7 @@ class JdbcReader:
 
 
 def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
-    """The rows with one column ``f{i}`` per column of the table.
-
-    A column of a type Flink would not read so raises an error when it is asked for, and no sooner.
-    """
+    """The rows as columns ``f{i}``; one that Flink would not read raises an error when it is used."""
     with connected(session, source.database) as connection:
         stored = connection.columns(source.table)
     names = {i: identifier(column.name) for i, column in enumerate(source.columns)}
@@ -72,10 +69,7 @@ def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
         field = next(i for i, column in enumerate(source.columns) if column.name == parts.column)
         if field in readable and parts.number > 1 and parts.lower < parts.upper:
             reader = reader.options(
-                partitionColumn=f"f{field}",
-                lowerBound=parts.lower,
-                upperBound=parts.upper,
-                numPartitions=parts.number,
+                partitionColumn=f"f{field}", lowerBound=parts.lower, upperBound=parts.upper, numPartitions=parts.number
             )
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     query = f"(SELECT {fields or '1 AS none'} FROM {qualified(source.database.table)}{where}) AS flinkcompat"

@@ -137,10 +137,7 @@ class Execution:
         return sum(counted(seen, "ties") for seen in self._ties)
 
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
-        """The columns ``c0`` … of a write in the sink's types, and the counts of its ``rows`` and ``windows``.
-
-        The latter is -1 if the sink's columns do not identify windows.
-        """
+        """Columns ``c0`` … in the sink's types, and counts of ``rows`` and ``windows`` (-1: unknown)."""
         rows = reduce(DataFrame.union, (self.frame(step).drop(*HIDDEN) for step in write.inputs))
         bounds = _window_columns(write.rows)
         windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.expr("max(-1)")
@@ -216,10 +213,7 @@ class Execution:
         return ordered.ordered_rows()
 
     def _to_windows(self, step: Assign) -> tuple[DataFrame, Assign, Observation | None]:
-        """Rows that go into windows, and the count of those without a time.
-
-        The counter is None if the reader of the rows counts, because a second look at each row is dear.
-        """
+        """Rows that go into windows, and the count of those without a time; None if their reader counts them."""
         read = step.input
         known = dict(read.columns) if isinstance(read, Read) and read not in self._shared else {}
         if isinstance(read, Read) and step.time in known and not read.condition:

@@ -21,11 +21,7 @@ _RANK, _DECIDED, _SOME = "rank", "decided", "decided_in_window"
 
 
 def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
-    """The rows with their number in the window.
-
-    ``seen`` counts the windows (``ties``) in which rows that are equal in the order, but differ, could as well have
-    been numbered otherwise, and it shows.
-    """
+    """The rows with their number; ``seen`` counts the windows (``ties``) in which a tie is visible."""
     partition = [F.expr(key) for key in step.partition]
     order = [_sorted(F.expr(key), ascending, nulls) for key, ascending, nulls in step.order]
     rest = F.struct(*(F.col(f"c{i}") for i in step.columns))
@@ -61,11 +57,7 @@ def over_rows(rows: DataFrame, step: OverAggregate, seen: Observation | None) ->
 
 
 def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message: str) -> DataFrame:
-    """The rows, checked for one order.
-
-    It is an error that two share their place in an order, or follow each other from streams a job mixes as it
-    likes.
-    """
+    """The rows, checked for one order: an error if two tie, or come from streams that a job may mix."""
     last = F.lag(F.struct(*order)).over(before)
     clash = last == F.struct(*order)
     if ARRIVAL in order:

@@ -183,8 +183,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
     rows = rows.withColumns({_NUMBER: number, _REACHED: F.expr(f"coalesce(unix_micros({met}), {_LEAST})")})
     columns = [name for name in rows.columns if name not in (*HIDDEN, _BEGINS, _SESSION, _REACHED)]
     touching = rows.groupBy(*_keys(step), _SESSION).agg(
-        F.collect_list(F.struct(*columns)).alias("held"),
-        F.expr(_went_through(step.gap)).alias("went"),
+        F.collect_list(F.struct(*columns)).alias("held"), F.expr(_went_through(step.gap)).alias("went")
     )
     touching = touching.select(
         "held",

@@ -196,11 +196,7 @@ def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[
 def encode_line(
     format: Format, columns: tuple[Column, ...], values: tuple[str, ...] = (), *, record: bool = False
 ) -> str:
-    """Spark SQL for one line of text, without the line's end.
-
-    ``values`` are the names of its columns, by default ``c0`` and so on. ``record``: of a
-    topic, where Flink's csv keeps all digits of a decimal.
-    """
+    """Spark SQL for one line of text; ``record``: for a topic, where csv keeps all digits of a decimal."""
     values = values or tuple(f"c{i}" for i in range(len(columns)))
     if isinstance(format, CsvFormat):
         fields = [_csv_field(format, column.type, name, record) for column, name in zip(columns, values, strict=True)]

@@ -37,11 +37,7 @@ def csv(
     partitions: tuple[str, ...] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text.
-
-    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered``: with the columns of
-    :class:`Arrival`.
-    """
+    """All fields ``f0`` … as text, as Flink splits a line, then ``partitions`` and the arrival order."""
     reader = session.read.options(recursiveFileLookup=not partitions, **_csv_options(format))
     folders = [identifier(name) for name in partitions]
     schema = ", ".join([_csv_schema(format, len(fields)), *(f"{name} STRING" for name in folders)])
@@ -50,7 +46,7 @@ def csv(
 
 
 def ordered_rows(rows: DataFrame, ordered: bool) -> DataFrame:
-    """Add the columns of :class:`Arrival` on request."""
+    """The rows with the columns of :class:`OrderedReader` on request."""
     return rows.select("*", *(F.expr(sql).alias(name) for name, sql in ORDER.items())) if ordered else rows
 
 

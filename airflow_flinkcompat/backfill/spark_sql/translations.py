@@ -75,10 +75,7 @@ def ordered(number: str) -> str:
 
 
 def distinguished(number: str) -> str:
-    """A FLOAT or DOUBLE in Spark SQL for grouping.
-
-    Flink distinguishes -0.0 from 0.0 and NaN from NaN by their bits, Spark does not.
-    """
+    """A FLOAT or DOUBLE for grouping: Flink distinguishes -0.0 from 0.0, and NaN values, by their bits."""
     message = f"{ERROR}Flink groups by the bits of -0.0 and NaN, Spark does not; compute these rows with Flink"
     odd = f"isnan({number}) OR ({number} = 0 AND CAST({number} AS STRING) = '-0.0')"
     return f"IF({odd}, raise_error('{message}'), {number})"
@@ -309,11 +306,7 @@ _TRIED = (
         "text",
         gives="integer",
     ),
-    _t(
-        _tried("DECIMAL", _DECIMAL, "try_cast({0} AS {type})", "FALSE"),
-        "text",
-        gives="roomy",
-    ),
+    _t(_tried("DECIMAL", _DECIMAL, "try_cast({0} AS {type})", "FALSE"), "text", gives="roomy"),
     _t(
         _tried(
             "DOUBLE",
@@ -385,10 +378,7 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "CAST": (*_CASTS, _t(f"{_TRUE_OR_FALSE} {_NO_BOOLEAN} END", "text", gives="boolean")),
     "TRY_CAST": _TRIED,
     "||": (_t("concat({args})", "text*"),),
-    "NULLIF": (
-        *_same("IF({0} = {1}, NULL, {0})", "integer", *_SAME),
-        _t("IF({d0} = {d1}, NULL, {0})", _EXACT, _EXACT),
-    ),
+    "NULLIF": (*_same("IF({0} = {1}, NULL, {0})", "integer", *_SAME), _t("IF({d0} = {d1}, NULL, {0})", _EXACT, _EXACT)),
     "UPPER": (_t("upper({0})", "text"),),
     "LOWER": (_t("lower({0})", "text"),),
     "CONCAT": (_t("concat({args})", "text*"),),
@@ -444,10 +434,7 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "CONCAT_WS": (_t("concat_ws({args})", "text", "text*"),),
     "LOCATE": (_t("locate({0}, {1})", "text", "text"),),
     "ABS": (_t("CAST(abs({0}) AS {type})", "integer|decimal|double"),),
-    "SIGN": (
-        _t("CAST(sign({0}) AS {type})", "integer|decimal"),
-        _t("sign({0})", "double"),
-    ),
+    "SIGN": (_t("CAST(sign({0}) AS {type})", "integer|decimal"), _t("sign({0})", "double")),
     "FLOOR": (
         _t("{0}", "integer"),
         _t("CAST(floor({0}) AS {type})", "decimal"),
@@ -486,10 +473,7 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     ),
     "DATE_FORMAT": (_t("date_format({0}, {1})", "timestamp", "format"),),
     "TO_TIMESTAMP": (_t(_TEXT_TO_TIMESTAMP, "text"),),
-    "TO_TIMESTAMP_LTZ": (
-        _t("timestamp_seconds({0})", "integer", "=0"),
-        _t("timestamp_millis({0})", "integer", "=3"),
-    ),
+    "TO_TIMESTAMP_LTZ": (_t("timestamp_seconds({0})", "integer", "=0"), _t("timestamp_millis({0})", "integer", "=3")),
     "TO_DATE": (_t(_TEXT_TO_DATE, "text"),),
     "EXTRACT": tuple(part for unit in _UNITS for part in _parts(unit, 1, (unit, "@", "FROM"))),
     **{name: _parts(unit, 0, ("@",)) for name, unit in _FUNCTION_UNITS.items()},

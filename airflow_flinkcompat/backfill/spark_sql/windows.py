@@ -66,8 +66,7 @@ class WindowRange:
     def at(cls, first: int | None, last: int | None, slack: int = 0) -> WindowRange:
         """The windows whose time is in [first, last), and perhaps some up to ``slack`` away."""
         return cls(
-            ends=None if first is None else first + MILLISECOND - slack,
-            until=None if last is None else last + slack,
+            ends=None if first is None else first + MILLISECOND - slack, until=None if last is None else last + slack
         )
 
     def covering(self, inside: WindowRange) -> WindowRange:
@@ -154,10 +153,7 @@ class Aligned:
         return first, self._floor(window_range.until - self.size, self.slide) + self.size
 
     def ends(self, micros: str) -> str:
-        """Spark SQL of the ends of all windows of a time, one a row: ``micros`` is an expression's text.
-
-        A time in a gap of HOP gets an end that is not after it.
-        """
+        """Spark SQL of the ends of a time's windows, one a row; in a gap of HOP an end not after the time."""
         floor = f"{micros} - pmod({micros} - {self.offset}, {{0}})"
         if self.kind is WindowKind.CUMULATE:
             first = f"{floor.format(self.slide)} + {self.slide}"
