@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, inferred, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, windowed
+from airflow_flinkcompat.compat.verdict import inferred
 from airflow_flinkcompat.model import Outcome
 
 

@@ -31,20 +31,11 @@ from airflow_flinkcompat.compat.report import (
 )
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict, script_migration
-from airflow_flinkcompat.compat.rule import (
-    NOT_COVERED,
-    SAFE,
-    Level,
-    Remedy,
-    Rule,
-    RuleMatch,
-    RuleScope,
-    Verdict,
-    unknown,
-)
+from airflow_flinkcompat.compat.rule import NOT_COVERED, Level, Rule, RuleMatch, RuleScope
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
 from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.side import Side, environments
+from airflow_flinkcompat.compat.verdict import SAFE, Remedy, Verdict, unknown
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import ENGINES, Basis, Consequence, InputError, Outcome, Reason, Span
@@ -425,7 +416,12 @@ def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
 def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
     rule = script.unchanged
     for match in rule.find(change):
-        yield rule, _finding(rule, match, {**rule.verdicts, **match.verdicts}[change.engine], change, change.engine)
+        yield (
+            rule,
+            _finding(
+                rule, match, match.verdicts.get(change.engine) or rule.verdicts[change.engine], change, change.engine
+            ),
+        )
 
 
 def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:

@@ -12,7 +12,8 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch, combined
+from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch
+from airflow_flinkcompat.compat.verdict import combined
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall
 from airflow_flinkcompat.plan.nodes import Table
@@ -84,8 +85,8 @@ def _together(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Chan
         tuple(claim for match in matches for claim in match.claims),
         before or matches[0].before,
         after or matches[0].after,
-        matches[0].before_span,
-        matches[0].after_span,
+        before_span=matches[0].before_span,
+        after_span=matches[0].after_span,
         verdicts=verdicts,
         notes={engine: note for match in matches for engine, note in match.notes.items()},
     )

@@ -15,7 +15,8 @@ from airflow_flinkcompat.compat.migration_report import (
     SETTING_RULE,
     MigrationReport,
 )
-from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy, Rule, Verdict
+from airflow_flinkcompat.compat.rule import Fate, KeyFate, Rule
+from airflow_flinkcompat.compat.verdict import Remedy, Verdict
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.model import (
     PROGRAM_SUFFIXES,

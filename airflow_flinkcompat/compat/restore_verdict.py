@@ -18,18 +18,10 @@ from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.upgrade import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, positions, sinks_elsewhere
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Remedy,
-    Rule,
-    RuleScope,
-    measured,
-    right,
-    unknown,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, windowed
 from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.verdict import Remedy, measured, right, unknown
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.exec_graph.diff import CHAIN
 from airflow_flinkcompat.exec_graph.exec_node import last_name

@@ -11,12 +11,13 @@ from airflow_flinkcompat.compat.changes.query_form import calls, expressions
 from airflow_flinkcompat.compat.engines.flink.validation.query import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
-from airflow_flinkcompat.compat.rule import Example, Rule, Verdict, inferred, unknown, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, windowed
 from airflow_flinkcompat.compat.rule_builders.table_options import startup_positions
 from airflow_flinkcompat.compat.rules import declarations, statements
 from airflow_flinkcompat.compat.rules.functions import is_known
 from airflow_flinkcompat.compat.rules.statements import unresolved
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.verdict import Verdict, inferred, unknown
 from airflow_flinkcompat.model import InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import functions

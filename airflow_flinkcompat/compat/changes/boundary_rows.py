@@ -57,13 +57,7 @@ class _NotEvaluable(Exception):
 
 @dataclass(frozen=True)
 class Variable:
-    """A column of the rows.
-
-    Attributes:
-        name: Name of the part, the same on both sides.
-        type: Its type without NOT NULL, as it is declared.
-        nullable: Whether it may be NULL.
-    """
+    """A column of the rows: a name for both sides, and the declared type without NOT NULL."""
 
     name: Hashable
     type: DataType

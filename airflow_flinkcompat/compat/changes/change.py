@@ -12,11 +12,18 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.differences import Difference, declared_differences, operator_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, Pairing, PipelinePair, paired
-from airflow_flinkcompat.compat.changes.query_form import expressions, function_names, may_name, with_views, words
+from airflow_flinkcompat.compat.changes.query_form import (
+    expressions,
+    function_names,
+    may_name,
+    tables_of,
+    with_views,
+    words,
+)
 from airflow_flinkcompat.compat.refusals import Refusal, refusals
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.plan.nodes import Clause, Opaque
+from airflow_flinkcompat.plan.nodes import Clause, Opaque, Table
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
 from airflow_flinkcompat.plan.program import ELSEWHERE, INVALID, REFUSED_NAME, Problem, Program
@@ -184,10 +191,7 @@ class Change:
 
     @cached_property
     def script_differences(self) -> tuple[Difference, ...]:
-        """Differences that belong to no single pipeline.
-
-        They are of settings, declarations and other statements, and INSERTs that come or go.
-        """
+        """Differences outside of single pipelines: settings, declarations, other statements and INSERTs."""
         declared = declared_differences(*self.programs, self.engine, self._pairing.pairs)
         beside = self._beside_the_job if declared else frozenset()
         found = [each for each in declared if each.key.removesuffix(f"/{each.part}") not in beside]
@@ -264,11 +268,8 @@ class Change:
     @cached_property
     def tables_of_sides(self) -> tuple[frozenset[str], frozenset[str]]:
         """Names of the tables the pipelines of each side read or write."""
-        old, new = [
-            {output.sink for output in side.values()} | {s.table for output in side.values() for s in sources(output)}
-            for side in self._outputs
-        ]
-        return frozenset(old), frozenset(new)
+        old, new = (frozenset[str]().union(*map(tables_of, side.values())) for side in self._outputs)
+        return old, new
 
     @property
     def used_tables(self) -> frozenset[str]:
@@ -301,6 +302,10 @@ class Change:
         return frozenset(
             source.table for outputs in self._outputs for output in outputs.values() for source in sources(output)
         )
+
+    def tables(self, name: str) -> list[Table]:
+        """The declarations of a table, the deployed one first."""
+        return [table for program in self.programs for table in program.tables if table.name == name]
 
     @cached_property
     def opaque(self) -> tuple[Opaque, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from airflow_flinkcompat.compat.changes import settings
-from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.compat.rule import Fate, RuleMatch
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -33,10 +33,7 @@ from airflow_flinkcompat.plan.program import Program
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of a pair that differs.
-
-    ``key`` is unique in a change: the place and the part.
-    """
+    """One part of a pair that differs; ``key``, its place and part, is unique in a change."""
 
     key: str
     part: str
@@ -44,6 +41,11 @@ class Difference:
     after: Any
     before_span: Span | None = None
     after_span: Span | None = None
+
+    def match(self, message: str, before: str, after: str, also: Iterable[str] = (), **more: Any) -> RuleMatch:
+        """A rule's match on this difference, at its places; ``also``: keys of others that it claims."""
+        own, before_span, after_span = (self.key, *also), self.before_span, self.after_span
+        return RuleMatch(message, own, before, after, before_span=before_span, after_span=after_span, **more)
 
 
 def differences_of(
@@ -58,8 +60,6 @@ def differences_of(
 
 LITERAL_ROWS = "literal rows"
 """Input of a query without a table, which has one row."""
-
-
 _ORIGIN = ("source", "source hints")
 """Parts of a segment that exist only above a table; the pairing reports an operator in its place."""
 
@@ -230,10 +230,7 @@ def _functions(program: Program) -> dict[str, Any]:
 
 
 def effective_settings(program: Program, places: Sequence[int] = ()) -> dict[str, str]:
-    """The settings in force for the queries, or those at ``places``.
-
-    A setting that differs between queries has all its values, in order.
-    """
+    """The settings in force for the queries, or those at ``places``; one that differs has all its values."""
     if not program.pipelines:
         return _by_name(program.settings)
     read = [program.pipelines[place] for place in places] or program.pipelines

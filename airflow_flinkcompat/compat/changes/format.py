@@ -127,19 +127,14 @@ def format_setting(key: str, value: Any) -> str:
 
 
 _PARTS = {
-    "columns": "columns",
     "types": "types of columns",
     "order": "order of columns",
     "computed": "computed columns",
     "metadata": "metadata columns",
     "partitions": "partitioning",
-    "options": "options",
     "operators": "stateful operators",
     "source": "what it reads",
-    "kind": "kind",
 }
-
-
 _WHOLE = {
     "inserts": "the queries of the script",
     "pairing": "which query replaced which",

@@ -39,10 +39,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 @dataclass(frozen=True)
 class Pairing:
-    """Positions of queries in their scripts.
-
-    They are pairs in the old order, removed and new ones, and the sinks of ambiguous queries.
-    """
+    """Positions of paired, removed and added queries in their scripts, and ambiguous sinks."""
 
     pairs: tuple[tuple[int, int], ...]
     removed: tuple[int, ...]
@@ -130,16 +127,10 @@ LEVELS: tuple[Sign, ...] = (
     lambda output: output.sink,
 )
 """Equality levels of queries: identical operators first, then the sink with less and less of the path."""
-
-
 STEPS = "Table API operations"
 """The pipeline part with the form of the query."""
-
-
 NESTING = "nesting"
 """The part with the nesting of subqueries, if it may decide about operators."""
-
-
 COLUMNS_BELOW = "columns below"
 """The part with the input columns of Table API aggregations, read or not."""
 
@@ -347,10 +338,7 @@ def has_rules(operator: Operator) -> bool:
 
 
 def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
-    """Both sides of a union, with the new inputs in the old order: equal ones first, then by position.
-
-    The order itself becomes a part of both.
-    """
+    """Both sides of a union, new inputs in the old order; the order becomes a part of both."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != OtherKind.UNION_ALL:
         return old, new
     ours, theirs = (list(zip(side.segments, side.rows, strict=True)) for side in (old, new))

@@ -71,10 +71,7 @@ class QueryForm:
 
 
 def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...]:
-    """The operations among a query's steps, with or without filters, whose conditions other rules compare.
-
-    A SQL query on top of them only reads their result.
-    """
+    """Table API operations of a query's steps; a SQL query on top of them only reads their result."""
     found = [step.partition(":")[0] for step in steps if step not in ENDS]
     while found and found[-1] == "sql_query":
         found.pop()
@@ -232,6 +229,11 @@ def stateless_expressions(output: Output) -> list[Any]:
     return found
 
 
+def tables_of(output: Output) -> frozenset[str]:
+    """Names of the tables that a query reads or writes."""
+    return frozenset({output.sink, *(source.table for source in sources(output))})
+
+
 def never_null(output: Output, program: Program) -> set[str]:
     """The columns of a query's tables, by name, that are declared never to be NULL."""
     read = {source.table for source in sources(output)}
@@ -260,8 +262,6 @@ def may_name(found: frozenset[str], name: str) -> bool:
 
 
 _PAIR = re.compile(r"(?P<key>[\w.-]+)='(?P<value>(?:[^']|'')*)'")
-
-
 OPTIONS = "OPTIONS"
 
 

@@ -109,7 +109,7 @@ _COMBINED = ("all columns", "grouping sets", "key order", "row of input ")
 def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _EvaluatedPart]:
     parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
-        del parts["all columns"]  # what is kept of them is its row
+        del parts["all columns"]  # its row holds the stored ones
     if isinstance(operator, AggregateOperator) and operator.grouping_sets == frozenset({(frozenset(operator.keys), 1)}):
         parts["grouping sets"] = None
     if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):

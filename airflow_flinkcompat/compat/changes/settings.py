@@ -14,7 +14,6 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 _DIALECT = "table.sql-dialect"
 _DIALECTS = {"flink": "default"}
 """Flink's own dialect as tools call it that read scripts, by its name in Flink."""
-
 EARLY_FIRE = "table.exec.emit.early-fire.enabled"
 LATE_FIRE = "table.exec.emit.late-fire.enabled"
 CHECK: Mapping[str, str] = {
@@ -22,7 +21,6 @@ CHECK: Mapping[str, str] = {
     "table.optimizer.state-compatibility.ignore-sink": "true",
 }
 """Switches of the vendor's own check and their defaults (Overview page)."""
-
 KNOWN_DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
     "vvr": {**CHECK, EARLY_FIRE: "false", LATE_FIRE: "false"},
     "flink": dict.fromkeys(

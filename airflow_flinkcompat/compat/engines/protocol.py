@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict
+from airflow_flinkcompat.compat.rule import Level, Rule, TableApiCover
+from airflow_flinkcompat.compat.verdict import SAFE, Verdict
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Window
 from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow, OverOperator

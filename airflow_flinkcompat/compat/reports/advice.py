@@ -11,7 +11,8 @@ from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
 from airflow_flinkcompat.compat.restore_verdict import graph_may_decide
-from airflow_flinkcompat.compat.rule import Fate, Remedy
+from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.compat.verdict import Remedy
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of

@@ -9,8 +9,9 @@ from typing import Any
 
 from airflow_flinkcompat.compat import restore_verdict, single_script
 from airflow_flinkcompat.compat.reports.sections import page_file, page_url
-from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, NOT_COVERED, Example, Rule, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, NOT_COVERED, Example, Rule, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
+from airflow_flinkcompat.compat.verdict import Verdict
 from airflow_flinkcompat.model import ENGINES, Outcome
 
 ENTRIES: tuple[Rule, ...] = (*ALL, NOT_COVERED, *single_script.RULES, *restore_verdict.RULES)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
-from airflow_flinkcompat.compat.rule import RuleMatch, Verdict, combined, inferred, unknown
+from airflow_flinkcompat.compat.rule import RuleMatch
 from airflow_flinkcompat.compat.rule_builders.sink_options import (
     LOOKED_UP_OTHERWISE,
     NOTHING_KEPT,
@@ -23,11 +24,12 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     Options,
     OptionVerdict,
     UsedTable,
-    given,
     names_a_format,
     nothing_stored,
     of_its_format,
+    with_defaults,
 )
+from airflow_flinkcompat.compat.verdict import Verdict, combined, inferred, unknown
 from airflow_flinkcompat.connectors import declared_options, registry
 from airflow_flinkcompat.connectors.facts import LookupSupport, OptionEffect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import FORMATS, format_option
@@ -86,7 +88,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
     if (
         fact is not None
         and fact.default is not None
-        and len({value and value.lower() for value in given(change, fact)}) == 1
+        and len({value and value.lower() for value in with_defaults(change, fact)}) == 1
     ):
         says = "it is the connector's default"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
@@ -111,23 +113,21 @@ OnVvr = Callable[[str, Options, Options], Verdict]
 
 
 def option_matches(
-    table: str, what: str, connector: str | None, difference: Difference, uses: Sequence[UsedTable], on_vvr: OnVvr
+    change: Change, kind: str, table: str, difference: Difference, uses: Sequence[UsedTable], on_vvr: OnVvr
 ) -> Iterator[RuleMatch]:
     """One match for each remark about a table's changed options."""
     before, after = difference.before or {}, difference.after or {}
     groups: dict[tuple[str, Verdict, Verdict], list[str]] = {}
     for key in changed_keys(before, after):
+        connector = change.tables(table)[0].option("connector")
         found = judged(OptionChange(table, connector, key, before, after, uses))
         groups.setdefault((found.says, found.verdict, on_vvr(key, before, after)), []).append(key)
     for (says, verdict, vvr), keys in groups.items():
         old, new = (format_value({key: side[key] for key in keys if key in side}) for side in (before, after))
-        yield RuleMatch(
-            f"{what}: {', '.join(keys)} changed",
-            (difference.key,),
+        yield difference.match(
+            f"{kind} table {table}: {', '.join(keys)} changed",
             old,
             new,
-            difference.before_span,
-            difference.after_span,
             verdicts={"vvr": vvr, "flink": verdict},
             notes={"flink": f": {says}"},
             options=tuple(keys),
@@ -192,13 +192,13 @@ def _doubt(change: OptionChange, fact: OptionFact | None) -> str:
         return "unfinished files were started in another file system, and the new one may be unable to complete them"
     if change.connector == "filesystem" and key == _TOLERANT and after.get(key, "").lower() != "true":
         return "skipped lines may count toward the stored position in a file"
-    if change.connector == "datagen" and key.endswith(".end") and not _longer(change.values):
+    if change.connector == "datagen" and key.endswith(".end") and not _ends_later(change.values):
         return "the sequence may already be past the new end"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
-    if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(change):
+    if fact is not None and fact.effect in _PLACES and key not in after and not _renamed_option(change):
         return "the connector may refuse a table without it"
-    if change.connector == "datagen" and key in after and (why := _of_generator(change, after)):
+    if change.connector == "datagen" and key in after and (why := _generator_fault(change, after)):
         return why
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may not be a valid value"
@@ -209,7 +209,7 @@ def _doubt(change: OptionChange, fact: OptionFact | None) -> str:
         return "one of its formats reads columns by position, and the positions now hold different columns"
     if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
         return "a sink writes to several topics only through a metadata column that names the topic"
-    return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+    return (change.connector == "kafka" and _startup_fault(after)) or _conflicting_options(change.connector, after)
 
 
 def _reads_other_places(change: OptionChange) -> bool:
@@ -217,11 +217,11 @@ def _reads_other_places(change: OptionChange) -> bool:
     sources = [used for used in change.uses if used.use is TableUse.SOURCE]
     tables = [[*used.pair.old_program.tables, *used.pair.new_program.tables] for used in sources]
     columns = next((each.physical for side in tables for each in side if each.name == change.table), ())
-    old, new = (_by_place(side, columns) for side in (change.before, change.after))
+    old, new = (_columns_by_place(side, columns) for side in (change.before, change.after))
     return any(old[part] != new[part] for part in old.keys() & new.keys())
 
 
-def _by_place(options: Options, columns: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def _columns_by_place(options: Options, columns: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """The columns of a message's key and value, where they are found by their place alone."""
     key = [each.strip() for each in options.get("key.fields", "").split(";")]
     apart = options.get("value.fields-include", "ALL").upper() == "EXCEPT_KEY"
@@ -236,7 +236,7 @@ def _written(change: OptionChange) -> bool:
     return any(used.use is TableUse.SINK for used in change.uses)
 
 
-def _of_generator(change: OptionChange, after: Options) -> str:
+def _generator_fault(change: OptionChange, after: Options) -> str:
     """Reason why datagen may refuse an option: each applies to certain types, and to drawn values."""
     if change.key == "rows-per-second":
         return "" if _POSITIVE.fullmatch(after[change.key]) else "it may not be a valid number of rows"
@@ -256,7 +256,7 @@ def _of_generator(change: OptionChange, after: Options) -> str:
     return ""
 
 
-def _longer(ends: tuple[str | None, str | None]) -> bool:
+def _ends_later(ends: tuple[str | None, str | None]) -> bool:
     """True if a sequence of numbers ends later than before."""
     old, new = (int(end) if end and _POSITIVE.fullmatch(end) else 0 for end in ends)
     return 0 < old < new
@@ -268,7 +268,7 @@ def _file_system(path: str | None) -> tuple[str, str]:
     return (found[1].lower(), found[2] or "") if found else ("file:", "")
 
 
-def _another_way(change: OptionChange) -> bool:
+def _renamed_option(change: OptionChange) -> bool:
     """True if the place is in another option: a topic pattern, or a key with one word more or less."""
     key, value = change.key, change.before.get(change.key)
     if key in ("topic", "topic-pattern"):
@@ -277,7 +277,7 @@ def _another_way(change: OptionChange) -> bool:
     return change.connector not in registry.catalogue() and any(change.after[each] == value for each in renamed)
 
 
-def _startup(after: Options) -> str:
+def _startup_fault(after: Options) -> str:
     if _STARTUP not in after:
         return ""
     mode = after[_STARTUP].lower()
@@ -287,7 +287,7 @@ def _startup(after: Options) -> str:
     return f"'{_STARTUP}' = '{mode}' requires '{needed}'" if needed and needed not in after else ""
 
 
-def _together(connector: str | None, after: Options) -> str:
+def _conflicting_options(connector: str | None, after: Options) -> str:
     """Missing or mutually exclusive parts of the new options."""
     guarantee = after.get("sink.delivery-guarantee", after.get("sink.semantic", "")).lower()
     kafka = connector in ("kafka", "upsert-kafka")

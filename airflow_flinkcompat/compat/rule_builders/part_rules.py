@@ -9,7 +9,8 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, Verdict, documented, refused, unknown, wrong
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch
+from airflow_flinkcompat.compat.verdict import Verdict, documented, refused, unknown, wrong
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherKind, OtherOperator
 
@@ -21,7 +22,6 @@ STATELESS = frozenset({JoinForm.LOOKUP, OtherKind.UNION_ALL})
 IGNORE = "table.optimizer.state-compatibility.ignore-filter"
 IGNORED = {"vvr": documented(Outcome.COMPATIBLE, f"WHERE page: {IGNORE} = true")}
 """Verdict on a changed condition with that setting."""
-
 NOTICED_ABOVE = {
     "vvr": unknown("a downstream operator keeps results that this one emitted before the change"),
     "flink": wrong(
@@ -98,8 +98,7 @@ def parts_rule(
             yield RuleMatch(
                 f"{pair.new.kind}: {row.says}",
                 (difference.key,),
-                row.show(difference.before),
-                row.show(difference.after),
+                *map(row.show, (difference.before, difference.after)),
                 verdicts=verdicts,
             )
 
@@ -116,11 +115,7 @@ def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
 def gathered_above(pair: OperatorPair) -> bool:
     """True if an operator with state is between this one and the sink."""
     above = (other for other in pair.pipeline.operators if pair.path.startswith(f"{other.path} > "))
-    return any(stateful(other) for other in above)
-
-
-def stateful(pair: OperatorPair) -> bool:
-    return keeps_state(pair.new)
+    return any(keeps_state(other.new) for other in above)
 
 
 def keeps_state(operator: Operator) -> bool:
@@ -148,19 +143,18 @@ def filters_row(page: str, flink: Verdict) -> Row:
     )
 
 
-def row_types(pair: OperatorPair, difference: Difference) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The types of an input's columns on both sides, as the difference's part names the input."""
+def same_row_types(pair: OperatorPair, difference: Difference) -> bool:
+    """True if an input's columns have equal types on both sides; the difference's part names the input."""
     place = int(difference.part.rpartition(" ")[2]) - 1
     types = [side.row_types for side in (pair.old, pair.new) if isinstance(side, JoinOperator | OtherOperator)]
     old, new = (tuple(map(str, each[place])) if place < len(each) else () for each in types)
-    return old, new
+    return old == new
 
 
-def layout_row(says: str, vvr: Verdict, other_types: Ids, same_types: Ids) -> Row:
-    """Stored columns of an input: other types are refused, equal types of other columns are misread."""
+def layout_judge(other_types: Ids, same_types: Ids) -> Judge:
+    """Verdict on stored columns: other types are refused, equal types of other columns are misread."""
 
-    def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
-        old, new = row_types(pair, difference)
-        return wrong(*same_types) if old == new else refused(*other_types)
+    def judge(pair: OperatorPair, difference: Difference) -> Verdict:
+        return wrong(*same_types) if same_row_types(pair, difference) else refused(*other_types)
 
-    return Row(says, vvr, on_flink)
+    return judge

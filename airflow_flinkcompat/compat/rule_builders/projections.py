@@ -1,4 +1,4 @@
-"""Operators above which another projection or condition was restored right, with doubts.
+"""Projections and conditions above an operator: where another one was restored right, with doubts.
 
 Measured on open-source Flink 2.3.0, into sinks without state. Where the planner computes or asks something was read
 from EXPLAIN.
@@ -6,19 +6,23 @@ from EXPLAIN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink import lookups, sinks
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
-from airflow_flinkcompat.compat.rule import Verdict, inferred, refused_at_submit, right, unknown
+from airflow_flinkcompat.compat.engines.flink.ranking import is_number, stores_no_row
+from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.lowering import PlannedJob
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stretch_above
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.expressions import Literal
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, Literal, called
+from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -27,10 +31,20 @@ from airflow_flinkcompat.plan.operators import (
     Operator,
     OtherKind,
     OtherOperator,
+    Output,
     OverOperator,
+    RankOperator,
     Source,
 )
-from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn, PassedOutput, leaves
+from airflow_flinkcompat.plan.origins import (
+    ColumnOutput,
+    OperatorColumn,
+    PassedOutput,
+    SourceColumn,
+    leaves,
+    window_field,
+)
+from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 STRAIGHT_ON_SOURCE = (
@@ -51,17 +65,17 @@ def moved_by_outer_join(pair: PipelinePair) -> bool:
     return "filters" in pair.parts and bool(outer)
 
 
-def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
-    """Verdicts on VVR if the place of a condition or computation, above or below an operator, is unknown."""
+def projection_on_vvr(pair: PipelinePair) -> Verdict | None:
+    """Unknown on VVR if the place of a condition or computation, above or below an operator, is unknown."""
     if moved_by_outer_join(pair):
-        return {"vvr": unknown("it may require a match, which turns an outer join into a different join")}
+        return unknown("it may require a match, which turns an outer join into a different join")
     if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
-        return {"vvr": unknown("it may be evaluated below the temporal join")}
+        return unknown("it may be evaluated below the temporal join")
     if _asks_about_partitions(pair):
-        return {"vvr": unknown("it uses only PARTITION BY columns and may be evaluated below")}
+        return unknown("it uses only PARTITION BY columns and may be evaluated below")
     if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
-        return {"vvr": unknown("columns next to an OVER call are computed below it")}
-    return {}
+        return unknown("columns next to an OVER call are computed below it")
+    return None
 
 
 def _asks_about_partitions(pair: PipelinePair) -> bool:
@@ -119,16 +133,12 @@ def _over(pair: PipelinePair) -> bool:
     return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
 
 
-def _any(pair: PipelinePair) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Above:
     """The restores seen above a kind of operator, and where they speak of a pair."""
 
     ids: tuple[str, ...]
-    sure: Callable[[PipelinePair], bool] = _any
+    sure: Callable[[PipelinePair], bool] = lambda pair: True
     note: str = ""
 
 
@@ -144,8 +154,6 @@ ABOVE: Mapping[str, Above] = {
     OtherKind.MATCH_RECOGNIZE: Above(("mr-part-reorder",)),
     OverOperator.KIND: Above(("over-frames-output-computed", "over-frames-output-computed-rows"), _over),
 }
-
-
 ABOVE_WINDOWS = inferred(
     Outcome.COMPATIBLE,
     "no operator above the aggregation keeps state",
@@ -221,11 +229,8 @@ def _handed_on(pair: PipelinePair) -> bool:
 
 
 def _source(column: object) -> object:
-    return column.output.column if _passed(column) else column  # type: ignore[attr-defined]
-
-
-def _passed(column: object) -> bool:
-    return isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput)
+    passed = isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput)
+    return column.output.column if passed else column  # type: ignore[attr-defined]
 
 
 def computed(operator: OverOperator) -> bool:
@@ -235,3 +240,149 @@ def computed(operator: OverOperator) -> bool:
     (EXPLAIN; ``oa-del-first``).
     """
     return any(call.function == "$SUM0" for call, _ in operator.planned_calls)
+
+
+WITHOUT_STATE = right(
+    "stateless-column-added",
+    "stateless-column-computed",
+    "stateless-filter-added",
+    "stateless-filter-changed",
+    "stateless-filter-removed",
+    note="nothing is stored",
+)
+
+
+IN_FILES = right(
+    "file-sinks-column-computed",
+    "file-sinks-column-computed-removed",
+    "file-sinks-columns-swapped",
+    "file-sinks-metric-computed",
+    "file-sinks-window-start",
+    note="a Calc between the aggregation and the files in both versions",
+)
+
+
+def projection_on_flink(pair: PipelinePair) -> Verdict | None:
+    """Verdict on ``flink`` on a changed projection in front of the sink; None for the rule's own.
+
+    It has no effect if the sink has no state. If it has, the operators around it must stay the same: a Calc certainly
+    precedes the files on both sides. Other sinks, user functions and projections of some operators were not measured. A
+    query without state is judged by the states of its job.
+    """
+    if reason := _event_times(pair):
+        return unknown(reason)
+    found = _projection(pair)
+    return found and stateless.settled(pair, found, *stateless.OUTPUT)
+
+
+def _projection(pair: PipelinePair) -> Verdict | None:
+    if reason := _unmeasured(pair):
+        return unknown(reason)
+    nameless = not pair.old.sink and not pair.new.sink
+    if (seen := _seen(pair)) is not None:
+        # Updates may be kept once more, or whole rows, in front of any other sink.
+        moved = "" if nameless else sinks.stays(pair)
+        return unknown(moved) if moved else seen
+    old, new = sinks.connectors(pair)
+    if nameless or (old == new and old in sinks.STATELESS_SINKS):
+        return WITHOUT_STATE if all(isinstance(top, Source) for top in sinks.tops(pair)) else None
+    if old == new and old in sinks.SINKS_WITH_KNOWN_CHAIN and all(map(sinks.surely_projected, (pair.old, pair.new))):
+        return IN_FILES
+    declared = sinks.tables(pair)
+    if any(table is not None and table.primary_key for table in declared):
+        return unknown("if a sink has a primary key, Flink may store the rows it receives, and these changed")
+    return unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
+
+
+def _event_times(pair: PipelinePair) -> str:
+    """Reason why event-time columns at the sink make another job; "" if they do not."""
+    old = _event_time_columns(pair.old, pair.old_program)
+    new = _event_time_columns(pair.new, pair.new_program)
+    if new > 1:
+        return "Flink may refuse a query that emits several event-time columns to one sink"
+    if old != new and set(sinks.connectors(pair)) & {*sinks.SINKS_WITH_KNOWN_CHAIN}:
+        return "an event-time column adds an operator before the sink's writer, which changes the writer's id"
+    return ""
+
+
+def _event_time_columns(output: Output, program: Program) -> int:
+    origin = output.segment.origin
+    read = origin.table if isinstance(origin, Source) else ""
+    times = {table.watermark.column for table in program.tables if table.name == read and table.watermark is not None}
+    return sum(
+        window_field(column) is WindowField.TIME or (isinstance(column, SourceColumn) and column.column in times)
+        for column in output.columns
+    )
+
+
+def _unmeasured(pair: PipelinePair) -> str:
+    """Reason why no measurement covers this projection; "" if one does."""
+    if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
+        kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
+        return f"a changed projection of {kinds} was not measured"
+    if _prunes_otherwise(pair):
+        return (
+            "the source may read different partitions; it reads an added partition from the beginning, including "
+            "old rows"
+        )
+    own = own_functions(part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
+    return f"a projection with {', '.join(own)} was not measured" if own else ""
+
+
+def own_functions(parts: Iterable[Expression]) -> list[str]:
+    """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
+    names = {call.function for call in called(*parts)}
+    return sorted(name for name in names if functions.lookup(name) is None and name not in ACCESSES)
+
+
+def _prunes_otherwise(pair: PipelinePair) -> bool:
+    """True if a condition on a source's partition columns changed: such a source reads by it.
+
+    It stores all that it has read, so an added partition is new to it.
+    """
+    chosen = (
+        {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}
+        for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))
+    )
+    old, new = chosen
+    return old != new
+
+
+def _partitions(output: Output, program: Program) -> set[str]:
+    origin = output.segment.origin
+    found = program.table(origin.table) if isinstance(origin, Source) else None
+    return set() if found is None else set(found.partitioned_by)
+
+
+def _columns(condition: Expression) -> set[str]:
+    return {leaf.column for leaf in leaves(condition) if isinstance(leaf, SourceColumn)}
+
+
+def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
+    """A windowed aggregation, or a source that is only projected and filtered.
+
+    A condition on a source with a primary key may be planned into the operator that keeps its rows (measured:
+    ``cd-normalize-where-change``).
+    """
+    if isinstance(old, Source) and isinstance(new, Source):
+        read = (pair.old_program.table(old.table), pair.new_program.table(new.table))
+        kept = any(table is None or table.primary_key for table in read)
+        return not kept and not any(side.segment.functions or side.segment.windows for side in (pair.old, pair.new))
+    return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))
+
+
+def computed_columns(output: Output) -> list[Expression]:
+    """Outputs other than window fields and the number of a rank, which have rules of their own."""
+    return [column for column in output.columns if window_field(column) is None and not is_number(column)]
+
+
+def _seen(pair: PipelinePair) -> Verdict | None:
+    old, new = sinks.tops(pair)
+    if isinstance(old, RankOperator) and isinstance(new, RankOperator):
+        programs = pair.old_program, pair.new_program
+        added_alone = all(map(flink_ranking.appends_only, (old.segment, new.segment), programs))
+        if (stores_no_row(old) or stores_no_row(new)) and not added_alone:
+            return None  # where rows are taken back, whole rows are kept by another operator
+        shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
+        return flink_ranking.projected(old, new, only_number=shown[0] == shown[1])
+    return seen_above(pair)

@@ -12,7 +12,6 @@ from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.engines.flink.upgrade import ENDINGS
 from airflow_flinkcompat.compat.evidence import restores
-from airflow_flinkcompat.compat.rule import combined, inferred, right, unknown, wrong
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
 from airflow_flinkcompat.compat.rule_builders.table_options import (
     OptionChange,
@@ -27,6 +26,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     not_with_this_connector,
     parallelism,
 )
+from airflow_flinkcompat.compat.verdict import combined, inferred, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import format_option
@@ -69,9 +69,9 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return not_measured(change, fact, f"{fact.note or decides(fact)}; no restore shows what another value does")
     if fact.effect is OptionEffect.DECODING and names_a_format(change):
         return _format_of_sink(change, fact)
-    if fact.effect is OptionEffect.TARGET and (kept := _begun_at_the_old_place(change)):
+    if fact.effect is OptionEffect.TARGET and (kept := _unfinished_elsewhere(change)):
         return not_measured(change, fact, kept)
-    says = fact.note or _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink contains it")
+    says = fact.note or _SINK_NOTES.get(fact.effect, f"{decides(fact)}; no state of the sink contains it")
     if nothing:
         if fact.effect is not OptionEffect.TARGET:
             says = f"{decides(fact)}; the sink stores nothing"
@@ -96,7 +96,7 @@ def _spread(pair: PipelinePair) -> OptionVerdict:
     return OptionVerdict("the operators before it stay the same", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
 
 
-def _begun_at_the_old_place(change: OptionChange) -> str:
+def _unfinished_elsewhere(change: OptionChange) -> str:
     """Stored results that a sink has begun to write and cannot continue elsewhere; "" if none."""
     if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
         return "an unfinished file is completed at the old location, with new rows in it (measured)"
@@ -106,7 +106,7 @@ def _begun_at_the_old_place(change: OptionChange) -> str:
     return ""
 
 
-_SAID_OF_SINKS = {
+_SINK_NOTES = {
     OptionEffect.TARGET: "new results go to the new location; earlier results stay at the old one",
     OptionEffect.DELIVERY_GUARANTEE: "the stored state of the sink can be restored with the new value",
 }
@@ -131,16 +131,12 @@ _FORMATS_OF_SINKS = {
     "upsert-kafka": ("sk-group-upsert-format",),
     "filesystem": ("sk-stateless-filesystem-format", "sk-tumble-filesystem-format"),
 }
-
-
 LOOKED_UP_OTHERWISE = ("sk-stateless-lookup-retries", "sk-group-lookup-retries", "sk-group-lookup-cache")
 LOOKED_UP_ELSEWHERE = ("sk-stateless-lookup-table",)
 GATHERED_FROM_ELSEWHERE = ("sk-group-lookup-table",)
 ASKED_AGAIN = ("al-stateless-pending-capacity", "al-stateless-idle-lookup-column")
 BECAME_ASYNCHRONOUS = ("al-stateless-idle-from-sync", "al-stateless-pending-from-sync", "al-group-pending-from-sync")
 BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-sync")
-
-
 _FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink stores neither in a savepoint"
 _EITHER_WAY = "a lookup stores at most the input rows that wait for an answer, and looks them up again"
 _PURPOSES: Mapping[OptionEffect, frozenset[str]] = {
@@ -208,7 +204,7 @@ def _in_modes(
         says = "new lookups find different rows, and downstream operators have accumulated values of the old rows"
         return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
     if set(modes) == {LookupMode.ASYNCHRONOUS}:
-        return _of_waiting(change, fact, pair)
+        return _on_waiting_rows(change, fact, pair)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unknown(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
@@ -224,7 +220,7 @@ def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
     return fact.effect is OptionEffect.DECODING and not gathered_above(pair)
 
 
-def _of_waiting(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
+def _on_waiting_rows(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
     """Rows that wait are stored as they came in: they are asked for again, by the new options."""
     harmless_here = fact.effect in (
         OptionEffect.TUNES,

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import stateless
-from airflow_flinkcompat.compat.rule import Remedy, Verdict, expected, right, unknown, wrong
 from airflow_flinkcompat.compat.rule_builders.table_options import (
     OptionChange,
     Options,
@@ -16,7 +15,6 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     append_only,
     decides,
     formats,
-    given,
     harmless,
     members,
     names_a_format,
@@ -24,7 +22,9 @@ from airflow_flinkcompat.compat.rule_builders.table_options import (
     not_with_this_connector,
     nothing_stored,
     parallelism,
+    with_defaults,
 )
+from airflow_flinkcompat.compat.verdict import Remedy, Verdict, expected, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import OptionEffect, OptionFact, SourceState
 from airflow_flinkcompat.connectors.formats import format_option
@@ -49,7 +49,7 @@ _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (SourceState.NOTHING, SourceState.COUNTER)
 _ONLY_A_START = "only a start without state reads it; this job resumes from the stored positions"
-_UNSAID = {
+_DEFAULT_NOTES = {
     OptionEffect.READ: (
         "different data is read from now on; how a restored source uses its stored positions was not "
         "measured with this connector"
@@ -66,24 +66,24 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     match fact.effect:
         case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
             return harmless(fact, f"{decides(fact)}; no stored position contains it", IN_NO_POSITION, _alike(change))
-        case OptionEffect.STARTUP if _at_a_start_alone(change, fact):
+        case OptionEffect.STARTUP if _read_at_start_only(change, fact):
             return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _alike(change))
         case OptionEffect.ADDRESS:
             return _address(change, fact)
         case OptionEffect.DECODING:
             return _format_of_source(change, fact, pair)
         case OptionEffect.READ:
-            return _what_is_read(change, fact, pair)
+            return _read_elsewhere(change, fact, pair)
         case OptionEffect.BOUNDED_END if fact.ids and _windowed(pair):
             return OptionVerdict(fact.note, wrong(*fact.ids))
         case OptionEffect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
         case OptionEffect.STATE if fact.default is not None:
-            return _begun_anew(fact.note, expected(fact.document, None), pair)
-    return not_measured(change, fact, fact.note or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
+            return _restarted(fact.note, expected(fact.document, None), pair)
+    return not_measured(change, fact, fact.note or _DEFAULT_NOTES.get(fact.effect, not_with_this_connector(fact)))
 
 
-def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
+def _restarted(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
     """Verdict on a source that must begin again: a rewritten savepoint may keep other keyed state."""
     if not (pair.old.segment.origin and pair.operators):
         return OptionVerdict(f"{says}; {_ANEW}, which means a start without state", verdict)
@@ -91,12 +91,12 @@ def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdic
     return OptionVerdict(f"{says}; {_ANEW}: {rest}", replace(verdict, remedy=Remedy.RESTART_SOURCE))
 
 
-def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
+def _read_at_start_only(change: OptionChange, fact: OptionFact) -> bool:
     """True if a restored source certainly ignores its starting options."""
-    return bool(fact.ids) or {(value or "").lower() for value in given(change, fact)} <= {*fact.values}
+    return bool(fact.ids) or {(value or "").lower() for value in with_defaults(change, fact)} <= {*fact.values}
 
 
-def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+def _read_elsewhere(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     if fact.listed is not None:
         return _places(change, fact, pair)
     stored = registry.source(change.connector).positions
@@ -104,15 +104,15 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
         says = fact.note or "the source stores nothing: new rows come from the new location"
         return harmless(fact, says, IN_NO_POSITION)
     if stored is SourceState.ENDED and fact.note:
-        return _begun_anew(fact.note, expected(fact.document, None), pair)
+        return _restarted(fact.note, expected(fact.document, None), pair)
     if fact.ids:
         if doubt := _not_as_measured(change, fact):
             return not_measured(change, fact, doubt)
-        return _begun_anew(fact.note, wrong(*fact.ids), pair)
+        return _restarted(fact.note, wrong(*fact.ids), pair)
     return (
         _tables(change, fact, pair)
         if fact.expression
-        else not_measured(change, fact, fact.note or _UNSAID[fact.effect])
+        else not_measured(change, fact, fact.note or _DEFAULT_NOTES[fact.effect])
     )
 
 
@@ -123,7 +123,7 @@ def _alike(change: OptionChange) -> tuple[str, ...]:
 
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
     """Reason why restores with other rows do not cover this change; "" if they do."""
-    if None in given(change, fact):
+    if None in with_defaults(change, fact):
         return "one script leaves it to the connector, whose versions may then read different data"
     key, value = fact.unless
     if key and change.after.get(key, "").lower() == value:
@@ -143,7 +143,7 @@ def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         f"a restored source would read at most the changes of {', '.join(come)} since the savepoint, and "
         "never its earlier rows"
     )
-    return _begun_anew(says, expected(fact.document, None), pair)
+    return _restarted(says, expected(fact.document, None), pair)
 
 
 def _captured(options: Options, key: str) -> tuple[str, ...]:
@@ -243,7 +243,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         )
     startup = listed.from_beginning[0]
     anyhow = f", regardless of {startup}" if come and startup else ""
-    return _begun_anew(f"{says}{anyhow}: wrong rows without an error", wrong(*fact.ids), pair)
+    return _restarted(f"{says}{anyhow}: wrong rows without an error", wrong(*fact.ids), pair)
 
 
 def _orderly(pair: PipelinePair) -> bool:

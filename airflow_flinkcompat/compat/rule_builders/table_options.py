@@ -10,8 +10,8 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
-from airflow_flinkcompat.compat.rule import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, OptionFact, TableUse
 from airflow_flinkcompat.connectors.formats import FORMATS
@@ -33,12 +33,13 @@ class UsedTable:
 
 def uses_of(change: Change, table: str) -> tuple[UsedTable, ...]:
     """Every use that the paired queries make of a table, on either side."""
-    found = (
-        UsedTable(use, pair)
-        for pair in change.pipelines
-        for use in dict.fromkeys(use for side in (pair.old, pair.new) for use in uses_in(side, table))
-    )
-    return tuple(found)
+    return tuple(used for pair in change.pipelines for used in uses_of_query(pair, table))
+
+
+def uses_of_query(pair: PipelinePair, table: str) -> tuple[UsedTable, ...]:
+    """Every use that a query makes of a table, on either side."""
+    found = (use for side in (pair.old, pair.new) for use in uses_in(side, table))
+    return tuple(UsedTable(use, pair) for use in dict.fromkeys(found))
 
 
 def uses_in(output: Output, table: str) -> Iterator[TableUse]:
@@ -123,7 +124,7 @@ def nothing_stored(verdict: Verdict) -> OptionVerdict:
     return OptionVerdict("its source, its query and its sink store nothing", verdict)
 
 
-def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
+def with_defaults(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
     """The values of both sides, with the connector's default for an omitted one if every version has it."""
     old, new = (fact.default if value is None else value for value in change.values)
     return old, new
@@ -144,13 +145,13 @@ def formats(change: OptionChange) -> tuple[str, str]:
 
 def of_its_format(change: OptionChange) -> bool:
     """True if each side with the option reads it in the format whose name it begins with."""
-    sides = zip((change.before, change.after), formats(change), strict=True) if _has_formats(change) else ()
+    sides = (
+        zip((change.before, change.after), formats(change), strict=True)
+        if (change.connector or "") in registry.catalogue()
+        else ()
+    )
     found = [change.key.startswith(f"{format}.") for side, format in sides if change.key in side]
     return bool(found) and all(found)
-
-
-def _has_formats(change: OptionChange) -> bool:
-    return (change.connector or "") in registry.catalogue()
 
 
 def append_only(*names: str) -> bool:

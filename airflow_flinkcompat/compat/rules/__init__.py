@@ -15,7 +15,6 @@ from typing import Any
 from airflow_flinkcompat.compat.rule import Rule, RuleScope
 
 __all__ = ["ALL", "BY_CODE"]
-
 ALL: tuple[Rule, ...]
 BY_CODE: Mapping[str, Rule]
 

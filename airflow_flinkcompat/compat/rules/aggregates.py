@@ -8,21 +8,8 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.compat.changes.differences import Fates, listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import (
-    MINUTE,
-    SAFE,
-    Example,
-    Rule,
-    RuleMatch,
-    Verdict,
-    documented,
-    inferred,
-    measured,
-    right,
-    selecting,
-    unknown,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import MINUTE, Example, Rule, RuleMatch, selecting, windowed
+from airflow_flinkcompat.compat.verdict import SAFE, Verdict, documented, inferred, measured, right, unknown
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator, appends
@@ -301,8 +288,6 @@ METRIC_RULES = (
         group=Unwindowed(("ga-input-cast-double",)),
     ),
 )
-
-
 VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
 
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import expressions, never_null
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, documented, measured, right, unknown, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, windowed
 from airflow_flinkcompat.compat.rule_builders.part_rules import IGNORE, IGNORED
-from airflow_flinkcompat.compat.rule_builders.projections import on_vvr
-from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
+from airflow_flinkcompat.compat.rule_builders.projections import projection_on_flink, projection_on_vvr
+from airflow_flinkcompat.compat.verdict import documented, measured, right, unknown
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
 from airflow_flinkcompat.plan.operators import (
@@ -50,7 +50,6 @@ _FILLED = frozenset({"CAST", "+", "-", "*"})
 """Functions that make no NULL of constants."""
 _NEVER = frozenset({"ARRAY", "MAP", "ROW", "JSON_OBJECT", "JSON_ARRAY", "JSON_EXISTS"}) | _TESTS | _DISTINCT
 """Functions whose result is never NULL."""
-
 Column = tuple[int, object]
 """Producer of a column, by identity, and the column's index."""
 
@@ -71,10 +70,10 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
     joins. For several ones only the common column is determined here.
     """
     filled = never_null(output, program)
-    alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, filled)]
+    alone = [part for whole in expressions(output) for part in walk(whole) if _is_decidable(part, filled)]
     alone += [part for segment in segments(output) for part in segment.filters if isinstance(part, Literal)]
-    asked, equated = _equated(_asked(output))
-    alone += [each.atom for each in asked if _of_constants(each.atom) or _decided(each.atom, filled)]
+    asked, equated = _equated(_row_conditions(output))
+    alone += [each.atom for each in asked if _of_constants(each.atom) or _is_decidable(each.atom, filled)]
     found = {part: frozenset((part,)) for part in alone}
     for column in dict.fromkeys(column for each in asked for column in each.columns):
         about = [each for each in asked if column in each.columns]
@@ -112,13 +111,13 @@ def _first(same: Mapping[Column, Column], column: Column) -> Column:
     return column
 
 
-def _decided(part: Expression, never_null: Set[str]) -> bool:
+def _is_decidable(part: Expression, never_null: Set[str]) -> bool:
     """True for a condition over constants, on NULL or non-NULL values, equal operands, TRUE or FALSE."""
     if not isinstance(part, FunctionCall) or part.function not in _CONDITIONS:
         return False
     function, args = part.function, part.args
     if function in _COMPARISONS:
-        tested = function in _TESTS and any(_filled(arg, never_null) for arg in args)
+        tested = function in _TESTS and any(_is_never_null(arg, never_null) for arg in args)
         same = function != "IN" and len(set(args)) < len(args)
         every = function == "LIKE" and isinstance(args[1], Literal) and not str(args[1].value).strip("%")
         return any(map(_null, args)) or tested or same or every or _constant(part)
@@ -135,7 +134,7 @@ def _null(part: Expression) -> bool:
     return _constant(part) and _of_constants(part)
 
 
-def _filled(part: Expression, never_null: Set[str]) -> bool:
+def _is_never_null(part: Expression, never_null: Set[str]) -> bool:
     """True if a value is never NULL: a column declared so, or a computation over such columns."""
     match part:
         case SourceColumn():
@@ -144,15 +143,15 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
             return part.value is not None
         case FunctionCall():
             some = any if part.function in _FIRST | _CASES else all
-            return part.function in _NEVER or some(_filled(arg, never_null) for arg in part.args)
+            return part.function in _NEVER or some(_is_never_null(arg, never_null) for arg in part.args)
         case WindowColumn() | OperatorColumn(output=WindowColumn() | RankNumber() | AggregateCall(function="COUNT")):
             return True
         case OperatorColumn(output=AggregateCall(args=args)):
-            return all(_filled(arg, never_null) for arg in args)
+            return all(_is_never_null(arg, never_null) for arg in args)
         case OperatorColumn(output=PassedOutput(column=column) | KeyOutput(key=column)):
-            return _filled(column, never_null)
+            return _is_never_null(column, never_null)
         case OperatorColumn(output=SourceColumn() | FunctionCall() | OperatorColumn() as column):  # of a join's input
-            return _filled(column, never_null)
+            return _is_never_null(column, never_null)
     return False
 
 
@@ -168,20 +167,20 @@ def _of_constants(atom: Expression) -> bool:
     return False
 
 
-def _asked(output: Output) -> Iterator[_RowCondition]:
+def _row_conditions(output: Output) -> Iterator[_RowCondition]:
     """Every comparison that decides which rows of a query there are."""
     for segment in segments(output):
         for condition in segment.filters | segment.window_filters:
-            yield from _asked_by(condition, (segment,))
+            yield from _row_conditions_of(condition, (segment,))
         if isinstance(join := segment.origin, JoinOperator):
             for condition in (*join.conditions, *(FunctionCall("=", sides, UNKNOWN) for sides in join.keys)):
-                yield from _asked_by(condition, join.segments)
+                yield from _row_conditions_of(condition, join.segments)
             for bound in BOUNDS if join.form is JoinForm.WINDOW else ():
                 sides = tuple(OperatorColumn(i, WindowColumn(bound, type=UNKNOWN), type=UNKNOWN) for i in (0, 1))
-                yield from _asked_by(FunctionCall("=", sides, UNKNOWN), join.segments)
+                yield from _row_conditions_of(FunctionCall("=", sides, UNKNOWN), join.segments)
 
 
-def _asked_by(condition: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[_RowCondition]:
+def _row_conditions_of(condition: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[_RowCondition]:
     for atom, always in _atoms(condition):
         columns = tuple(_columns(atom, inputs))
         in_list = isinstance(atom, FunctionCall) and atom.function == "OR"
@@ -273,7 +272,7 @@ class _Reading:
         if folded_by is None and function in _FIRST:
             for arg in args:
                 self.read(arg, folded_by)
-                folded_by = part if folded_by or _filled(arg, self.never_null) else None
+                folded_by = part if folded_by or _is_never_null(arg, self.never_null) else None
             return
         if (
             any(map(_null, args))
@@ -301,7 +300,7 @@ class _Reading:
     def _may_be_decided(self, condition: Expression, asked: Set[Column]) -> bool:
         filters = (column for part in self.segment.filters for column in _columns(part, (self.segment,)))
         columns = list(_columns(condition, (self.segment,)))
-        parts = (_null(part) or _decided(part, self.never_null) for part in walk(condition))
+        parts = (_null(part) or _is_decidable(part, self.never_null) for part in walk(condition))
         return len({*columns}) < len(columns) or bool({*columns} & {*asked, *filters}) or any(parts)
 
 
@@ -355,8 +354,7 @@ def constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
             "the planner may evaluate a condition or a call at planning time and then remove the operators it "
             "makes unnecessary",
             (),
-            format_expressions(frozenset(before)),
-            format_expressions(frozenset(after)),
+            *map(format_expressions, (frozenset(before), frozenset(after))),
         )
 
 
@@ -379,9 +377,8 @@ def filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             f"a condition{' above the state' if pair.operators else ''} changed",
             pair.claim("filters"),
-            format_conditions(old),
-            format_conditions(new),
-            verdicts={**projection_on_flink(pair), **on_vvr(pair)},
+            *map(format_conditions, (old, new)),
+            verdicts={"vvr": projection_on_vvr(pair), "flink": projection_on_flink(pair)},
         )
 
 
@@ -392,7 +389,7 @@ OF_KEYS = {"flink": unknown("it excludes whole keys, and their rows stay in the 
 PARTS = ("filters", "filters above the session window")
 
 
-def _shown(segment: StatelessSegment) -> str:
+def _format_filters(segment: StatelessSegment) -> str:
     """Conditions of a segment; those above a session window, which end no sessions, are marked."""
     above = segment.filters_above_session
     return format_conditions(segment.filters) + (
@@ -440,7 +437,6 @@ def filter_below_state(pair: OperatorPair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         f"a condition on the rows that reach the state {word}{note}",
         pair.claim(*PARTS),
-        _shown(old),
-        _shown(new),
+        *map(_format_filters, (old, new)),
         verdicts=IGNORED if ignored else MOVED if moved else OF_KEYS if _leaves_out_keys(*sides) else {},
     )

@@ -8,46 +8,29 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import LITERAL_ROWS, Difference, table_parts
 from airflow_flinkcompat.compat.changes.format import format_value, shortened
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.query_form import tables_of
 from airflow_flinkcompat.compat.engines.flink import settings, stateless
-from airflow_flinkcompat.compat.rule import (
-    MINUTE,
-    UNCHANGED,
-    Example,
-    Rule,
-    RuleMatch,
-    TableApiCover,
-    Verdict,
-    combined,
-    documented,
-    inferred,
-    right,
-    unknown,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import MINUTE, Example, Rule, RuleMatch, TableApiCover, windowed
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, uses_of
+from airflow_flinkcompat.compat.verdict import UNCHANGED, Verdict, combined, documented, inferred, right, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import OtherStatement, Program
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import Output, sources
+from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.sql import nodes
 
 RENAMED = right("x-source-rename", note="the same declaration under a different name")
 UNLIKE = unknown("the two tables are declared differently, which was not measured")
-
 BY_NAME = unknown(
     "the stored positions belong to the old table; how a restored source uses them for another table was not measured"
 )
-
-
 SHARED = unknown(
     "one job scans a table once for all queries that read it, so an added or removed scan changes other "
     "operator ids (measured: read-twice-join-join-apart, read-twice-set-set-apart)"
 )
-
-
 READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a bounded source of these rows")
 
 
@@ -130,14 +113,11 @@ def source_renamed(change: Change) -> Iterable[RuleMatch]:
     for pair, difference in other_reads(change):
         if all(map(_literal, (difference.before, difference.after))):
             before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
-            yield RuleMatch(
+            yield difference.match(
                 "the literal rows changed: a job reads the rows of its script once and does not read new ones "
                 "after a restore",
-                (difference.key,),
                 before,
                 after,
-                difference.before_span,
-                difference.after_span,
                 verdicts={"flink": READ_ONCE, "vvr": READ_ONCE},
             )
             continue
@@ -149,18 +129,16 @@ def source_renamed(change: Change) -> Iterable[RuleMatch]:
             OptionVerdict("other queries of the job read it too", SHARED) if apart else _judged(change, pair, old, new)
         )
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
-        yield RuleMatch(
+        yield difference.match(
             "a different table is read",
-            (difference.key, *declared),
             *names,
-            difference.before_span,
-            difference.after_span,
+            also=declared,
             verdicts={"flink": judged.verdict} if judged else {},
             notes={"flink": f": {judged.says}" if judged and judged.says else ""},
         )
 
 
-def _in_place_of_each_other(change: Change) -> set[str]:
+def _replaced_tables(change: Change) -> set[str]:
     """Tables that replace each other in reads or writes, which is a finding of its own."""
     read = [(difference.before, difference.after) for _, difference in other_reads(change)]
     written = [(pair.old.sink, pair.new.sink) for pair in change.pipelines if "sink" in pair.parts]
@@ -181,18 +159,15 @@ def _in_place_of_each_other(change: Change) -> set[str]:
     parts=("declared",),
 )
 def table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
-    told = _in_place_of_each_other(change)
+    replaced = _replaced_tables(change)
     for difference in change.parts("declared"):
         name = difference.key.split("/")[1]
         old, new = (name in tables for tables in change.tables_of_sides)
-        if old != new and (difference.before is not None) == old and name not in told:
-            yield RuleMatch(
+        if old != new and (difference.before is not None) == old and name not in replaced:
+            yield difference.match(
                 f"the declaration of table {name} was added or removed together with its queries",
-                (difference.key,),
                 name if old else "",
                 name if new else "",
-                difference.before_span,
-                difference.after_span,
             )
 
 
@@ -216,12 +191,8 @@ def _whose_types_decide(change: Change) -> set[str] | None:
         for each in change.script_differences
         if each.key.startswith("table/") and each.part != "options"
     }
-    of_pairs = ((pair, _undeclared_tables(pair.old) | _undeclared_tables(pair.new)) for pair in change.pipelines)
+    of_pairs = ((pair, tables_of(pair.old) | tables_of(pair.new)) for pair in change.pipelines)
     return {name for pair, tables in of_pairs if pair.changed or tables & differing for name in tables}
-
-
-def _undeclared_tables(output: Output) -> set[str]:
-    return {output.sink, *(source.table for source in sources(output))}
 
 
 UNDECLARED_QUERY = (
@@ -352,11 +323,7 @@ def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] |
     stay = {id((pair.old_pipeline, pair.new_pipeline)[place]) for pair in change.pipelines}
     queries = (change.old, change.new)[place].outputs[0]
     before = [n for n, pipeline in enumerate(pipelines) if id(pipeline) in stay or n not in queries]
-    return None if any(n not in queries for n in before) else {t for n in before for t in _tables_of(queries[n])}
-
-
-def _tables_of(output: Output) -> set[str]:
-    return {output.sink, *(source.table for source in sources(output))}
+    return None if any(n not in queries for n in before) else {t for n in before for t in tables_of(queries[n])}
 
 
 def _drop(fact: OtherStatement, place: int, change: Change) -> str:
@@ -426,11 +393,6 @@ def statement_without_effect(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("statement"):
         for place, fact in enumerate((difference.before, difference.after)):
             if isinstance(fact, OtherStatement) and (why := _without_effect(fact, place, change)):
-                yield RuleMatch(
-                    f"{shortened(str(fact))}: {why}",
-                    (difference.key,),
-                    "" if place else str(fact),
-                    str(fact) if place else "",
-                    difference.before_span,
-                    difference.after_span,
+                yield difference.match(
+                    f"{shortened(str(fact))}: {why}", "" if place else str(fact), str(fact) if place else ""
                 )

@@ -8,20 +8,15 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import listed
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import (
-    MINUTE,
+from airflow_flinkcompat.compat.rule import MINUTE, Example, Level, Rule, RuleMatch, windowed
+from airflow_flinkcompat.compat.verdict import (
     UNCHANGED,
-    Example,
-    Level,
-    Rule,
-    RuleMatch,
     Verdict,
     documented,
     inferred,
     refused_at_submit,
     right,
     unknown,
-    windowed,
 )
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import Program, functions
@@ -148,8 +143,7 @@ def undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             f"no declaration for {names}: pass, for example, --function {names.split(', ')[0]}=aggregate:java",
             (),
-            format_expressions(old),
-            format_expressions(new),
+            *map(format_expressions, (old, new)),
             verdicts={} if pair.changed else {"flink": CALLED_AS_BEFORE},
         )
 
@@ -158,8 +152,6 @@ COMES_OR_GOES = {
     "vvr": inferred(Outcome.COMPATIBLE, "judged where it is called"),
     "flink": inferred(Outcome.COMPATIBLE, "judged where it is called", ids=UNCHANGED),
 }
-
-
 TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
 
 
@@ -198,7 +190,7 @@ def function_changed(change: Change) -> Iterable[RuleMatch]:
         )
 
 
-def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
+def unchanged_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
     """Verdict on a clause inside an unchanged pipeline, which was restored right; otherwise unknown."""
     if pipeline.changed:
         return {}
@@ -234,7 +226,6 @@ def table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         f"a table function {word}: the check cannot inspect it",
         claims,
-        format_expressions(old),
-        format_expressions(new),
-        verdicts=kept_on_flink(pair) if same else CAME_OR_WENT if known else {},
+        *map(format_expressions, (old, new)),
+        verdicts=unchanged_on_flink(pair) if same else CAME_OR_WENT if known else {},
     )

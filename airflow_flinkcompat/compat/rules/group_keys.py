@@ -10,26 +10,20 @@ from airflow_flinkcompat.compat.changes.format import format_expressions, format
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink.ranking import is_number
 from airflow_flinkcompat.compat.engines.flink.table_api import GROUPED_ALIKE, grouped_alike
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    TableApiCover,
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, TableApiCover, grouping, selecting, windowed
+from airflow_flinkcompat.compat.rule_builders.projections import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.rules.functions import unchanged_on_flink
+from airflow_flinkcompat.compat.verdict import (
     Verdict,
     documented,
     expected,
-    grouping,
     inferred,
     measured,
     refused_at_submit,
     right,
-    selecting,
     unknown,
-    windowed,
     wrong,
 )
-from airflow_flinkcompat.compat.rules.functions import kept_on_flink
-from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import AggregateOperator
@@ -60,8 +54,7 @@ def window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "the GROUP BY now has, or no longer has, both window_start and window_end",
             pair.claim("window keys", "key order", "windowed", "kind"),
-            format_group_by(sides[0]),
-            format_group_by(sides[1]),
+            *map(format_group_by, sides),
         )
 
 
@@ -98,8 +91,7 @@ def group_key_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             f"{what} the group keys",
             pair.claim("keys", "key order", *(("window keys",) if swapped else ())),
-            format_group_by(sides[0]),
-            format_group_by(sides[1]),
+            *map(format_group_by, sides),
             verdicts={} if pair.windowed else {"vvr": documented(Outcome.INCOMPATIBLE, "Group Aggregate page")},
         )
 
@@ -142,8 +134,7 @@ def group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "the same keys are in a different order",
             pair.claim("keys", "key order"),
-            format_group_by(sides[0]),
-            format_group_by(sides[1]),
+            *map(format_group_by, sides),
             verdicts=_verdicts(pair),
         )
 
@@ -177,8 +168,6 @@ def grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 
 OTHERS = {"flink": wrong("wc-grouping-sets-drop-one")}
-
-
 SETS = "window_start, window_end, ROLLUP (customer)"
 
 
@@ -198,9 +187,8 @@ def grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         "GROUPING SETS, CUBE or ROLLUP are in both versions",
         pair.claim("grouping sets"),
-        format_group_by(sides[0]),
-        format_group_by(sides[1]),
-        verdicts=OTHERS if "grouping sets" in pair.parts else kept_on_flink(pair.pipeline),
+        *map(format_group_by, sides),
+        verdicts=OTHERS if "grouping sets" in pair.parts else unchanged_on_flink(pair.pipeline),
     )
 
 
@@ -228,9 +216,7 @@ def window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
     if "notation" not in pair.parts:
         claims = pair.claim("key order")
         verdicts = {} if all(side.windowed for side in sides) else KEYS_OF_STATE
-        yield RuleMatch(
-            "only window keys moved", claims, format_group_by(sides[0]), format_group_by(sides[1]), verdicts=verdicts
-        )
+        yield RuleMatch("only window keys moved", claims, *map(format_group_by, sides), verdicts=verdicts)
 
 
 @Rule(
@@ -256,8 +242,7 @@ def window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "window_time was added to or removed from the keys",
             pair.claim("window keys", "key order"),
-            format_group_by(sides[0]),
-            format_group_by(sides[1]),
+            *map(format_group_by, sides),
         )
 
 
@@ -287,7 +272,7 @@ def window_field_aggregated(pair: OperatorPair) -> Iterable[RuleMatch]:
             (),
             listed(old) or "none",
             listed(new) or "none",
-            verdicts=kept_on_flink(pair.pipeline) if old == new else CHANGED,
+            verdicts=unchanged_on_flink(pair.pipeline) if old == new else CHANGED,
         )
 
 
@@ -312,8 +297,7 @@ def window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "an expression over a window field between the window and the GROUP BY was added or removed",
             pair.claim("keys", "window keys", "key order", "windowed", "kind"),
-            format_expressions(old),
-            format_expressions(new),
+            *map(format_expressions, (old, new)),
         )
 
 
@@ -341,9 +325,8 @@ def window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
             "an expression over a window field is in both versions",
             # Which computation it is: the document leaves that open too.
             pair.claim("keys", "key order") if set(old) ^ set(new) else (),
-            format_expressions(old),
-            format_expressions(new),
-            verdicts=kept_on_flink(pair.pipeline),
+            *map(format_expressions, (old, new)),
+            verdicts=unchanged_on_flink(pair.pipeline),
         )
 
 
@@ -399,7 +382,6 @@ def window_field_output(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "only window fields were added to or removed from the output",
             pair.claim("columns"),
-            format_expressions(pair.old.columns),
-            format_expressions(pair.new.columns),
-            verdicts=projection_on_flink(pair),
+            *map(format_expressions, (pair.old.columns, pair.new.columns)),
+            verdicts={"flink": projection_on_flink(pair)},
         )

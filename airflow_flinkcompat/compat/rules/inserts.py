@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.format import into
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.rule import (
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, TableApiCover, windowed
+from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
+from airflow_flinkcompat.compat.verdict import (
     UNCHANGED,
-    Example,
-    Rule,
-    RuleMatch,
-    TableApiCover,
     Verdict,
     documented,
     expected,
@@ -20,18 +18,14 @@ from airflow_flinkcompat.compat.rule import (
     refused_at_submit,
     right,
     unknown,
-    windowed,
     wrong,
 )
-from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, segments
 
 TABLES_TOO = documented(
     Outcome.UNKNOWN, "Overview: a sink deleted and a temporary table changed in one edit", Reason.SEVERAL_CHANGES
 )
-
-
 STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query with new state")
 SEVERAL_SETS = unknown("measured within one statement set that contains every query")
 REPLACED = unknown("jobs were added and removed: a new job may be meant to resume from the state of a removed one")
@@ -98,15 +92,14 @@ def insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
     ) -> RuleMatch:
         """``note`` is the fate of a job of its own that is surely no other one under a new sink."""
         own = own and bool(change.pipelines)
-        verdicts = {"vvr": on_vvr, "flink": _insert_on_flink(own, change)}
         return RuleMatch(
             message,
             claims,
-            "" if gone is None else gone.sink,
-            "" if come is None else come.sink,
-            None if gone is None else gone.span,
-            None if come is None else come.span,
-            verdicts={engine: verdict for engine, verdict in verdicts.items() if verdict is not None},
+            gone.sink if gone else "",
+            come.sink if come else "",
+            before_span=gone.span if gone else None,
+            after_span=come.span if come else None,
+            verdicts={"vvr": on_vvr, "flink": _insert_on_flink(own, change)},
             notes={"flink": note} if own and not (change.removed and change.added) else {},
         )
 
@@ -186,8 +179,6 @@ def insert_order_changed(change: Change) -> Iterable[RuleMatch]:
 
 
 SEVERAL = dict.fromkeys(("vvr", "flink"), unknown("only a set around a single INSERT was measured"))
-
-
 ONE_SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
 
 
@@ -239,11 +230,8 @@ TOTAL = windowed("customer, SUM(amount)")
 )
 def shared_operator_changed(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("sharing"):
-        yield RuleMatch(
+        yield difference.match(
             "an operator that several queries of the job share was split, or several operators were merged into one",
-            (difference.key,),
             difference.before,
             difference.after,
-            difference.before_span,
-            difference.after_span,
         )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch
+from airflow_flinkcompat.compat.rule_builders.part_rules import Ids, Judge, Row, filters_row, layout_judge, parts_rule
+from airflow_flinkcompat.compat.verdict import (
     Verdict,
     documented,
     inferred,
@@ -22,7 +22,6 @@ from airflow_flinkcompat.compat.rule import (
     unknown,
     wrong,
 )
-from airflow_flinkcompat.compat.rule_builders.part_rules import Ids, Judge, Row, filters_row, layout_row, parts_rule
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, called
@@ -83,44 +82,43 @@ def keys_judge(count: Ids, other: Ids) -> Judge:
     return judge
 
 
-def shown_keys(keys: Any) -> str:
+def format_join_keys(keys: Any) -> str:
     return " AND ".join(f"{describe(one)} = {describe(other)}" for one, other in keys) or "no equated columns"
 
 
-def shown_conditions(parts: Iterable[Expression]) -> str:
+def format_join_conditions(parts: Iterable[Expression]) -> str:
     return " AND ".join(sorted(map(describe, parts))) or "nothing else"
 
 
-def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids], filters: Ids) -> dict[str, Row]:
+def join_rows(vvr: Verdict, *, keys: Judge, conditions: Judge, stored: tuple[Ids, Ids], filters: Row) -> dict[str, Row]:
     """Common parts of all joins: equated columns, other conditions, stored rows, conditions on the input."""
-    changed = documented(Outcome.INCOMPATIBLE, page)
     below = unknown("different windows below this join were not measured")
     return {
-        "keys": Row("the equality columns changed", changed, keys, show=shown_keys),
-        "conditions": Row("the join condition on row pairs changed", changed, conditions, show=shown_conditions),
-        "row": layout_row("different columns of an input are stored", changed, *kept),
-        "filters": filters_row(f"{page}; WHERE page", wrong(*filters, consequence=None)),
+        "keys": Row("the equality columns changed", vvr, keys, show=format_join_keys),
+        "conditions": Row("the join condition on row pairs changed", vvr, conditions, show=format_join_conditions),
+        "row": Row("different columns of an input are stored", vvr, layout_judge(*stored)),
+        "filters": filters,
         "windows": Row("the windows of an input changed", below, below, show=format_value),
     }
 
 
+PUSHED_DOWN = wrong("rj-push-add", "rj-push-add-plain", "rj-push-change", consequence=None)
 REGULAR_PAGE = "Join page: type, condition or input schema"
+ON_REGULAR_PAGE = documented(Outcome.INCOMPATIBLE, REGULAR_PAGE)
 REGULAR_OUTER = wrong("joins-left-condition-changed", note="rows without a match are counted under the old condition")
 REGULAR_ROWS = {
     "join": Row(
-        "the join type changed",
-        documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
-        refused("rj-inner-to-left", "rj-left-to-full", "rj-full-to-left"),
+        "the join type changed", ON_REGULAR_PAGE, refused("rj-inner-to-left", "rj-left-to-full", "rj-full-to-left")
     ),
     **join_rows(
-        REGULAR_PAGE,
+        ON_REGULAR_PAGE,
         keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder",)),
         conditions=conditions_judge(("rj-noneq-add", "rj-noneq-change", "rj-where-above-add"), REGULAR_OUTER),
-        kept=(
+        stored=(
             ("rj-input-del-col", "rj-input-swap-sametype", "rj-cast-input"),
             ("rj-input-expr", "rj-swap-sametype-calc"),
         ),
-        filters=("rj-push-add", "rj-push-add-plain", "rj-push-change"),
+        filters=filters_row(f"{REGULAR_PAGE}; WHERE page", PUSHED_DOWN),
     ),
 }
 REGULAR_JOIN = "SELECT a.customer, a.amount, b.amount\nFROM orders AS a JOIN orders AS b ON {0};"
@@ -130,7 +128,7 @@ REGULAR_JOIN_CHANGED = parts_rule(
     kinds=(JoinForm.REGULAR.value,),
     of=JoinOperator,
     rows=REGULAR_ROWS,
-    vvr=documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
+    vvr=ON_REGULAR_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
     rationale=(
         "A join stores the rows of both inputs by the equality columns. Other conditions on row pairs are not part "
@@ -141,7 +139,6 @@ REGULAR_JOIN_CHANGED = parts_rule(
         REGULAR_JOIN.format("a.item = b.item"), REGULAR_JOIN.format("a.item = b.item AND a.region = b.region")
     ),
 )
-
 
 INTERVAL_PAGE = "Interval join page: type, condition, bounds or input schema"
 
@@ -184,13 +181,13 @@ INTERVAL_ROWS = {
     ),
     "clock": Row("another clock", ON_INTERVAL_PAGE, refused_at_submit("joins-interval-clock")),
     **join_rows(
-        INTERVAL_PAGE,
+        ON_INTERVAL_PAGE,
         keys=keys_judge(("rj-key-add", "rj-key-del"), ("ij-key-othercol",)),
         conditions=conditions_judge(
             ("joins-interval-condition-changed", "joins-interval-condition-added"), INTERVAL_OUTER
         ),
-        kept=(("ij-input-add-col", "ij-input-swap-sametype", "ij-cast-input"), ("rj-input-expr",)),
-        filters=("rj-push-add", "rj-push-add-plain", "rj-push-change"),
+        stored=(("ij-input-add-col", "ij-input-swap-sametype", "ij-cast-input"), ("rj-input-expr",)),
+        filters=filters_row(f"{INTERVAL_PAGE}; WHERE page", PUSHED_DOWN),
     ),
 }
 INTERVAL_JOIN = (
@@ -212,9 +209,7 @@ INTERVAL_JOIN_CHANGED = parts_rule(
     example=Example(INTERVAL_JOIN.format(5), INTERVAL_JOIN.format(10)),
 )
 
-
-TEMPORAL_PAGE = "Temporal join page: type, condition or input schema"
-ON_TEMPORAL_PAGE = documented(Outcome.INCOMPATIBLE, TEMPORAL_PAGE)
+ON_TEMPORAL_PAGE = documented(Outcome.INCOMPATIBLE, "Temporal join page: type, condition or input schema")
 
 
 def temporal_join(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -224,25 +219,25 @@ def temporal_join(pair: OperatorPair, difference: Difference) -> Verdict:
     return right("tj-inner-to-left", "tj-left-to-inner")
 
 
-TEMPORAL_COMMON = join_rows(
-    TEMPORAL_PAGE,
-    keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder", "ij-key-othercol")),
-    conditions=conditions_judge(("tj-cond-change-noneq",), unknown("a condition under LEFT was not measured")),
-    kept=(
-        ("tj-left-add-col", "tj-left-swap-sametype", "tj-cond-add-noneq"),
-        ("tj-subq-expr-change", "tj-view-col-change"),
-    ),
-    filters=("tj-subq-filter-change",),
-)
 TEMPORAL_ROWS = {
-    **TEMPORAL_COMMON,
     "join": Row("the join type changed", ON_TEMPORAL_PAGE, temporal_join),
     "times": Row(
         "rows are looked up by a different time", ON_TEMPORAL_PAGE, unknown("a different time column was not measured")
     ),
     "clock": Row("another clock", ON_TEMPORAL_PAGE, unknown("a different clock was not measured")),
-    # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
-    "filters": Row("a condition on its input rows changed", ON_TEMPORAL_PAGE, TEMPORAL_COMMON["filters"].flink),
+    **join_rows(
+        ON_TEMPORAL_PAGE,
+        keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder", "ij-key-othercol")),
+        conditions=conditions_judge(("tj-cond-change-noneq",), unknown("a condition under LEFT was not measured")),
+        stored=(
+            ("tj-left-add-col", "tj-left-swap-sametype", "tj-cond-add-noneq"),
+            ("tj-subq-expr-change", "tj-view-col-change"),
+        ),
+        # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
+        filters=Row(
+            "a condition on its input rows changed", ON_TEMPORAL_PAGE, wrong("tj-subq-filter-change", consequence=None)
+        ),
+    ),
 }
 RATES = (
     "CREATE TABLE rates (item STRING, rate BIGINT, other BIGINT, since TIMESTAMP(3),\n"
@@ -267,7 +262,6 @@ TEMPORAL_JOIN_CHANGED = parts_rule(
     example=Example(TEMPORAL_JOIN.format("rates.rate"), TEMPORAL_JOIN.format("(rates.rate + rates.other)")),
 )
 
-
 NO_PAGE = unknown("no page covers window joins")
 
 
@@ -277,16 +271,14 @@ def window_join(pair: OperatorPair, difference: Difference) -> Verdict:
     return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
 
 
-WINDOW_COMMON = join_rows(
-    "",
-    keys=keys_judge(("rj-key-add", "rj-key-del"), ("wj-key-othercol",)),
-    conditions=conditions_judge(("wj-noneq-add",), None),
-    kept=(("wj-col-add",), ("wj-inputs-swapped",)),
-    filters=("wj-where-add", "wj-where-change"),
-)
-WINDOW_MEANT = {part: Row(row.says, NO_PAGE, row.flink, row.quiet, row.show) for part, row in WINDOW_COMMON.items()}
 WINDOW_ROWS = {
-    **WINDOW_MEANT,
+    **join_rows(
+        NO_PAGE,
+        keys=keys_judge(("rj-key-add", "rj-key-del"), ("wj-key-othercol",)),
+        conditions=conditions_judge(("wj-noneq-add",), None),
+        stored=(("wj-col-add",), ("wj-inputs-swapped",)),
+        filters=replace(filters_row("", wrong("wj-where-add", "wj-where-change", consequence=None)), vvr=NO_PAGE),
+    ),
     "join": Row("the join type changed", NO_PAGE, window_join),
     "windows": Row("the windows changed", NO_PAGE, wrong("wj-size-2-to-1", "wj-size-1-to-3", "wj-tumble-to-hop")),
 }
@@ -310,13 +302,10 @@ WINDOW_JOIN_CHANGED = parts_rule(
     example=Example(WINDOW_JOIN.format(1), WINDOW_JOIN.format(5)),
 )
 
-
 MEASURED_FORMS = ({JoinForm.REGULAR, JoinForm.INTERVAL}, {JoinForm.REGULAR, JoinForm.TEMPORAL})
 OTHER_FORMS = inferred(
     Outcome.INCOMPATIBLE, "a different operator, which finds no state; the result of its restore was not measured"
 )
-
-
 SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
 
 

@@ -14,24 +14,12 @@ from airflow_flinkcompat.compat.changes.query_form import OPTIONS, hinted
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    Verdict,
-    combined,
-    documented,
-    inferred,
-    refused,
-    right,
-    unknown,
-    wrong,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
-from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, row_types
-from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
-from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, UsedTable, uses_in
-from airflow_flinkcompat.compat.rules.outputs import own_functions
+from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, same_row_types
+from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS, own_functions
+from airflow_flinkcompat.compat.rule_builders.table_options import OptionVerdict, uses_of_query
+from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, inferred, refused, right, unknown, wrong
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import Expression, Leaf
@@ -51,8 +39,6 @@ from airflow_flinkcompat.plan.operators import (
 RESOLVED = documented(Outcome.UNKNOWN, f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may add state")
 ELSEWHERE = ("source", "source hints", "query hints", "table functions")
 """Parts that rules of their own speak of: another table, hints, functions."""
-
-
 SHOWN = {"row of input 1": "the columns that it passes on", "row of input 2": "the columns that are looked up"}
 WAITING_ROW = {**SHOWN, "row of input 1": "the columns that wait for an answer"}
 
@@ -86,7 +72,7 @@ def _by_lookup_mode(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMode, LookupMode]) -> Verdict:
     both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
-    if both_asynchronous and difference.part == "row of input 1" and not _same_types(pair, difference):
+    if both_asynchronous and difference.part == "row of input 1" and not same_row_types(pair, difference):
         return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
     if gathered_above(pair):
         return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
@@ -96,7 +82,9 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
         return unknown("only lookups after a source or a windowed aggregation are known")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
         return unknown(MAY_WAIT)
-    if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
+    if both_asynchronous and any(
+        sum(map(lookups.is_lookup, operators(side))) > 1 for side in (pair.pipeline.old, pair.pipeline.new)
+    ):
         return unknown("rows that wait for another lookup may contain columns of this one")
     queued = difference.part not in NOT_QUEUED or _computes_keys(pair) or not lookups.computes_alike(pair)
     if both_asynchronous and queued:
@@ -114,20 +102,16 @@ def _above_windows(pair: OperatorPair) -> Verdict:
     """
     if moved := sinks.stays(pair.pipeline):
         return unknown(moved)
-    if own := own_functions(part for side in (pair.old, pair.new) for part in _asked(side)):
+    if own := own_functions(part for side in (pair.old, pair.new) for part in _expressions(side)):
         return unknown(f"a lookup by {', '.join(own)} was not measured")
     return ABOVE_WINDOWS
 
 
-def _asked(operator: Operator) -> Iterator[Expression]:
+def _expressions(operator: Operator) -> Iterator[Expression]:
     """Expressions in front of a lookup, and in it."""
     if isinstance(operator, JoinOperator):
         yield from (*operator.rows[0], *operator.conditions, *(side for key in operator.keys for side in key))
         yield from (part for segment in operator.segments for part in segment.filters)
-
-
-def _queries(pair: OperatorPair) -> tuple[Output, Output]:
-    return pair.pipeline.old, pair.pipeline.new
 
 
 def _computes_keys(pair: OperatorPair) -> bool:
@@ -136,20 +120,11 @@ def _computes_keys(pair: OperatorPair) -> bool:
     return any(not isinstance(key, Leaf) for side in sides for key, _ in side.keys)
 
 
-def _same_types(pair: OperatorPair, difference: Difference) -> bool:
-    old, new = row_types(pair, difference)
-    return old == new
-
-
-RATES_TABLE = "CREATE TABLE names (customer STRING, name STRING) WITH ('connector' = 'jdbc');\n"
-RATES_SINK = "CREATE TABLE named (customer STRING, name STRING) WITH ('connector' = 'print');\nINSERT INTO named\n"
 LOOKUP_JOIN = (
-    RATES_TABLE
-    + RATES_SINK
-    + (
-        "SELECT orders.customer, names.name\nFROM orders {0} names FOR SYSTEM_TIME AS OF orders.arrived\n"
-        "ON orders.customer = names.customer;"
-    )
+    "CREATE TABLE names (customer STRING, name STRING) WITH ('connector' = 'jdbc');\n"
+    "CREATE TABLE named (customer STRING, name STRING) WITH ('connector' = 'print');\nINSERT INTO named\n"
+    "SELECT orders.customer, names.name\nFROM orders {0} names FOR SYSTEM_TIME AS OF orders.arrived\n"
+    "ON orders.customer = names.customer;"
 )
 
 
@@ -180,8 +155,7 @@ def lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
                 f"lookup join: {shown.get(difference.part, f'its {difference.part}')} changed"
                 f"{stored if synchronous else ''}",
                 (difference.key,),
-                format_value(difference.before),
-                format_value(difference.after),
+                *map(format_value, (difference.before, difference.after)),
                 verdicts={"vvr": lookup_join_on_vvr(pair), "flink": lookup_join_on_flink(pair, difference)},
             )
 
@@ -269,13 +243,9 @@ READ_APART = OptionVerdict(
 _SIDES: tuple[Callable[[PipelinePair], Output], ...] = (lambda pair: pair.old, lambda pair: pair.new)
 
 
-def _hints(value: tuple[tuple[str, str], ...] | None) -> set[tuple[str, str]]:
-    return set(value or ())
-
-
 def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     """The hints that go and those that come."""
-    old, new = _hints(difference.before), _hints(difference.after)
+    old, new = set(difference.before or ()), set(difference.after or ())
     return old - new, new - old
 
 
@@ -333,12 +303,12 @@ def _misfit(come: set[tuple[str, str]]) -> str:
         given = dict(hinted(((name, text),), name))
         if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
             return "the state TTL may not be a valid duration"
-        if name == "LOOKUP" and not _asks_rightly(given):
+        if name == "LOOKUP" and not _is_valid_lookup_hint(given):
             return "the hint may lack a required option or have an invalid value"
     return ""
 
 
-def _asks_rightly(given: Mapping[str, str]) -> bool:
+def _is_valid_lookup_hint(given: Mapping[str, str]) -> bool:
     retries = {key for key in given if key in RETRY} - {"table"}
     if retries and retries != RETRY - {"table"}:
         return False
@@ -356,8 +326,8 @@ def _hint_options(place: _Place) -> OptionVerdict | None:
         for table, hints in ((old, difference.before), (new, difference.after))
     )
     written = difference.part == "sink hints"
-    uses = [TableUse.SINK] if written else list(_uses(place.pipeline, old.name))
-    used = [UsedTable(use, place.pipeline) for use in uses]
+    found = uses_of_query(place.pipeline, old.name)
+    used = [each for each in found if (each.use is TableUse.SINK) == written]
     return options_judged(old.name, old.option("connector"), before, after, used)
 
 
@@ -369,11 +339,6 @@ def _reads_apart(place: _Place, change: Change) -> bool:
     job = [place.pipeline, *change.companions(place.pipeline)]
     old, new = ([(s.table, s.hints) for pair in job for s in sources(side(pair))] for side in _SIDES)
     return [old.index(each) for each in old] != [new.index(each) for each in new]
-
-
-def _uses(pipeline: PipelinePair, table: str) -> tuple[TableUse, ...]:
-    found = (use for side in (pipeline.old, pipeline.new) for use in uses_in(side, table))
-    return tuple(dict.fromkeys(use for use in found if use is not TableUse.SINK))
 
 
 def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
@@ -415,7 +380,7 @@ def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
         yield from ((each, kinds, kept) for each in found)
 
 
-def _of_clause(place: _Place) -> RuleMatch:
+def _conflict_clause_match(place: _Place) -> RuleMatch:
     """Another ON CONFLICT, one that comes or one that goes."""
     old, new = strategy(place.pipeline.old), strategy(place.pipeline.new)
     said = f"{ON_CONFLICT} DO {new or old}"
@@ -424,13 +389,10 @@ def _of_clause(place: _Place) -> RuleMatch:
     if sinks.lack_clause(place.pipeline)[0]:
         does += f"; on this line no job can run from the old script unless {REQUIRED} = false is set elsewhere"
     difference = place.difference
-    return RuleMatch(
+    return difference.match(
         words,
-        (difference.key,),
         f"{ON_CONFLICT} DO {old}" if old else "none",
         f"{ON_CONFLICT} DO {new}" if new else "none",
-        difference.before_span,
-        difference.after_span,
         verdicts={"flink": verdict},
         notes={"flink": f": {does}"},
     )
@@ -453,18 +415,14 @@ def hint_changed(change: Change) -> Iterable[RuleMatch]:
         difference = place.difference
         gone, come = _changed(difference)
         if {name for name, _ in (*gone, *come)} == {ON_CONFLICT}:
-            yield _of_clause(place)
+            yield _conflict_clause_match(place)
             continue
         judged = _hint_options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
         if judged and difference.part.startswith("source hints") and _reads_apart(place, change):
             judged = READ_APART
-        yield RuleMatch(
+        yield difference.match(
             f"the {difference.part} changed",
-            (difference.key,),
-            format_value(difference.before),
-            format_value(difference.after),
-            difference.before_span,
-            difference.after_span,
+            *map(format_value, (difference.before, difference.after)),
             verdicts={"flink": judged.verdict if judged else hint_on_flink(place, kinds, kept)},
             notes={"flink": f": {judged.says}" if judged else ""},
         )

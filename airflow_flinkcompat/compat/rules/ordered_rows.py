@@ -6,8 +6,17 @@ from airflow_flinkcompat.compat.changes.differences import Difference
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window_definition
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
-from airflow_flinkcompat.compat.rule import (
-    Example,
+from airflow_flinkcompat.compat.rule import Example
+from airflow_flinkcompat.compat.rule_builders.part_rules import (
+    Row,
+    by_processing_time,
+    filters_row,
+    layout_judge,
+    parts_rule,
+    same_row_types,
+)
+from airflow_flinkcompat.compat.rule_builders.projections import computed
+from airflow_flinkcompat.compat.verdict import (
     Verdict,
     documented,
     inferred,
@@ -18,15 +27,6 @@ from airflow_flinkcompat.compat.rule import (
     unknown,
     wrong,
 )
-from airflow_flinkcompat.compat.rule_builders.part_rules import (
-    Row,
-    by_processing_time,
-    filters_row,
-    layout_row,
-    parts_rule,
-    row_types,
-)
-from airflow_flinkcompat.compat.rule_builders.projections import computed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Frame
 from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator, Source
@@ -45,20 +45,18 @@ def over_sides(pair: OperatorPair) -> tuple[OverOperator, OverOperator]:
     return pair.old, pair.new
 
 
-def over_partition_reordered(difference: Difference) -> bool:
+def partition_reordered(difference: Difference) -> bool:
     return set(difference.before) == set(difference.after)
 
 
 def partition_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
     return (
-        documented(Outcome.COMPATIBLE, f"{OVER_PAGE}: PARTITION BY order")
-        if over_partition_reordered(difference)
-        else LIKE
+        documented(Outcome.COMPATIBLE, f"{OVER_PAGE}: PARTITION BY order") if partition_reordered(difference) else LIKE
     )
 
 
 def over_partition(pair: OperatorPair, difference: Difference) -> Verdict:
-    if over_partition_reordered(difference):
+    if partition_reordered(difference):
         return right("oa-part-reorder-sametype", note="the planner orders the keys itself")
     same = len(difference.before) == len(difference.after)
     return wrong("oa-part-othercol") if same else refused("oa-part-add")
@@ -101,16 +99,15 @@ def keeps_no_rows(pair: OperatorPair) -> bool:
     )
 
 
+PASSED_ON = right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
+
+
 def over_row(pair: OperatorPair, difference: Difference) -> Verdict:
-    if keeps_no_rows(pair):
-        return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
-    return wrong("oa-passthrough-add", consequence=None)
+    return PASSED_ON if keeps_no_rows(pair) else wrong("oa-passthrough-add", consequence=None)
 
 
 def all_columns(pair: OperatorPair, difference: Difference) -> Verdict:
-    if keeps_no_rows(pair):
-        return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
-    return unknown("the columns that the planner keeps are unknown")
+    return PASSED_ON if keeps_no_rows(pair) else unknown("the columns that the planner keeps are unknown")
 
 
 def format_frame(value: Frame) -> str:
@@ -128,7 +125,7 @@ def bound(unit: str, far: int | None) -> str:
 UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: an unused field")
 OVER_ROWS = {
     "partition by": Row(
-        "PARTITION BY changed", partition_on_vvr, over_partition, over_partition_reordered, format_expressions
+        "PARTITION BY changed", partition_on_vvr, over_partition, partition_reordered, format_expressions
     ),
     "order": Row("ORDER BY changed", LIKE, over_order),
     "clock": Row("another clock", LIKE, over_order),
@@ -166,16 +163,11 @@ OVER_CHANGED = parts_rule(
     example=Example(OVER.format(5), OVER.format(10)),
 )
 
-
 MATCH_PAGE = documented(Outcome.INCOMPATIBLE, "Pattern recognition page")
 
 
-def match_partition_reordered(difference: Difference) -> bool:
-    return set(difference.before) == set(difference.after)
-
-
 def match_partition(pair: OperatorPair, difference: Difference) -> Verdict:
-    if match_partition_reordered(difference):
+    if partition_reordered(difference):
         return right("mr-part-reorder")
     same = len(difference.before) == len(difference.after)
     return wrong("mr-part-othercol") if same else refused("mr-part-add", "mr-part-removed")
@@ -205,11 +197,9 @@ MATCH_ROWS = {
     ),
     "measures": Row("MEASURES changed", MATCH_PAGE, right("mr-measures-change"), show=str),
     "within": Row("WITHIN changed", MATCH_PAGE, match_within, show=str),
-    "partition": Row(
-        "PARTITION BY changed", MATCH_PAGE, match_partition, match_partition_reordered, format_expressions
-    ),
+    "partition": Row("PARTITION BY changed", MATCH_PAGE, match_partition, partition_reordered, format_expressions),
     "partition order": Row(
-        "the order of PARTITION BY changed", MATCH_PAGE, match_partition, match_partition_reordered, format_expressions
+        "the order of PARTITION BY changed", MATCH_PAGE, match_partition, partition_reordered, format_expressions
     ),
     "row": Row("the input columns differ", MATCH_PAGE, refused("mr-input-col-add")),
     "filters": filters_row("WHERE page", wrong("mr-where-add", consequence=None)),
@@ -235,7 +225,6 @@ PATTERN_CHANGED = parts_rule(
     ),
     example=Example(MATCH.format(10), MATCH.format(20)),
 )
-
 
 SORT_PAGE = "Temporal sort page"
 SORT_KEYS = documented(Outcome.INCOMPATIBLE, f"{SORT_PAGE}: sort fields or direction")
@@ -267,15 +256,13 @@ def _sorted_by_columns(side: object) -> bool:
     return all(key in side.rows[0] for key, _, _ in (*detail["time key"], *detail["sort keys"]))
 
 
-SORTED_ROWS = layout_row(
-    "different columns are sorted", SORT_KEYS, ("so-field-add", "so-field-del"), ("so-field-swap",)
-)
+SORT_LAYOUT = layout_judge(("so-field-add", "so-field-del"), ("so-field-swap",))
 
 
 def sort_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if by_processing_time(pair.old):
         return right("so-proc-field-add", "so-proc-field-swap", note="nothing is stored")
-    return SORTED_ROWS.flink(pair, difference) if callable(SORTED_ROWS.flink) else SORTED_ROWS.flink
+    return SORT_LAYOUT(pair, difference)
 
 
 def sort_row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -297,7 +284,7 @@ SORT_ROWS = {
     "time key": Row("a different time column", SORT_KEYS, sort_keys),
     "clock": Row("another clock", SORT_KEYS, sort_keys),
     "sort keys": Row("the sort keys changed", SORT_KEYS, sort_keys),
-    "row": Row(SORTED_ROWS.says, sort_row_on_vvr, sort_row),
+    "row": Row("different columns are sorted", sort_row_on_vvr, sort_row),
     "filters": Row(SORT_WHERE.says, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
     "windows": Row("different windows below", unknown(), unknown("not measured")),
 }
@@ -318,7 +305,6 @@ SORT_CHANGED = parts_rule(
         "SELECT customer, amount, order_time FROM orders ORDER BY order_time, amount;",
     ),
 )
-
 
 SORTED = OtherKind.SORT_LIMIT
 LIMIT_PAGE = documented(Outcome.INCOMPATIBLE, "LIMIT page: LIMIT, OFFSET or schema")
@@ -347,15 +333,13 @@ def limit(pair: OperatorPair, difference: Difference) -> Verdict:
     return right("li-n-7-to-3")
 
 
-def limit_keys(pair: OperatorPair, difference: Difference) -> Verdict:
-    return wrong("li-sort-key", consequence=None)
+LIMIT_KEYS = wrong("li-sort-key", consequence=None)
 
 
 def limit_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if pair.new.kind == SORTED:
         return refused("li-sort-col-add")
-    old, new = row_types(pair, difference)
-    if old != new:
+    if not same_row_types(pair, difference):
         return refused("over-frames-limit-column-added")
     if not counts_only(pair) or not _in_table_order(pair):
         return unknown("only columns of one append-only table, in its order, were measured")
@@ -381,9 +365,9 @@ LIMIT_ROWS = {
     "offset": Row(
         "OFFSET changed", limit_on_vvr, unknown("li-offset-add was correct before the LIMIT was reached"), show=str
     ),
-    "sort keys": Row("the sort keys changed", limit_on_vvr, limit_keys),
-    "time key": Row("the sort keys changed", limit_on_vvr, limit_keys),
-    "clock": Row("the sort keys changed", limit_on_vvr, limit_keys),
+    "sort keys": Row("the sort keys changed", limit_on_vvr, LIMIT_KEYS),
+    "time key": Row("the sort keys changed", limit_on_vvr, LIMIT_KEYS),
+    "clock": Row("the sort keys changed", limit_on_vvr, LIMIT_KEYS),
     "row": Row("different columns are limited", limit_on_vvr, limit_row),
     "filters": filters_row("WHERE page", wrong("li-where-change")),
 }

@@ -8,21 +8,10 @@ from airflow_flinkcompat.compat.changes.format import format_conditions, format_
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink.ranking import Ranking, is_number, stores_no_row
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    Verdict,
-    combined,
-    documented,
-    inferred,
-    measured,
-    ranked,
-    right,
-    unknown,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, ranked
 from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
-from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.rule_builders.projections import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, inferred, measured, right, unknown
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
 
@@ -60,10 +49,7 @@ def _rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
 
 
 def _regions_above(pipeline: PipelinePair) -> Iterator[tuple[StatelessSegment, StatelessSegment, tuple[str, ...]]]:
-    """The stretches right above a Top-N or deduplication on either side.
-
-    With each come the keys of its conditions' differences.
-    """
+    """Stretches right above a Top-N or deduplication, with the keys of their differing conditions."""
     parts = ("filters", "window filters")
     found = [(pipeline.old.segment, pipeline.new.segment, pipeline.claim(*parts))]
     for pair in pipeline.operators:
@@ -95,8 +81,7 @@ def rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
                 if kept
                 else "a condition in addition to the one on the rank changed",
                 claims,
-                format_conditions(before),
-                format_conditions(after),
+                *map(format_conditions, (before, after)),
                 verdicts=KEPT if kept else {},
             )
 
@@ -160,13 +145,13 @@ def rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
     claims = [key for ranking in read for key in ranking.pair.claim("number read")]
     kinds = {kind for ranking in _rankings(pair) for kind in ranking.kinds}
     on_flink = [flink_ranking.number(ranking) for ranking in read]
-    on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
+    if "columns" in pair.parts and (projected := projection_on_flink(pair)):
+        on_flink.append(projected)
     verdicts = {"flink": combined(on_flink)} if on_flink else {}
     yield RuleMatch(
         "the rank number was added to or removed from the columns that are read",
         (*claims, *(pair.claim("columns") if alone else ())),
-        format_expressions(pair.old.columns),
-        format_expressions(pair.new.columns),
+        *map(format_expressions, (pair.old.columns, pair.new.columns)),
         verdicts={"vvr": _number_on_vvr(kinds), **verdicts},
     )
 
@@ -188,8 +173,7 @@ def rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         "the rows are ranked in a different order",
         pair.claim("order", "order clock", "kind"),
-        format_order_by(ranking.old.order),
-        format_order_by(ranking.new.order),
+        *map(format_order_by, (ranking.old.order, ranking.new.order)),
         verdicts={
             "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
             "flink": noticed_above(pair, "flink", flink_ranking.order(ranking)),
@@ -286,8 +270,7 @@ def rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         "different ranks are kept",
         pair.claim("first", "last", "kind"),
-        _ranks(ranking.old),
-        _ranks(ranking.new),
+        *map(_ranks, (ranking.old, ranking.new)),
         before_span=place_of(ranking.old.conditions),
         after_span=place_of(ranking.new.conditions),
         verdicts={
@@ -361,8 +344,7 @@ def ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "window_start and window_end changed their position in the GROUP BY below, and so in the ranked rows",
             pair.claim("row", "selected"),
-            format_expressions(ranking.old.row),
-            format_expressions(ranking.new.row),
+            *map(format_expressions, (ranking.old.row, ranking.new.row)),
             verdicts={
                 "vvr": _on_page(ranking, Outcome.INCOMPATIBLE, "window fields reordered in the GROUP BY"),
                 "flink": flink_ranking.window_keys(ranking),

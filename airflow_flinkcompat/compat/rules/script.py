@@ -11,19 +11,9 @@ from airflow_flinkcompat.compat.changes.format import format_setting, format_val
 from airflow_flinkcompat.compat.changes.settings import fires
 from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
 from airflow_flinkcompat.compat.engines.flink.upgrade import judged
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Level,
-    Rule,
-    RuleMatch,
-    Verdict,
-    documented,
-    inferred,
-    right,
-    unknown,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, windowed
 from airflow_flinkcompat.compat.rules.functions import aggregates_in
+from airflow_flinkcompat.compat.verdict import Verdict, documented, inferred, right, unknown
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.operators import AggregateOperator
@@ -196,10 +186,7 @@ def _target(difference: Difference, change: Change) -> str | None:
 
 
 def items(change: Change) -> list[str]:
-    """Items of a change.
-
-    An item is a changed metric set, a changed sink target, or a changed filter that reaches state.
-    """
+    """Items of a change: changed metric sets, sink targets and filters that reach state."""
     # Two operators of one query may be called alike, and are two items all the same.
     found: dict[tuple[str, str], str] = {}
     for pair in change.operators:

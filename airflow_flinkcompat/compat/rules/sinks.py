@@ -10,28 +10,15 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import another_table, connector_verdict, sources_append
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
-    TableApiCover,
-    Verdict,
-    combined,
-    documented,
-    expected,
-    inferred,
-    right,
-    unknown,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, TableApiCover, windowed
 from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches, options_judged
+from airflow_flinkcompat.compat.rule_builders.projections import projection_on_flink
 from airflow_flinkcompat.compat.rule_builders.table_options import UsedTable, uses_of
-from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
-from airflow_flinkcompat.compat.rules.sources import SHOWN, format_difference
+from airflow_flinkcompat.compat.rules.sources import SHOWN, connector_match, format_difference, table_differences
+from airflow_flinkcompat.compat.verdict import Verdict, combined, documented, expected, inferred, right, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import TableUse
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
@@ -61,7 +48,9 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
         return expected(f"{facts.document}: its new operators find no state")  # fmt: skip
     before, after = map(table_parts, tables)
-    options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
+    options = options_judged(
+        tables[0].name, connector, before["options"], after["options"], [UsedTable(TableUse.SINK, pair)]
+    )
     if connector not in RENAMED or any(before[part] != after[part] for part in before if part != "options"):
         if reason := sinks.stays(pair):
             return unknown(reason)
@@ -71,10 +60,6 @@ def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
         return None if options is None else options.verdict
     renamed = right(*RENAMED[connector], note="no stored state contains a table name")
     return renamed if options is None else combined((renamed, options.verdict))
-
-
-def _written(pair: PipelinePair) -> tuple[UsedTable]:
-    return (UsedTable(TableUse.SINK, pair),)
 
 
 def sink_state_checked(change: Change) -> Verdict | None:
@@ -108,18 +93,15 @@ def sink_changed(change: Change) -> Iterable[RuleMatch]:
     for pair in change.pipelines:
         if "sink" in pair.parts:
             old, new = pair.old.sink, pair.new.sink
-            claims = [*pair.claim("sink")]
-            claims += [d.key for d in change.parts("declared") if d.key.split("/")[1] in (old, new)]
-            checked = sink_state_checked(change)
-            found = sink_on_flink(pair, change)
+            declared = (each.key for each in change.parts("declared") if each.key.split("/")[1] in (old, new))
             yield RuleMatch(
                 "results are written to a different table",
-                tuple(claims),
+                (*pair.claim("sink"), *declared),
                 old or "a bare SELECT",
                 new or "a bare SELECT",
-                pair.old.span,
-                pair.new.span,
-                verdicts={k: v for k, v in (("flink", found), ("vvr", checked)) if v is not None},
+                before_span=pair.old.span,
+                after_span=pair.new.span,
+                verdicts={"flink": sink_on_flink(pair, change), "vvr": sink_state_checked(change)},
             )
 
 
@@ -190,7 +172,7 @@ def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     if not reason:
         return _cast_into_state(pair) or _on_stateless(difference)
     if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*sinks.STATELESS_SINKS}:
-        return projection_on_flink(pair).get("flink", UNKNOWN)
+        return projection_on_flink(pair) or UNKNOWN
     return unknown(reason)
 
 
@@ -235,34 +217,6 @@ def _on_stateless(difference: Difference) -> Verdict:
     return UNKNOWN
 
 
-def _declared(change: Change, table: str) -> list[Table]:
-    return [each for program in change.programs for each in program.tables if each.name == table]
-
-
-def _sink_options(change: Change, table: str, difference: Difference) -> Iterable[RuleMatch]:
-    written = [used for used in uses_of(change, table) if used.use is TableUse.SINK]
-    vvr = sink_state_checked(change) or VVR["options"]
-    connector = _declared(change, table)[0].option("connector")
-    yield from option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr)
-
-
-def _sink_connector(change: Change, table: str, difference: Difference, writers: Iterable[PipelinePair]) -> RuleMatch:
-    """One sentence for another connector; its options belong to it."""
-    verdict = combined(connector_verdict(pair) or UNKNOWN for pair in writers)
-    options = (each.key for each in change.parts("options") if each.key == f"table/{table}/options")
-    before, after = format_difference(difference)
-    return RuleMatch(
-        f"sink table {table}: another connector",
-        (difference.key, *options),
-        before,
-        after,
-        difference.before_span,
-        difference.after_span,
-        verdicts={"vvr": sink_state_checked(change) or VVR["connector"], "flink": verdict},
-        notes={"flink": f": {verdict.source}" if verdict.source else ""},
-    )
-
-
 TOTALS_SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT INTO totals\n"
 
 
@@ -282,33 +236,25 @@ TOTALS_SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT I
     table_api_cover=TableApiCover.ONE_WINDOW,
 )
 def sink_table_changed(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.script_differences:
-        place, _, table = difference.key.rpartition("/")[0].partition("/")
+    checked = sink_state_checked(change)
+    of_options = checked or VVR["options"]
+    sink_names = {name for pair in change.pipelines for name in (pair.old.sink, pair.new.sink)}
+    for table, difference in table_differences(change, sink_names):
         writers = [pair for pair in change.pipelines if table in (pair.old.sink, pair.new.sink)]
-        if place != "table" or not writers or difference.part == "declared":
-            continue
-        before, after = format_difference(difference)
-        same = len({sink.option("connector") for sink in _declared(change, table)}) == 1
-        if difference.part == "options" and same:
-            yield from _sink_options(change, table, difference)
-            continue
-        if difference.part == "connector":
-            yield _sink_connector(change, table, difference, writers)
-            continue
+        vvr = checked or VVR.get(difference.part, UNKNOWN)
         if difference.part == "options":
-            continue  # what is said of the other connector holds of its options too
-        yield RuleMatch(
-            f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
-            (difference.key,),
-            before,
-            after,
-            difference.before_span,
-            difference.after_span,
-            verdicts={
-                "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
-                "flink": combined(sink_table_on_flink(pair, difference) for pair in writers),
-            },
-        )
+            written = [used for used in uses_of(change, table) if used.use is TableUse.SINK]
+            yield from option_matches(change, "sink", table, difference, written, lambda *_: of_options)
+        elif difference.part == "connector":
+            verdict = combined(connector_verdict(pair) or UNKNOWN for pair in writers)
+            yield connector_match(change, "sink", table, difference, vvr, verdict, verdict.source)
+        else:
+            flink = combined(sink_table_on_flink(pair, difference) for pair in writers)
+            yield difference.match(
+                f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
+                *format_difference(difference),
+                verdicts={"vvr": vvr, "flink": flink},
+            )
 
 
 TOTALS_COLUMNS = "CREATE TABLE totals (sum1 BIGINT, sum2 BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
@@ -335,7 +281,7 @@ def insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
         old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
         reason = sinks.stays(pair)
         doubt = unknown(reason)
-        kept = {"flink": stateless.settled(pair, doubt, *stateless.COLUMN_LIST)}
-        verdicts = kept if reason else projection_on_flink(pair)
+        settled = stateless.settled(pair, doubt, *stateless.COLUMN_LIST)
+        verdicts = {"flink": settled if reason else projection_on_flink(pair)}
         claims = pair.claim("insert columns")
         yield RuleMatch("the INSERT lists different columns of its sink", claims, old, new, verdicts=verdicts)

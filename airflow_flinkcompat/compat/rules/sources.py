@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import Difference
-from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.format import differing, format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode, is_lookup, mode
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Rule,
-    RuleMatch,
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, windowed
+from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
+from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
+from airflow_flinkcompat.compat.rules import lookup_joins
+from airflow_flinkcompat.compat.verdict import (
     Verdict,
     combined,
     documented,
@@ -27,11 +28,7 @@ from airflow_flinkcompat.compat.rule import (
     refused_at_submit,
     right,
     unknown,
-    windowed,
 )
-from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
-from airflow_flinkcompat.compat.rule_builders.table_options import uses_of
-from airflow_flinkcompat.compat.rules import lookup_joins
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, SourceState, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
@@ -172,7 +169,6 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
 """Reader's names for parts of a declaration with too short a name."""
-
 CONDITIONAL = frozenset(
     {
         "scan.incremental.snapshot.chunk.key-column",
@@ -190,7 +186,6 @@ CONDITIONAL = frozenset(
 """
 CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 """Formats whose rows update and delete: one of them sets the changelog mode as well."""
-
 UNKNOWN = unknown()
 UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): an unused field is added")
 RENAMED = right("ga-col-renamed", note="an unused column under a different name")
@@ -204,48 +199,43 @@ KEYED = documented(
     "derive their key from it",
 )
 JOINED = refused("cd-join-pk-col")
-PARTS: Mapping[str, Mapping[str, Verdict]] = {
-    "columns": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "columns added": {"vvr": UNUSED, "flink": UNKNOWN},
-    "columns renamed": {"vvr": UNKNOWN, "flink": RENAMED},
-    "types": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "types added": {"vvr": UNUSED, "flink": UNKNOWN},
-    "types renamed": {"vvr": UNKNOWN, "flink": RENAMED},
-    "types unused": {"vvr": UNKNOWN, "flink": right("types-unused-column")},
+PARTS: Mapping[str, tuple[Verdict, Verdict]] = {
+    "columns": (UNKNOWN, UNKNOWN),
+    "columns added": (UNUSED, UNKNOWN),
+    "columns renamed": (UNKNOWN, RENAMED),
+    "types": (UNKNOWN, UNKNOWN),
+    "types added": (UNUSED, UNKNOWN),
+    "types renamed": (UNKNOWN, RENAMED),
+    "types unused": (UNKNOWN, right("types-unused-column")),
     # What a computed column means shows in every query that reads it.
-    "computed": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged in the queries that use it"),
-        "flink": right("x-source-add-column-end"),
-    },
-    "order": {
-        "vvr": inferred(Outcome.COMPATIBLE, "columns are found by name"),
-        "flink": right("x-source-add-column-end"),
-    },
-    "watermark": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "watermark delay": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
-        "flink": right("declarations-watermark-delay"),
-    },
-    "connector": {
-        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): connector type"),
-        "flink": UNKNOWN,
-    },
-    "options": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
-        "flink": UNKNOWN,
-    },
-    "options conditional": {
-        "vvr": documented(
+    "computed": (
+        documented(Outcome.COMPATIBLE, "Source table page (its summary): judged in the queries that use it"),
+        right("x-source-add-column-end"),
+    ),
+    "order": (inferred(Outcome.COMPATIBLE, "columns are found by name"), right("x-source-add-column-end")),
+    "watermark": (UNKNOWN, UNKNOWN),
+    "watermark delay": (
+        documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
+        right("declarations-watermark-delay"),
+    ),
+    "connector": (documented(Outcome.INCOMPATIBLE, "Source table page (its summary): connector type"), UNKNOWN),
+    "options": (
+        documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
+        UNKNOWN,
+    ),
+    "options conditional": (
+        documented(
             Outcome.UNKNOWN, "Source table page (its summary): sharding column and changelog mode are conditional"
         ),
-        "flink": UNKNOWN,
-    },
-    "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "metadata added": {"vvr": UNUSED, "flink": UNKNOWN},
-    "primary key": {"vvr": KEYED, "flink": UNKNOWN},
-    "primary key joined": {"vvr": KEYED, "flink": JOINED},
-    "partitions": {"vvr": UNKNOWN, "flink": UNKNOWN},
+        UNKNOWN,
+    ),
+    "metadata": (UNKNOWN, UNKNOWN),
+    "metadata added": (UNUSED, UNKNOWN),
+    "primary key": (KEYED, UNKNOWN),
+    "primary key joined": (KEYED, JOINED),
+    "partitions": (UNKNOWN, UNKNOWN),
 }
+"""Verdicts on ``vvr`` and ``flink``, by part of a declaration and kind of change."""
 
 
 def refined(change: Change, table: str, difference: Difference) -> str:
@@ -285,16 +275,14 @@ def delay_of(watermark: WatermarkStrategy) -> Expression | None:
 
 def format_difference(difference: Difference) -> tuple[str, str]:
     """The difference alone, if a part is a mapping."""
-    old, new = difference.before, difference.after
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-        old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
-    if difference.part == "watermark":
-        return tuple(  # type: ignore[return-value]
-            "no watermark" if mark is None else f"WATERMARK FOR {mark.column} AS {format_value(mark.expression)}"
-            for mark in (old, new)
-        )
-    return format_value(old), format_value(new)
+    old, new = differing(difference)
+    if difference.part != "watermark":
+        return format_value(old), format_value(new)
+    old, new = (
+        "no watermark" if mark is None else f"WATERMARK FOR {mark.column} AS {format_value(mark.expression)}"
+        for mark in (old, new)
+    )
+    return old, new
 
 
 def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
@@ -320,7 +308,7 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
     changed = {name for name in old if name in new and old[name] != new[name]} & change.used_columns(table)
     if not changed:
         return None
-    kinds = [{c.name: c.type for t in p.tables if t.name == table for c in t.columns} for p in change.programs]
+    kinds = [{column.name: column.type for column in each.columns} for each in change.tables(table)]
     found = {name: uses(change, table, name) for name in changed}
     flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
     return {"vvr": combined(retyped_on_vvr(used) for used in found.values()), "flink": combined(flink)}
@@ -337,7 +325,7 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
     if difference.part not in stateless.SOURCE_PARTS or not readers:
         return found
     vvr = found["vvr"]
-    by_key = any(each.primary_key for program in change.programs for each in program.tables if each.name == table)
+    by_key = any(each.primary_key for each in change.tables(table))
     doubted = vvr.outcome is Outcome.UNKNOWN and vvr.basis is Basis.INFERRED
     if doubted and not by_key and all(map(_stores_no_row, readers)):
         vvr = BESIDE_STATE
@@ -388,13 +376,14 @@ def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[
     if difference.part == "types" and (verdicts := retyped(change, table, difference)):
         return verdicts
     row = refined(change, table, difference)
-    read_by = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
+    vvr, flink = PARTS[row]
+    read_by = {each.option("connector") for each in change.tables(table)}
     if row in ON_FILESYSTEM and read_by != {"filesystem"}:
         in_source = all(registry.source(each).watermark is Known.YES for each in read_by)
-        return {**PARTS[row], "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
+        return {"vvr": vvr, "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
     if row == "computed" and _ranked(change, table):
-        return {**PARTS[row], "flink": BELOW_A_RANK}
-    return PARTS[row]
+        flink = BELOW_A_RANK
+    return {"vvr": vvr, "flink": flink}
 
 
 def _ranked(change: Change, table: str) -> bool:
@@ -424,12 +413,10 @@ def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str])
     """The page's row for an option; a snapshot's key and the changelog mode are conditionally compatible."""
     formats = (str(side.get(key)).lower() for side in (before, after) if key.endswith("format"))
     conditional = key.lower() in CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats))
-    return PARTS["options conditional" if conditional else "options"]["vvr"]
+    return PARTS["options conditional" if conditional else "options"][0]
 
 
 NORMALIZED = refused_at_submit("ks-group-to-upsert-kafka", note="a separate operator normalises keyed rows")
-
-
 READ_BY_ITSELF = frozenset(
     {SourceState.PARTITIONS, SourceState.FILES, SourceState.SHARDS, SourceState.LOG, SourceState.TABLE_VERSION}
 )
@@ -467,10 +454,28 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     return says, unknown("a change between these source connectors was not measured")
 
 
-def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:
-    """True if both sides read the table with one connector, and its name."""
-    found = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
-    return len(found) == 1, next(iter(found), None)
+def table_differences(change: Change, tables: Container[str]) -> Iterator[tuple[str, Difference]]:
+    """Differences of declarations with their tables, without options of another connector."""
+    for difference in change.script_differences:
+        place, _, table = difference.key.rpartition("/")[0].partition("/")
+        declared = place == "table" and table in tables and difference.part != "declared"
+        connectors_of = {each.option("connector") for each in change.tables(table)} if declared else set()
+        if declared and (difference.part != "options" or len(connectors_of) == 1):
+            yield table, difference
+
+
+def connector_match(
+    change: Change, what: str, table: str, difference: Difference, vvr: Verdict, flink: Verdict, note: str
+) -> RuleMatch:
+    """The match on another connector, with its options."""
+    options = (each.key for each in change.parts("options") if each.key == f"table/{table}/options")
+    return difference.match(
+        f"{what} table {table}: a different connector",
+        *format_difference(difference),
+        also=options,
+        verdicts={"vvr": vvr, "flink": flink},
+        notes={"flink": note and f": {note}"},
+    )
 
 
 @Rule(
@@ -494,38 +499,16 @@ def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:
     beside_operators=True,
 )
 def source_table_changed(change: Change) -> Iterable[RuleMatch]:
-    for difference in change.script_differences:
-        place, _, table = difference.key.rpartition("/")[0].partition("/")
-        if place != "table" or table not in change.source_tables or difference.part == "declared":
-            continue
-        before, after = format_difference(difference)
-        same, connector = _same_connector(change, table)
-        if difference.part == "options" and same:
-            read = tuple(used for used in uses_of(change, table) if used.use is not TableUse.SINK)
-            yield from option_matches(table, f"source table {table}", connector, difference, read, option_on_vvr)
-            continue
-        if difference.part == "connector":
-            says, verdict = connector_on_flink(change, table, difference)
-            options = (d.key for d in change.parts("options") if d.key == f"table/{table}/options")
-            yield RuleMatch(
-                f"source table {table}: a different connector",
-                (difference.key, *options),
-                before,
-                after,
-                difference.before_span,
-                difference.after_span,
-                verdicts={**PARTS["connector"], "flink": verdict},
-                notes={"flink": f": {says}"},
-            )
-            continue
+    for table, difference in table_differences(change, change.source_tables):
         if difference.part == "options":
-            continue  # options of another connector: what is said of the connector holds of them too
-        yield RuleMatch(
-            f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
-            (difference.key,),
-            before,
-            after,
-            difference.before_span,
-            difference.after_span,
-            verdicts=verdicts_of(change, table, difference),
-        )
+            read = tuple(used for used in uses_of(change, table) if used.use is not TableUse.SINK)
+            yield from option_matches(change, "source", table, difference, read, option_on_vvr)
+        elif difference.part == "connector":
+            note, verdict = connector_on_flink(change, table, difference)
+            yield connector_match(change, "source", table, difference, PARTS["connector"][0], verdict, note)
+        else:
+            yield difference.match(
+                f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
+                *format_difference(difference),
+                verdicts=verdicts_of(change, table, difference),
+            )

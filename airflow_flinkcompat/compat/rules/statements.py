@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.changes.query_form import (
     function_names,
     may_name,
     operations,
+    tables_of,
     with_views,
     words,
 )
@@ -26,25 +27,13 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CON
 from airflow_flinkcompat.compat.engines.flink.validation.query import Query, brought, faults
 from airflow_flinkcompat.compat.engines.flink.validation.query import of_declarations as declaration_faults
 from airflow_flinkcompat.compat.refusals import Refusal, of_old_style
-from airflow_flinkcompat.compat.rule import (
-    Example,
-    Level,
-    Remedy,
-    Rule,
-    RuleMatch,
-    TableApiCover,
-    Verdict,
-    expected,
-    inferred,
-    right,
-    unknown,
-    windowed,
-)
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, TableApiCover, windowed
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.verdict import Remedy, Verdict, expected, inferred, right, unknown
 from airflow_flinkcompat.model import NormalForm, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.nodes import Opaque, Sink
-from airflow_flinkcompat.plan.operators import JoinForm, OtherKind, sources
+from airflow_flinkcompat.plan.operators import JoinForm, OtherKind
 from airflow_flinkcompat.plan.program import REFUSALS, Problem
 
 _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", "SET", "STATEMENT", "UNLOAD", "USE")
@@ -93,8 +82,7 @@ def _changed_names(change: Change) -> frozenset[str] | None:
     for pair in change.pipelines:
         if pair.changed:
             for output in (pair.old, pair.new):
-                names |= {output.sink, *(source.table for source in sources(output))}
-                names |= set(function_names(tuple(expressions(output))))
+                names |= {*tables_of(output), *function_names(tuple(expressions(output)))}
     return frozenset(names - {""})
 
 
@@ -185,7 +173,6 @@ def table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 
 DEPLOYED = unknown("a refused program does not run, so a different program is deployed", Reason.NOT_READ)
-
 ON_VVR = unknown("no page covers it; VVR is based on Flink", Reason.NOT_READ)
 """Verdict on statements that Flink refuses."""
 SCRIPT_MAY_BE_REFUSED = unknown("it is unknown whether Flink accepts the proposed script")
@@ -199,13 +186,10 @@ def of_declarations(side: Side) -> Iterator[Refusal]:
     if not found:
         return
     queries = ((side.program.pipelines[place], output) for place, output in side.outputs[0].items())
-    told = {
-        fault.message
-        for pipeline, output in queries
-        for fault in faults(Query(pipeline, output, side.program, side.flink_line))
-    }
+    by_query = (faults(Query(pipeline, output, side.program, side.flink_line)) for pipeline, output in queries)
+    reported = {fault.message for each in by_query for fault in each}
     for fault, span in found:
-        if fault.message not in told:
+        if fault.message not in reported:
             yield Refusal(fault.message, span, "script", fault.of_name, certain=fault.certain)
 
 
@@ -252,7 +236,7 @@ orders.window(minute).group_by(col("w"), col("customer")).select(col("customer")
 def program_refused(change: Change) -> Iterable[RuleMatch]:
     old, new = change.refusals
     if not change.unchanged:
-        # The same script goes on wherever it runs today, on an older line say that the check was not told.
+        # The same script still runs where it runs today, perhaps on an older line than the check assumes.
         new = (*new, *of_old_style(change.new))
     claims = change.claim("unread") if old or new else ()
     declared = tuple(of_declarations(change.new))
@@ -298,18 +282,15 @@ orders = t_env.from_path("orders").window(minute)
 )
 def notation_not_run(change: Change) -> Iterable[RuleMatch]:
     for side, which in ((change.old, "deployed"), (change.new, "proposed")):
-        found = side.not_run
-        if found:
-            spans = (found[0].span, None) if side is change.old else (None, found[0].span)
+        if found := side.not_run:
             what = "; ".join(dict.fromkeys(note.text for note in found))
-            yield RuleMatch(
-                f"{side.engine} {side.version} does not support the {which} program: {what}", (), "", "", *spans
-            )
+            message = f"{side.engine} {side.version} does not support the {which} program: {what}"
+            old, new = (found[0].span, None) if side is change.old else (None, found[0].span)
+            yield RuleMatch(message, before_span=old, after_span=new)
 
 
 _REFUSED = expected("confirmed with Flink's planner, 2.3.0")
 STATEMENT_MAY_BE_REFUSED = unknown("it is unknown whether Flink accepts the proposed statement")
-
 _REFUSED_TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
 
 

@@ -9,27 +9,21 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.settings import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.table_api import computed_below
-from airflow_flinkcompat.compat.rule import (
-    MINUTE,
+from airflow_flinkcompat.compat.rule import MINUTE, Example, Level, Rule, RuleMatch, reading, windowed
+from airflow_flinkcompat.compat.rules.functions import unchanged_on_flink
+from airflow_flinkcompat.compat.verdict import (
     UNCHANGED,
-    Example,
-    Level,
-    Rule,
-    RuleMatch,
     Verdict,
     documented,
     expected,
     inferred,
     measured,
-    reading,
     refused,
     refused_at_submit,
     right,
     unknown,
-    windowed,
     wrong,
 )
-from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Measure, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, AssignedWindow, RankOperator, operators
@@ -81,10 +75,9 @@ def window_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
     yield RuleMatch(
         "the window uses a different time column" if moved_time else "the window definition changed",
         pair.claim(*PARTS, "offset", "notation", "windowed", "kind"),
-        format_window(old),
-        format_window(new),
-        old.span if old else None,
-        new.span if new else None,
+        *map(format_window, sides),
+        before_span=old.span if old else None,
+        after_span=new.span if new else None,
         verdicts=by_rows(old, new),
     )
 
@@ -142,8 +135,7 @@ def window_offset_refused(pair: OperatorPair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "open-source Flink refuses a TUMBLE whose offset is not smaller than its size",
             (),
-            format_window(sides[0]),
-            format_window(sides[1]),
+            *map(format_window, sides),
         )
 
 
@@ -166,10 +158,7 @@ def window_offset_respelled(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is None or "offset" not in pair.parts or pair.parts & set(PARTS):
         return
     yield RuleMatch(
-        "a different offset assigns every row to the same window",
-        pair.claim("offset"),
-        format_window(sides[0]),
-        format_window(sides[1]),
+        "a different offset assigns every row to the same window", pair.claim("offset"), *map(format_window, sides)
     )
 
 
@@ -203,12 +192,11 @@ def window_filter(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not old and not new:
         return
     word = "is in both versions" if old == new else "was added" if not old else "was deleted" if not new else "changed"
-    verdicts = kept_on_flink(pair.pipeline) if old == new else CHANGED if old and new else ADDED
+    verdicts = unchanged_on_flink(pair.pipeline) if old == new else CHANGED if old and new else ADDED
     yield RuleMatch(
         f"a filter on window fields {word}",
         pair.claim("window filters"),
-        format_conditions(old),
-        format_conditions(new),
+        *map(format_conditions, (old, new)),
         verdicts=verdicts,
     )
 
@@ -237,8 +225,7 @@ def window_filter_above_state(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "a condition on window fields above the state changed",
             pair.claim("window filters"),
-            format_conditions(old),
-            format_conditions(new),
+            *map(format_conditions, (old, new)),
         )
 
 

@@ -24,7 +24,7 @@ from airflow_flinkcompat.compat.engines.flink.table_api import (
     nothing_else,
     sides,
 )
-from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
+from airflow_flinkcompat.compat.verdict import Verdict, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, OverOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn, WindowColumn
 from airflow_flinkcompat.plan.types import TimeAttribute

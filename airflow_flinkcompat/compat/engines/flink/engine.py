@@ -22,7 +22,8 @@ from airflow_flinkcompat.compat.engines.protocol import (
     unknown_value_adjuster,
 )
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, unknown
+from airflow_flinkcompat.compat.rule import Level, Rule, TableApiCover
+from airflow_flinkcompat.compat.verdict import SAFE, Remedy, Verdict, unknown
 from airflow_flinkcompat.exec_graph.model import FAILING_EFFECTS, Restore, RestoreEffect
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.rule import Remedy, Verdict, refused, right, unknown, wrong
+from airflow_flinkcompat.compat.verdict import Remedy, Verdict, refused, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
 from airflow_flinkcompat.connectors.formats import FORMATS

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.changes.settings import TTL
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, declared, materializers
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
-from airflow_flinkcompat.compat.rule import Verdict, inferred, refused, refused_at_submit, right, unknown, wrong
+from airflow_flinkcompat.compat.verdict import Verdict, inferred, refused, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SourceState
 from airflow_flinkcompat.connectors.flink_options import setting

@@ -10,16 +10,8 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, at_parallelism_one
 from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
-from airflow_flinkcompat.compat.rule import (
-    Remedy,
-    Verdict,
-    expected,
-    inferred,
-    refused_at_submit,
-    right,
-    unknown,
-)
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.verdict import Remedy, Verdict, expected, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, SinkFacts, SinkState
 from airflow_flinkcompat.model import Consequence, Outcome

@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     conflict_faults,
     materializer,
 )
-from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
+from airflow_flinkcompat.compat.verdict import Verdict, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.plan.nodes import Scan, Table

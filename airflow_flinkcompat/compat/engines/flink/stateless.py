@@ -11,15 +11,7 @@ from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
-from airflow_flinkcompat.compat.rule import (
-    UNCHANGED,
-    Verdict,
-    expected,
-    inferred,
-    refused_at_submit,
-    right,
-    unknown,
-)
+from airflow_flinkcompat.compat.verdict import UNCHANGED, Verdict, expected, inferred, refused_at_submit, right, unknown
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.exec_graph.diff import diff
 from airflow_flinkcompat.exec_graph.from_script import job_state

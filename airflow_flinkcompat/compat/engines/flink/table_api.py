@@ -8,7 +8,7 @@ from itertools import groupby
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import ENDS, QueryApi, QueryForm
-from airflow_flinkcompat.compat.rule import Verdict, refused_at_submit, right, unknown, wrong
+from airflow_flinkcompat.compat.verdict import Verdict, refused_at_submit, right, unknown, wrong
 from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Measure, Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Output, OverOperator, Source, operators

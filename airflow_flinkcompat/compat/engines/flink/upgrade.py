@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, settled_otherwise
 from airflow_flinkcompat.compat.engines.flink.upgraded_state import JUDGED_APART, connectors_of, is_known, stored
 from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured, right, unknown
+from airflow_flinkcompat.compat.verdict import Verdict, inferred, measured, right, unknown
 from airflow_flinkcompat.model import Consequence, Outcome, Reason
 
 ENDINGS = {

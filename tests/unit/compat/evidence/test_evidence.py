@@ -24,8 +24,8 @@ from airflow_flinkcompat.compat.engines.flink.engine import measured_line_adjust
 from airflow_flinkcompat.compat.pages import example_sides, judged
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
-from airflow_flinkcompat.compat.rule import SAFE, Verdict, combined, inferred, measured
 from airflow_flinkcompat.compat.single_script import RULES as ONE_SIDED
+from airflow_flinkcompat.compat.verdict import SAFE, Verdict, combined, inferred, measured
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import evidence as made
 from dev.measure.pairs import RELEASES, VERSIONS

@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side, check, evidence
 from airflow_flinkcompat.compat.engines.flink import upgrade
 from airflow_flinkcompat.compat.engines.flink.upgraded_state import is_known, stored
-from airflow_flinkcompat.compat.rule import SAFE
+from airflow_flinkcompat.compat.verdict import SAFE
 from dev.measure import evidence as made
 from dev.measure import results
 from dev.measure.measured import RIGHT, Restore, connectors, load
