@@ -123,10 +123,7 @@ def _step(operator: Operator) -> str:
 
 
 def nested_alike(old: Node, new: Node) -> bool:
-    """True if two queries of one meaning are nested alike, where nesting may decide about operators.
-
-    Projections and conditions are left out where Flink's planner merges them, whatever their nesting.
-    """
+    """True if two queries are nested alike, apart from projections and conditions that Flink merges."""
     numbers: dict[tuple[object, ...], int] = {}
     return _nesting(old, numbers, {}) == _nesting(new, numbers, {})
 

@@ -124,10 +124,7 @@ def _lookup(pair: PipelinePair) -> bool:
 
 
 def _over(pair: PipelinePair) -> bool:
-    """True if other columns of an OVER are computed below it.
-
-    More columns are stored there without a computed call.
-    """
+    """True if other columns of an OVER are computed below it; without a computed call, more are stored."""
     tops = sinks.tops(pair)
     same = pair.old.segment.filters == pair.new.segment.filters
     return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
@@ -336,10 +333,7 @@ def own_functions(parts: Iterable[Expression]) -> list[str]:
 
 
 def _prunes_otherwise(pair: PipelinePair) -> bool:
-    """True if a condition on a source's partition columns changed: such a source reads by it.
-
-    It stores all that it has read, so an added partition is new to it.
-    """
+    """True if a condition on partition columns changed: an added partition is new to the source."""
     chosen = (
         {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}
         for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))

@@ -227,10 +227,7 @@ def _columns(part: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[C
 
 
 def _leave_some(atoms: Iterable[Expression]) -> bool:
-    """True if comparisons of one value with constants certainly leave some values, and exclude some.
-
-    This is known for exclusions of values, and for a range between two numbers.
-    """
+    """True if comparisons of one value with constants certainly leave some values, and exclude some."""
     bounds: dict[str, list[float]] = {"<": [], ">": []}
     values, excluded = set(), False
     for atom in atoms:

@@ -51,10 +51,7 @@ def compares(part: Expression) -> bool:
 
 
 def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
-    """Verdict on ``flink`` for conditions over both inputs.
-
-    ``outer`` is that for joins that also emit single rows, None if these are no different.
-    """
+    """Verdict on ``flink`` for conditions over both inputs; ``outer``: that for outer joins."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
         changed = difference.before ^ difference.after
