@@ -179,7 +179,6 @@ def _hook(conn_id: str, target: str | None) -> FlinkHook:
 
 
 def _options(command: click.Command, args: Namespace) -> Iterator[str]:
-    """Arguments as the command's own options."""
     import click
 
     for each in command.params:

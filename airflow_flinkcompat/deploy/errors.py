@@ -28,7 +28,7 @@ class DeployError(Exception):
 
     @property
     def unanswered(self) -> bool:
-        """True if no answer arrived: the request may have taken effect, or may still do so."""
+        """True if no answer arrived: the request may still take effect."""
         return False
 
 

@@ -91,5 +91,4 @@ class SourceOffsets:
 
 
 def iso(at: datetime, precision: str = "auto") -> str:
-    """ISO 8601 text in UTC."""
     return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -46,7 +46,6 @@ class StartupOffset:
     group_counts: bool = field(default=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The form that the ledger stores."""
         row = {"path": list(self.path), "connector": self.connector, "choice": self.choice}
         return {**row, "options": dict(self.options), "words": self.words}
 
@@ -56,7 +55,6 @@ class StartupOffset:
 
 
 def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
-    """The ledger's record of a start with state."""
     words = f"every source resumes from its offset in {path}; one without an offset there starts by its own options"
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 

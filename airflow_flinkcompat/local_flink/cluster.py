@@ -190,7 +190,6 @@ class LocalFlink:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of the JVMs that run."""
         return {child.name: pid for child in self._children if (pid := child.pid) is not None}
 
     def __enter__(self) -> LocalFlink:
@@ -287,7 +286,6 @@ class LocalFlink:
                 ) from None
 
     def _missing(self, client: httpx.Client) -> str:
-        """Missing parts; empty if there are none."""
         self.check()
         try:
             if "jobmanager" in self._parts:

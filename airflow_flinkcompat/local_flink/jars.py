@@ -39,7 +39,6 @@ class Jar:
 
 
 def pinned() -> Mapping[str, Jar]:
-    """Every jar of ``jars.toml`` by name."""
     table = _pins()
     return {
         name: Jar(name, row["coordinates"], table["repository"] + row["path"], row["sha256"])

@@ -79,7 +79,6 @@ def choose_ports(wanted: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def _bind(listener: socket.socket, port: int) -> int:
-    """The port; 0 when it cannot be had."""
     try:
         listener.bind((LOOPBACK, port))
         listener.listen(1)

@@ -32,12 +32,10 @@ class ManagedFlinkContract(TargetContract):
     step_seconds = 1200.0
 
     def open_target(self) -> OpenTarget:
-        """The target, as a connection opens it."""
         return target_class("aws").connect(Access(_no_address, self.settings, "the contract"))
 
     @pytest.fixture
     def client(self) -> Any:
-        """boto3's client of the service."""
         import boto3  # type: ignore[import-untyped]
 
         where = {key: self.settings.get(key) for key in ("region_name", "endpoint_url")}
@@ -45,7 +43,6 @@ class ManagedFlinkContract(TargetContract):
 
     @pytest.fixture
     def connect(self) -> Iterator[Connect]:
-        """Open the target again."""
         opened: list[OpenTarget] = []
 
         def connect() -> Target:

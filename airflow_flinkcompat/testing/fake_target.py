@@ -89,7 +89,6 @@ class FakeTarget:
         """Close nothing."""
 
     def engine(self) -> EngineInfo:
-        """Flink."""
         return EngineInfo("flink", self._version)
 
     def validate(self, job: JobSpec, start: Start) -> str:
@@ -145,7 +144,6 @@ class FakeTarget:
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
-        """The server's knowledge of the request."""
         if operation.verb is Verb.START:
             return replace(operation, job=self.server.starts.get(operation.request_id))
         snapshot = self.server.savepoints.get(operation.request_id)
@@ -156,17 +154,14 @@ class FakeTarget:
         return replace(operation, snapshot=snapshot)
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The job now."""
         found = self.server.jobs.get(job)
         return found.status if found else None
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The jobs of this name that have not ended."""
         jobs = (job.status for job in self.server.jobs.values())
         return tuple(job.job_id for job in jobs if job.name == name and not job.terminal)
 
     def cancel(self, job: JobRef) -> None:
-        """End the job."""
         if self._runs(job):
             self._end(job, "CANCELED")
         self.server.answered("cancel", job, AnswerLost)

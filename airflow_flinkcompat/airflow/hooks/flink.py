@@ -331,7 +331,6 @@ def _is_address(url: str) -> bool:
 
 
 def _bare(url: str) -> str:
-    """The address without user, password, query, fragment and last slash."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
 

@@ -231,7 +231,6 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
 
 
 def restart_option(backfill: bool | None) -> str:
-    """The words of the option that restarts."""
     return RESTART_WITH_BACKFILL if backfill else RESTART
 
 
@@ -289,7 +288,6 @@ def _name(user: Any) -> str:
 
 
 def _made_by(summary: Summary) -> str:
-    """Author of the change, if known."""
     from airflow_flinkcompat.compat.reports.markdown import code_span
 
     author, commit = summary.origin.get("author"), summary.origin.get("commit")

@@ -118,7 +118,6 @@ class AskingAgain(HITLOperator):
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"asked": asked.to_dict()}, timeout=left)
 
     def _escalate(self, context: Context, summary: Summary, asked: AskedQuestion, event: Mapping[str, Any]) -> NoReturn:
-        """Let others answer, too."""
         names = [person.name for person in self.escalate_to]
         self.log.warning("No decision so far: from now on, %s may also answer", ", ".join(names))
         if event.get("timedout"):
@@ -221,12 +220,10 @@ def reason_of(answers: Mapping[str, Any] | None) -> str | None:
 
 
 def reasons_of(answers: Sequence[Answer]) -> str | None:
-    """The reason of each approver, by name."""
     return "; ".join(f"{each.by.name}: {each.reason}" for each in answers if each.reason) or None
 
 
 def _people(name: str, given: str | Mapping[str, str] | Sequence[str | Mapping[str, str]]) -> tuple[Person, ...]:
-    """Parse users. Raises ValueError if one of them is no user."""
     try:
         return tuple(map(Person.of, [given] if isinstance(given, str | Mapping) else given))
     except ValueError as error:
@@ -234,7 +231,6 @@ def _people(name: str, given: str | Mapping[str, str] | Sequence[str | Mapping[s
 
 
 def _seconds(given: timedelta | float | None) -> float | None:
-    """Parse a time span. Raises ValueError if it is none."""
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     if seconds is not None and not seconds > 0:
         raise ValueError(f"escalate_after must be a time above 0, not {given!r}")
@@ -291,7 +287,6 @@ class AskedQuestion:
         return replace(self, answers=(*others, answer))
 
     def agreed(self, choice: str) -> tuple[Answer, ...]:
-        """The answers with that choice."""
         return tuple(each for each in self.answers if each.choice == choice)
 
     def said(self) -> list[dict[str, str | None]]:

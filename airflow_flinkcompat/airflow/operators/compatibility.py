@@ -275,7 +275,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return Origin(found.commit, found.author, str(self.team) if self.team else None, owned_by), found.why
 
     def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
-        """Note in the ledger that nothing is deployed, by which the sensor knows."""
+        """Note in the ledger that nothing is deployed, which the sensor reads."""
         from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RejectedEntry, Review, UnchangedEntry
 
         unchanged = summary.branch == "unchanged"

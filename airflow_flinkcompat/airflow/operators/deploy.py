@@ -255,7 +255,6 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return {**result, **self._more(entry), "deployment": self.deployment, "job_url": self.job_url}
 
     def _more(self, entry: DeployedEntry) -> dict[str, Any]:
-        """Further return values of a deploy."""
         return {}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
@@ -454,7 +453,6 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
 
 def _write(place: str, text: str) -> None:
-    """Write a plan. Raises AirflowException: that cannot be done."""
     from upath import UPath
 
     try:

@@ -117,7 +117,6 @@ def _of(name: str) -> GetPydanticSchema:
 
 
 def _switched(value: Any) -> Any:
-    """A table without arguments for ``rehearse = true``."""
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 

@@ -62,7 +62,6 @@ class Proposal:
         return cls(sha256, checked, former, own)
 
     def decision(self, entries: Sequence[LedgerEntry], name: str, rights: Rights) -> models.Decision:
-        """The decision."""
         row = DeploymentRow(name).after_all(entries)
         made = next((each for each in self.entries if isinstance(each, ApprovedEntry | RejectedEntry)), None)
         if made is not None:

@@ -88,7 +88,6 @@ def attention_of(row: DeploymentRow | LedgerError, now: datetime) -> frozenset[A
 
 
 def seen(ledgers: Iterable[NamedLedger], rights: Rights, now: datetime) -> tuple[list[Listed], dict[str, LedgerError]]:
-    """The deployments that a user may see."""
     found, errors = [], {}
     for ledger in ledgers:
         try:
@@ -105,7 +104,6 @@ def seen(ledgers: Iterable[NamedLedger], rights: Rights, now: datetime) -> tuple
 def deployment_list(
     found: FoundLedgers, rights: Rights, wanted: ListFilter, limit: int, offset: int, now: datetime | None = None
 ) -> models.DeploymentList:
-    """A page of the list."""
     now = now or datetime.now(UTC)
     all_seen, errors = seen(found.ledgers, rights, now)
     left = [each for each in all_seen if wanted.takes(each)]

@@ -71,11 +71,9 @@ class NamedLedger:
         return ledger_id(self.uri)
 
     def open(self, deployment: str) -> Ledger:
-        """The ledger of one deployment. Raises LedgerError."""
         return Ledger(self.uri, deployment)
 
     def entries(self, deployment: str) -> tuple[LedgerEntry, ...]:
-        """Every entry of a deployment, oldest first. Raises LedgerError."""
         return _entries(self.uri, deployment, self.open(deployment).last_number())
 
     @property
@@ -111,12 +109,10 @@ class FoundLedgers:
     problems: tuple[str, ...] = ()
 
     def by_id(self, ledger_id: str) -> NamedLedger | None:
-        """The ledger of that id."""
         return next((each for each in self.ledgers if each.id == ledger_id), None)
 
 
 def find_ledgers() -> FoundLedgers:
-    """All ledgers that are shown."""
     from airflow.configuration import conf
 
     by_uri: dict[str, list[LedgerConnection]] = {}
@@ -181,7 +177,6 @@ class Writer:
 
     @classmethod
     def of(cls, owner: str) -> Self | None:
-        """The task that an entry's ``owner`` names."""
         if not owner.startswith(_AIRFLOW):
             return None
         dag_id, _, rest = owner.removeprefix(_AIRFLOW).partition("/")
@@ -230,7 +225,6 @@ class Rights:
 
     @cached_property
     def _dags(self) -> set[str]:
-        """All DAGs of this Airflow."""
         from airflow.models.dag import DagModel
         from airflow.utils.session import create_session
         from sqlalchemy import select
@@ -239,15 +233,12 @@ class Rights:
             return set(session.scalars(select(DagModel.dag_id)))
 
     def reads_dag(self, dag_id: str) -> bool:
-        """True if the user may read a DAG of this Airflow."""
         return dag_id in self._readable_dags
 
     def known_dags(self, row: DeploymentRow | LedgerError) -> tuple[str, ...]:
-        """The DAGs of this Airflow that own a deployment."""
         return tuple(dag_id for dag_id in dags_of(row) if dag_id in self._dags)
 
     def sees(self, ledger: NamedLedger, row: DeploymentRow | LedgerError) -> bool:
-        """True if the user may see a deployment."""
         owners = self.known_dags(row)
         return all(map(self.reads_dag, owners)) if owners else self.reads_ledger(ledger)
 
@@ -267,7 +258,6 @@ class Rights:
         return any(map(self.reads_connection, ledger.connections))
 
     def reads_connection(self, connection: LedgerConnection) -> bool:
-        """True if the user may read a connection."""
         from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
 
         # Releases without teams do not know the argument.
@@ -277,5 +267,4 @@ class Rights:
 
     @cached_property
     def reads_connections(self) -> bool:
-        """True if the user may read connections at all."""
         return bool(self._auth_manager.is_authorized_connection(method="GET", user=self._user))

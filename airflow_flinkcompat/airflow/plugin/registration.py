@@ -20,7 +20,6 @@ BUNDLE = "main.umd.js"
 
 
 def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
-    """Places of the bundle."""
     bundle_url = f"{path_of_airflow}{PREFIX}/static/{BUNDLE}"
     places = [
         ("Flink", "nav", PAGE_ROUTE),

@@ -47,7 +47,6 @@ _HISTORY = tuple(
 
 
 def unfinished_state(row: DeploymentRow, now: datetime) -> Literal["in flight", "interrupted"] | None:
-    """Status of an unfinished redeploy."""
     if row.unfinished is None:
         return None
     silent_until = datetime.fromisoformat(row.unfinished.at) + timedelta(seconds=Options().claimed(row.unfinished))
@@ -121,14 +120,12 @@ def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
 
 
 def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None = None) -> models.VersionTexts:
-    """A version of a job, its secrets masked."""
     told = masked_job(JobSpec.from_dict(job.to_dict())).to_dict()
     fields = {name: told[name] for name in models.VersionTexts.model_fields if name in told}
     return models.VersionTexts(number=number, **{**fields, "sha256": sha256 or job.digest()})
 
 
 def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
-    """The steps of a redeploy."""
     first, last, proposed = attempt.steps[0], attempt.steps[-1], attempt.proposed
     again, start = attempt.runs_again, attempt.start
     return models.Redeploy(
@@ -214,7 +211,6 @@ class RedeploySteps:
 
     @property
     def end(self) -> End:
-        """Outcome of the redeploy."""
         match self.steps[-1]:
             case DeployedEntry():
                 return "deployed"
@@ -236,7 +232,6 @@ class RedeploySteps:
 
     @property
     def stopped(self) -> StoppedEntry | None:
-        """The stop of the former job."""
         return next((step for step in self.steps if isinstance(step, StoppedEntry)), None)
 
     @property
@@ -252,7 +247,6 @@ class RedeploySteps:
 
     @property
     def start(self) -> StartEntry | None:
-        """The last step with the job's start."""
         return next((step for step in reversed(self.steps) if isinstance(step, StartEntry)), None)
 
     @property
@@ -293,7 +287,6 @@ class Lineage:
 
 
 def lineage(entries: Sequence[LedgerEntry]) -> Iterator[Lineage]:
-    """The savepoints that stops left."""
     head: HeadEntry | None = None
     for place, entry in enumerate(entries):
         if isinstance(entry, HeadEntry):

@@ -32,7 +32,6 @@ _DEFAULT_CONNECTION = "flink_default"
 
 
 def deployment_uri(deployment: str, flink_conn_id: str = _DEFAULT_CONNECTION) -> str:
-    """The URI of a deployment's asset."""
     return f"{SCHEME}://{quote(flink_conn_id, safe='')}/{quote(deployment, safe='')}"
 
 
@@ -105,7 +104,6 @@ class RunLineage:
 
 
 def operator_lineage(known: RunLineage | None, **more: Any) -> Any:
-    """The lineage of a task."""
     try:
         from airflow.providers.common.compat.openlineage.facet import Dataset as NamedDataset
         from airflow.providers.common.compat.openlineage.facet import SQLJobFacet

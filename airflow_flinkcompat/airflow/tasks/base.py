@@ -371,7 +371,6 @@ def run_name(context: Context) -> str:
 
 
 def side_of(entry: StepEntry) -> Side:
-    """The side that a ledger entry holds."""
     from airflow_flinkcompat.compat import Side
 
     return Side.of(entry.job)
@@ -383,7 +382,6 @@ def task_ids(value: str | Sequence[str] | None) -> list[str]:
 
 
 def known_tables(history: object) -> dict[str, str]:
-    """Tables with known history."""
     given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
     if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
         raise ValueError(f"history: {history!r} is not a mapping from table names to the places of their rows")

@@ -125,7 +125,6 @@ Place = tuple[str, str]
 
 
 def place_of(path: str | Path) -> Place:
-    """Location of a file or folder."""
     from airflow.dag_processing.bundles.base import get_bundle_storage_root_path
 
     given, root = Path(path), get_bundle_storage_root_path()

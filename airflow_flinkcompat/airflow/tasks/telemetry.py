@@ -20,21 +20,18 @@ _PREFIX = "flinkcompat"
 
 
 def count(name: str, deployment: str) -> None:
-    """One more of ``flinkcompat.<name>``."""
     from airflow.providers.common.compat.sdk import Stats
 
     Stats.incr(f"{_PREFIX}.{name}", tags={"deployment": deployment})
 
 
 def duration(name: str, took: timedelta, deployment: str) -> None:
-    """Record a duration as ``flinkcompat.<name>``."""
     from airflow.providers.common.compat.sdk import Stats
 
     Stats.timing(f"{_PREFIX}.{name}", took, tags={"deployment": deployment})
 
 
 def level(name: str, value: float, deployment: str) -> None:
-    """Record a present value as ``flinkcompat.<name>``."""
     from airflow.providers.common.compat.sdk import Stats
 
     Stats.gauge(f"{_PREFIX}.{name}", value, tags={"deployment": deployment})

@@ -89,7 +89,6 @@ class FlinkJobTrigger(BaseTrigger):
         return Wait.from_dict(self.wait)
 
     def what(self, wait: Wait) -> str:
-        """Description of the wait."""
         return _what(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:

@@ -19,7 +19,7 @@ class Overdue(Exception, Generic[T]):
 
 
 def poll(look: Callable[[], T], pending: Callable[[T], bool], *, timeout: float, every: float = 0.25) -> T:
-    """Look until the value is not pending; ``timeout`` and ``every`` are in seconds. Raises Overdue."""
+    """Look until the value is not pending; times in seconds. Raises Overdue."""
     polling = Retrying(
         retry=retry_if_result(pending),
         stop=stop_after_delay(timeout),

@@ -56,7 +56,6 @@ class EndpointOrigin:
         return ""
 
     def about_failure(self, error: httpx.HTTPError) -> str:
-        """The remedy for a call without an answer."""
         if isinstance(error, httpx.ProxyError):
             refused = self.about_status(407) if is_refused_by_proxy(error) else f"check {self._of('proxy')}"
             return f"the proxy refused the connection; {refused}"

@@ -121,7 +121,6 @@ class JobStart(_Keys):
 
     @property
     def job_ref(self) -> JobRef:
-        """The job, of a start whose job is named."""
         return JobRef(str(self.job_id))
 
 
@@ -298,7 +297,6 @@ class StepEntry(LedgerEntry):
 
     @property
     def sha256(self) -> str:
-        """The digest of the job."""
         return self.job.digest()
 
     @property
@@ -308,7 +306,6 @@ class StepEntry(LedgerEntry):
 
     @property
     def request_id(self) -> str | None:
-        """The request id of that job's start."""
         return None
 
 
@@ -617,7 +614,6 @@ class OtherEntry(LedgerEntry):
         return str(self.row["kind"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as it was stored."""
         return {**_absent(), **self.row, **{each.name: getattr(self, each.name) for each in fields(LedgerEntry)}}
 
     @classmethod
@@ -626,7 +622,6 @@ class OtherEntry(LedgerEntry):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """The entry as it was stored, of whatever kind."""
         _require_kind_and_number(row)
         return cls._read(row)
 

@@ -358,12 +358,10 @@ class Ledger:
 
 
 def ledger_id(root: str | os.PathLike[str]) -> str:
-    """The id of a ledger in the address of a page."""
     return hashlib.sha256(os.fspath(root).rstrip("/").encode()).hexdigest()[:12]
 
 
 def can_name(text: str) -> bool:
-    """True if a text can be the name of a deployment."""
     return _NAME.fullmatch(text) is not None and text != _REPORTS
 
 
@@ -402,7 +400,6 @@ _SCHEMA = "flinkcompat-proposed/1"
 
 
 def masked_job(job: JobSpec) -> JobSpec:
-    """A job without its secrets."""
     from airflow_flinkcompat.secrets import mask_secrets
     from airflow_flinkcompat.secrets.programs import mask_program
     from airflow_flinkcompat.secrets.redact import mask_option

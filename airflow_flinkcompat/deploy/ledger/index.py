@@ -74,7 +74,6 @@ class IndexView:
 
     @property
     def uncovered(self) -> tuple[Marker, ...]:
-        """The markers that the snapshot does not cover."""
         return tuple(each for each in self.markers if each.number > self.covered_to.get(each.deployment, 0))
 
 

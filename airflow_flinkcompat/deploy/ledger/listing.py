@@ -70,12 +70,10 @@ _SHOWN = {"entry": "head", **{name: name for name in ("unfinished", "pending", "
 
 
 def masked_entry(entry: LedgerEntry) -> dict[str, Any]:
-    """An entry for readers."""
     return masked_values(entry.to_dict())
 
 
 def masked_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON values for readers."""
     return {key: _masked(key, value, key in _OPTIONS) for key, value in row.items()}
 
 

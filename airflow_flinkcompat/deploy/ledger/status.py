@@ -154,7 +154,6 @@ class DeploymentRow:
     failed: EntryRow | None = None
 
     def after(self, entry: LedgerEntry) -> DeploymentRow:
-        """The row after one more entry."""
         row = replace(self, last=entry.number, savepoint=_savepoint_after(self.savepoint, entry))
         row = replace(row, failed=self._failed_after(entry))
         match entry:
@@ -184,11 +183,9 @@ class DeploymentRow:
         return None if self.pending and self.pending.sha256 == settled else self.pending
 
     def after_all(self, entries: Iterable[LedgerEntry]) -> DeploymentRow:
-        """The row after further entries, oldest first."""
         return reduce(DeploymentRow.after, entries, self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON values; :meth:`from_dict` reads it back."""
         return {"schema": SCHEMA, **asdict(self)}
 
     @classmethod
@@ -221,7 +218,6 @@ class Progress:
 
     @property
     def unfinished(self) -> RunEntry | None:
-        """The last step of an unfinished run."""
         last = self.steps[-1] if self.steps else None
         return last if isinstance(last, RunEntry) and last.is_open else None
 
@@ -247,7 +243,6 @@ class Progress:
         return next((entry for entry in failed if entry.rolls_back_to == self.head.number), None)
 
     def latest(self, *kinds: type[S]) -> S | None:
-        """The last step of one of these kinds."""
         return next((entry for entry in reversed(self.steps) if isinstance(entry, kinds)), None)
 
 

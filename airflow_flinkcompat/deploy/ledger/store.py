@@ -112,7 +112,6 @@ class Store:
 
     # ------------------------------------------------------------------------------------------------- reading
     def names(self, folder: str = "") -> list[str]:
-        """Current names of files in the folder (none if it does not exist). Raises LedgerError."""
         place = self.directory / folder if folder else self.directory
         try:
             if self._local:
@@ -127,7 +126,6 @@ class Store:
             raise LedgerError(f"the ledger {place} cannot be listed: {self._reason(error)}") from error
 
     def folders(self) -> list[str]:
-        """Names of the folders in this one, in order, as they are now."""
         try:
             if self._local:
                 return sorted(path.name for path in Path(self.directory.path).iterdir() if path.is_dir())
@@ -403,7 +401,6 @@ def _is_conflict(error: BaseException) -> bool:
 
 
 def _is_unsupported(error: BaseException) -> bool:
-    """True if the store reports that it does not support the condition."""
     return isinstance(error, NotImplementedError) or (isinstance(error, OSError) and error.errno == errno.ENOSYS)
 
 

@@ -144,7 +144,6 @@ def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
 
 
 def carried_out(target: Target, ledger: Ledger, plan: PlannedEntry) -> JobStatus | None:
-    """The outcome of a plan."""
     entries = ledger.entries()
     found = _find(target, ledger, Progress.of(entries).head, pending_plans(entries), "", _log.info)
     if found is None or found[1].number != plan.number:

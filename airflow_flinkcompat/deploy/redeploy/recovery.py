@@ -174,7 +174,6 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
 
 
 def job_name(run: Run) -> str:
-    """The name of the job that the proposed script makes."""
     return prepare(run.side.script, run.side.source).job_name or run.job_settings(run.side.settings)[JOB_NAME]
 
 

@@ -213,14 +213,12 @@ class Run:
 
     @property
     def attempt(self) -> AttemptFields:
-        """Fields of a step on the way to the proposed job."""
         return {
             "owner": self.owner, "job": self.side, "review": self.review, "origin": self.origin,
             "hand_over": self.hand_over,
         }  # fmt: skip
 
     def way_back(self, head: HeadEntry) -> StepFields:
-        """Fields of a step on the way back to the job in force."""
         former = Review(approved_by=head.review.approved_by)
         return {"owner": self.owner, "job": head.job, "review": former, "origin": head.origin}
 
@@ -308,15 +306,12 @@ def _same_step(stored: LedgerEntry, wanted: LedgerEntry) -> bool:
 
 
 def new_id() -> str:
-    """An id of Flink's kind: 32 hex digits."""
     return uuid4().hex
 
 
 def age_of(entry: LedgerEntry) -> float:
-    """Seconds since an entry was written."""
     return (datetime.now(UTC) - entry.written).total_seconds()
 
 
 def short(sha256: str | None) -> str:
-    """A side's hash, as messages name it."""
     return (sha256 or "?")[:12]

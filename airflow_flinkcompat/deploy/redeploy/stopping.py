@@ -248,7 +248,6 @@ def _left(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot 
 
 
 def _cancelled(run: Run, asked: JobStop) -> Stopped:
-    """Cancel the job and take its latest retained checkpoint."""
     job_id = asked.job_id
     if run.runs(job_id):
         run.target.cancel(job_id)

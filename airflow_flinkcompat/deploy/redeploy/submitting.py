@@ -185,7 +185,6 @@ def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry)
 
 
 def job_history(run: Run, job_id: JobRef) -> JobHistory | None:
-    """The history of a job; None if the target does not show it."""
     if isinstance(run.target, JobHistories):
         return run.target.job_history(job_id)
     never_up = isinstance(run.target, StartOutcomes) and run.target.came_up(job_id) is False

@@ -123,14 +123,12 @@ class Started:
 
     @classmethod
     def told(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
-        """Add the operations that these messages announce."""
         started = cls()
         for message in messages:
             started.take(_operation(message))
         return started
 
     def messages(self) -> list[dict[str, Any]]:
-        """Messages that announce all operations again, as JSON values."""
         return [operation.to_dict() for operation in self.operations.values()]
 
     def take(self, operation: Operation) -> None:

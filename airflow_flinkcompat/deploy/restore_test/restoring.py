@@ -308,5 +308,4 @@ class Journal:
         return self.once(f"{step}, since", time.time)
 
     def state(self, started: Started) -> dict[str, Any]:
-        """The state for ``Paused``."""
         return {"done": self.done, "started": started.messages()}

@@ -347,7 +347,6 @@ class _Run:
         return self.target.job_history(self.job_id).restores
 
     def _live(self) -> str:
-        """Status of the live job afterwards."""
         try:
             status = self.target.status(self.job_id)
             restarts = self._restores() - int(self.journal.done["restores"])

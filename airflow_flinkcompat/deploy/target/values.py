@@ -169,7 +169,6 @@ class ChangePlan:
 
     @property
     def text(self) -> str:
-        """The documents under their notes, as comments."""
         return "\n".join([*(f"# {note}" for note in self.notes), self.documents])
 
 

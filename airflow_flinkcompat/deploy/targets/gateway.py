@@ -56,15 +56,12 @@ class SqlGatewayPlanner(Closing):
         return f"the SQL Gateway at {self._gateway.endpoint.place}"
 
     def close(self) -> None:
-        """Close the connections."""
         self._gateway.close()
 
     def engine(self) -> EngineInfo:
-        """Flink, of the version that the Gateway names."""
         return EngineInfo("flink", self._gateway.info()[1])
 
     def compile_plans(self, side: Side, folder: str | None) -> tuple[CompiledPlan, ...]:
-        """Compile plans with ``COMPILE PLAN`` into the folder."""
         return compile_plans(self._gateway, self._runner, side, folder)
 
 
@@ -97,12 +94,10 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return cls(endpoint_of(access, "gateway"), endpoint_of(access, "jobmanager"), lookup=lookup)
 
     def close(self) -> None:
-        """Close the connections of both clients."""
         SqlGatewayPlanner.close(self)
         JobManagerJobs.close(self)
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:
@@ -114,7 +109,6 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return ""
 
     def sources(self, job: JobSpec) -> Sources:
-        """Validate the job and return its sources from Flink's planner and the session."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
             self._run_setup(session, prepared)
@@ -209,7 +203,6 @@ class _SessionRestoreTest:
     submit: Callable[[Mapping[str, str], str], Operation]
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        """Submit the job with its options, all explicit."""
         options = {
             **state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed),
             JOB_NAME: name,

@@ -48,11 +48,9 @@ class JobManagerTarget(JobManagerJobs):
         return cls(endpoint_of(access, "jobmanager"), lookup=access.lookup or no_connections)
 
     def engine(self) -> EngineInfo:
-        """Flink, of the version that the JobManager names."""
         return EngineInfo("flink", self._jobmanager.version())
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def validate(self, job: JobSpec, start: Start) -> str:

@@ -40,11 +40,9 @@ class SavepointPaths:
     """Savepoints that are named by where they lie, as Flink does."""
 
     def location(self, snapshot: Snapshot) -> str:
-        """Path of a savepoint, which is its name."""
         return snapshot
 
     def savepoint_at(self, location: str) -> Snapshot:
-        """Name of a savepoint, which is its path."""
         return Snapshot(location)
 
 
@@ -62,7 +60,6 @@ class JobManagerJobs(SavepointPaths, Closing):
         return f"the JobManager at {self._jobmanager.endpoint.place}"
 
     def close(self) -> None:
-        """Close the connections."""
         self._jobmanager.close()
 
     def job_of_request(self, request_id: str) -> JobRef:
@@ -84,7 +81,6 @@ class JobManagerJobs(SavepointPaths, Closing):
         return replace(operation, job=job if self.status(job) is not None else None)
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Request a savepoint of a running job, with the request's id as the trigger's."""
         self._jobmanager.trigger_savepoint(job, directory, request_id)
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
@@ -131,11 +127,9 @@ class JobManagerJobs(SavepointPaths, Closing):
         return self._jobmanager.status(job)
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The jobs of this name that have not ended."""
         return tuple(job.job_id for job in self._jobmanager.jobs().values() if job.name == name and not job.terminal)
 
     def jobs(self) -> tuple[JobStatus, ...]:
-        """Every job that the JobManager remembers."""
         return tuple(self._jobmanager.jobs().values())
 
     def describe(self, job: JobRef) -> JobDescription | None:
@@ -155,20 +149,16 @@ class JobManagerJobs(SavepointPaths, Closing):
         return JobDescription(tuple(vertices), streaming=page.get("job-type") != "BATCH")
 
     def cancel(self, job: JobRef) -> None:
-        """End the job without a savepoint, and wait for its end."""
         self._jobmanager.cancel(job)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that Flink's own checkpoint statistics name."""
         restored = self._jobmanager.restored_from(job)
         return Proof(Snapshot(restored) if restored else None)
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """The history of a job since it was accepted, as far as it is still shown."""
         return job_reports.job_history(self._jobmanager, job)
 
     def query(self, job: JobRef) -> Mapping[str, int]:
-        """Read the operators from the job's plan."""
         return job_reports.query_of(self._jobmanager.get(f"jobs/{job}/plan"))
 
     def left_aside(self, job: JobRef) -> frozenset[str] | None:
@@ -179,28 +169,22 @@ class JobManagerJobs(SavepointPaths, Closing):
             return None
 
     def failed_at_restore(self, job: JobRef) -> bool:
-        """Judge by the latest exception of the job."""
         return job_reports.failed_at_restore(self._jobmanager.get(f"jobs/{job}/exceptions"))
 
     def slots(self) -> Slots:
-        """Read the cluster's overview."""
         seen = self._jobmanager.get("overview")
         return Slots(int(seen["slots-available"]), int(seen["slots-total"]))
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """True if any task of the job ran."""
         return job_reports.ever_ran(self._jobmanager, job)
 
     def request_checkpoint(self, job: JobRef) -> None:
-        """Ask for a checkpoint independent of the job's own interval."""
         self._jobmanager.request_checkpoint(job)
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
-        """The latest ``completed`` checkpoint or ``savepoint`` of a job."""
         return job_reports.snapshot_stats(self._jobmanager, job, kind)
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
-        """True if the job's checkpoints outlive an end in this state."""
         return job_reports.keeps_checkpoints(self._jobmanager, job, state)
 
     def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
@@ -209,25 +193,20 @@ class JobManagerJobs(SavepointPaths, Closing):
         return self.snapshot_stats(job, "completed")
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
-        """Next offset by source partition, where connectors show it in metrics."""
         return job_reports.source_offsets(self._jobmanager, job)
 
     def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
-        """The options in the cluster's file."""
         return job_reports.cluster_options(self._jobmanager)
 
     def savepoint_root(self) -> str | None:
-        """The cluster's own folder for savepoints."""
         return savepoint_directory(self.cluster_options())
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
-        """The savepoint by which a job ended, by its own history."""
         self._await_statistics()
         found = self._jobmanager.final_savepoint(job)
         return Snapshot(found) if found else None
 
     def dispose(self, snapshot: Snapshot) -> None:
-        """Delete a savepoint."""
         self._jobmanager.dispose_savepoint(snapshot)
 
     def _await_statistics(self) -> None:

@@ -54,7 +54,6 @@ class ApplicationLook:
 
     @property
     def start(self) -> ServiceOperation | None:
-        """The latest start."""
         return next((each for each in self.operations if each.kind == "StartApplication"), None)
 
     @property
@@ -66,7 +65,6 @@ class ApplicationLook:
 
     @property
     def stops(self) -> bool:
-        """True while a stop is at work."""
         at_work = self.stop is not None and self.stop.in_progress
         return at_work or self.application.status in ("STOPPING", "FORCE_STOPPING")
 
@@ -165,12 +163,10 @@ class ApplicationLook:
 
 
 def job_ref(application: str, run: str) -> JobRef:
-    """The name of an application's run."""
     return JobRef(f"{application}/{run}")
 
 
 def snapshot_ref(application: str, snapshot: str) -> Snapshot:
-    """The name of a snapshot, which is unique only within its application."""
     return Snapshot(f"{application}/{snapshot}")
 
 

@@ -78,7 +78,6 @@ class RunRecord:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of the group."""
         former = {f"former.{run}": json.dumps(vars(ended), sort_keys=True) for run, ended in self.former.items()}
         return {"request": self.request or _NOTHING, "after": self.after or _NOTHING, **former}
 
@@ -94,7 +93,6 @@ class PropertyLayout:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> PropertyLayout:
-        """The layout that a connection asks for."""
         script = str(settings.get("script_property") or "flinkcompat.script")
         group, dot, key = script.rpartition(".")
         if not dot or not _ID.fullmatch(group) or not key:
@@ -148,13 +146,11 @@ class PropertyLayout:
         return found
 
     def own(self, groups: Groups) -> Groups:
-        """The properties that this target writes, without those of others."""
         script = {key: value for key, value in groups.get(self.group, {}).items() if self._is_script(key)}
         settings, record = (dict(groups.get(each, {})) for each in (self.settings_group, _RECORD_GROUP))
         return {"script": script, "settings": settings, "record": record}
 
     def inline(self, script: str, source: str) -> dict[str, str]:
-        """The properties that contain a script."""
         if found := placeholders(script):
             raise ScriptRefused(
                 f"{source}: the script contains {found[0]}, and every user who may describe the application "

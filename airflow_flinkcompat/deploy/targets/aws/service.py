@@ -84,7 +84,6 @@ class ManagedApplication:
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> ManagedApplication:
-        """Read the answer of ``DescribeApplication``."""
         configuration = detail.get("ApplicationConfigurationDescription", {})
         run = configuration.get("RunConfigurationDescription", {})
         restore = run.get("ApplicationRestoreConfigurationDescription", {})
@@ -159,13 +158,11 @@ class ManagedFlink:
 
     @property
     def place(self) -> str:
-        """Region and address, for messages."""
         meta = self._client.meta
         own = "" if ".amazonaws.com" in meta.endpoint_url else f", {meta.endpoint_url}"
         return f"AWS Managed Service for Apache Flink ({meta.region_name}{own})"
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def application(self, name: str, *, at_once: bool = False) -> ManagedApplication | None:
@@ -205,12 +202,10 @@ class ManagedFlink:
         return f"{operation.kind} {operation.status}: {said or 'the service reports no reason'}"
 
     def snapshots(self, name: str) -> tuple[ServiceSnapshot, ...]:
-        """Every snapshot of an application, the latest first."""
         found = map(_snapshot, self._pages("list_application_snapshots", "SnapshotSummaries", ApplicationName=name))
         return tuple(sorted(found, key=lambda each: each.created, reverse=True))
 
     def snapshot(self, name: str, snapshot: str) -> ServiceSnapshot | None:
-        """One snapshot of an application; None: it has none of this name."""
         try:
             row = self._call("describe_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
         except ServiceError as error:
@@ -220,7 +215,6 @@ class ManagedFlink:
         return _snapshot(row["SnapshotDetails"])
 
     def take_snapshot(self, name: str, snapshot: str) -> None:
-        """Have a snapshot taken of an application that runs on."""
         self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
 
     def update(self, application: ManagedApplication, groups: Groups) -> None:
@@ -251,7 +245,6 @@ class ManagedFlink:
         self._call("start_application", ApplicationName=name, RunConfiguration=run)
 
     def stop(self, name: str, *, force: bool) -> None:
-        """Stop an application with a snapshot, or by force without one."""
         self._call("stop_application", ApplicationName=name, Force=force)
 
     def await_stopped(self, name: str) -> None:
@@ -277,12 +270,10 @@ class ManagedFlink:
         return None if found is None else found.status
 
     def put_object(self, bucket: str, key: str, text: str) -> None:
-        """Write an object of S3."""
         content = {"Body": text.encode(), "ContentType": "application/sql; charset=utf-8"}
         self._call("put_object", client=self._s3(), Bucket=bucket, Key=key, **content)
 
     def get_object(self, bucket: str, key: str) -> str:
-        """The text of an object of S3."""
         found = self._call("get_object", client=self._s3(), Bucket=bucket, Key=key)
         return str(found["Body"].read().decode())
 

@@ -101,11 +101,9 @@ class ManagedFlinkTarget(Closing):
         return self._service.place
 
     def close(self) -> None:
-        """Close the connections."""
         self._service.close()
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
@@ -174,7 +172,6 @@ class ManagedFlinkTarget(Closing):
         return operation
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
-        """Ask for a snapshot that is named by the request."""
         operation, look = Operation(Verb.SAVEPOINT, request_id, job, directory=directory), self._look_of(job)
         if look is None:
             raise TargetError(f"{self} has no job {job}")
@@ -198,7 +195,6 @@ class ManagedFlinkTarget(Closing):
         return replace(operation, snapshot=taken(operation))
 
     def status(self, job: JobRef) -> JobStatus | None:
-        """The application's status, and the operation that explains its end."""
         look = self._look_of(job)
         if look is None:
             return None
@@ -212,7 +208,6 @@ class ManagedFlinkTarget(Closing):
         return None if former is None else JobStatus(job, name, former.state, completed_checkpoints=None)
 
     def running(self, name: str) -> tuple[JobRef, ...]:
-        """The run of the application of this name, whoever started it."""
         look = self._found(name)
         return (look.job,) if look is not None and look.runs and look.job else ()
 
@@ -248,7 +243,6 @@ class ManagedFlinkTarget(Closing):
         return Proof(None, Strength.DECLARED if empty else Strength.UNKNOWN)
 
     def came_up(self, job: JobRef) -> bool | None:
-        """Judge by the operation of its start."""
         look = self._look_of(job)
         if look is None or look.job != job or look.start is None or look.start.in_progress:
             return None

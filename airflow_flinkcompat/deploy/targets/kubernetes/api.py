@@ -68,11 +68,9 @@ class KubernetesApi:
 
     @property
     def place(self) -> str:
-        """The address of the API server."""
         return str(self._client.configuration.host)
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
@@ -133,7 +131,6 @@ class KubernetesApi:
         return kept
 
     def kept(self, name: str, key: str) -> str | None:
-        """A file of a ConfigMap; None if there is none."""
         text = self._files_of(name).get(key)
         return None if text is None else str(text)
 
@@ -235,7 +232,6 @@ class _Token(httpx.Auth):
         self._settings = settings
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """The request with the token."""
         if token := _token(self._settings):
             request.headers["Authorization"] = token
         yield request

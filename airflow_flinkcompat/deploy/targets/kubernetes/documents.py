@@ -164,7 +164,6 @@ def secret_places(resource: Mapping[str, Any]) -> list[str]:
 
 
 def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
-    """Places of literal secrets in a part of a resource."""
     if isinstance(part, Mapping):
         if "name" in part and "value" in part:  # of an environment variable
             yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))
@@ -190,7 +189,6 @@ class Following:
         self._api = api
 
     def keep(self, name: str, document: Mapping[str, Any], follows: str, *, dry_run: bool = False) -> None:
-        """Keep the spec of a name's next resource."""
         text = json.dumps(document)
         if secret_places(document):
             self._api.put_entry(SECRET, name, text, dry_run=dry_run)

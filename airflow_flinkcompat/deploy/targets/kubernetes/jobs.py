@@ -65,13 +65,11 @@ class KubernetesJobs(Closing):
         return f"the Flink Kubernetes Operator in namespace {self._api.namespace} at {self._api.place}"
 
     def close(self) -> None:
-        """Close the connections."""
         for each in self._jobmanagers.values():
             each.close()
         self._api.close()
 
     def register_secrets(self, job: JobSpec) -> None:
-        """Mask the values of placeholders from now on."""
         self._runner.register_placeholders(job)
 
     def engine(self) -> EngineInfo:
@@ -155,7 +153,6 @@ class KubernetesJobs(Closing):
         )
 
     def restored_from(self, job: JobRef) -> Proof:
-        """The state that Flink's own checkpoint statistics name."""
         current = self._of(job)
         jobs, id_ = self._in_flink_of(job, current)
         proof = jobs.restored_from(id_)
@@ -204,14 +201,12 @@ class KubernetesJobs(Closing):
         return ", ".join(filter(None, found))
 
     def describe(self, job: JobRef) -> JobDescription | None:
-        """The job's page at its JobManager."""
         current = self._of(job)
         if current is None or current.flink_job is None:
             return None
         return self._jobs_of(current).describe(JobRef(current.flink_job))
 
     def jobs(self) -> tuple[JobStatus, ...]:
-        """The job of every resource, by the operator's word."""
         return tuple(
             JobStatus(each.ref, each.job_name, each.job_state or "CREATED", completed_checkpoints=None)
             for each in self._resources()
@@ -227,7 +222,6 @@ class KubernetesJobs(Closing):
         return jobs.job_history(id_)
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """True if any task of the job ran."""
         current = self._find(resource_of(job))
         if current is None or job not in (current.ref, current.name):
             return False if current is not None and current.note(REFUSED).get("job") == job else None
@@ -236,7 +230,6 @@ class KubernetesJobs(Closing):
         return self._jobs_of(current).ever_ran(JobRef(current.flink_job))
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
-        """The latest ``completed`` checkpoint or ``savepoint`` from the JobManager, if it still knows it."""
         current = self._find(resource_of(job))
         if current is None:
             return None
@@ -253,12 +246,10 @@ class KubernetesJobs(Closing):
             raise
 
     def request_checkpoint(self, job: JobRef) -> None:
-        """Ask the JobManager for a checkpoint independent of the job's own interval."""
         jobs, id_ = self._in_flink(job)
         jobs.request_checkpoint(id_)
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
-        """Next offset by source partition, by the JobManager."""
         jobs, id_ = self._in_flink(job)
         return jobs.source_offsets(id_)
 
@@ -300,7 +291,6 @@ class KubernetesJobs(Closing):
         return self._jobs_at(_cluster_of(resource))
 
     def _jobs_at(self, cluster: str) -> JobManagerJobs:
-        """The jobs of a cluster, by the name of its ``FlinkDeployment``."""
         if cluster not in self._jobmanagers:
             client = self._jobmanager(cluster)
             self._runner.add_client(client)

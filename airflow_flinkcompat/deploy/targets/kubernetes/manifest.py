@@ -125,7 +125,6 @@ class Manifest:
         return ", ".join(found)
 
     def with_script(self, file: str, text: str, base: Mapping[str, Any], *, secret: bool) -> dict[str, Any]:
-        """A spec that runs a script."""
         spec: dict[str, Any] = copy.deepcopy(dict(base))
         job = {**(spec.get("job") or {}), "args": self._filled(text)}
         for key in ("entryClass", "jarURI"):
@@ -196,7 +195,6 @@ class Manifest:
         return None
 
     def document(self, name: str, spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """A resource to create."""
         merged = {**self.metadata, **metadata, "name": name}
         for key in ("labels", "annotations"):
             merged[key] = {**(self.metadata.get(key) or {}), **(metadata.get(key) or {})}
@@ -218,7 +216,6 @@ def require_name(name: str) -> str:
 
 
 def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[str, Any]:
-    """The pod template with the script's file added."""
     found: dict[str, Any] = copy.deepcopy(dict(template))
     pod = found.setdefault("spec", {})
     source = {"secret": {"secretName": file}} if secret else {"configMap": {"name": file}}

@@ -164,7 +164,6 @@ class _Dumper(yaml.SafeDumper):
     """YAML dumper that writes texts of several lines as such."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write no YAML aliases."""
         return True
 
 

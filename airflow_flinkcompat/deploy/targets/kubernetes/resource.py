@@ -80,17 +80,14 @@ class FlinkResource:
     # ---------------------------------------------------------------------------------------------- what was asked for
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata."""
         return self.document["metadata"]  # type: ignore[no-any-return]
 
     @property
     def name(self) -> str:
-        """Its name."""
         return str(self.metadata["name"])
 
     @property
     def generation(self) -> int:
-        """The number of its spec."""
         return int(self.metadata.get("generation", 0))
 
     @property
@@ -100,7 +97,6 @@ class FlinkResource:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """The requested spec."""
         return self.document.get("spec") or {}
 
     @property
@@ -115,7 +111,6 @@ class FlinkResource:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """Flink's options."""
         return self.spec.get("flinkConfiguration") or {}
 
     @cached_property
@@ -168,13 +163,11 @@ class FlinkResource:
 
     @property
     def request(self) -> str | None:
-        """The request of the last start."""
         found = (self.metadata.get("labels") or {}).get(REQUEST)
         return None if found is None else str(found)
 
     @property
     def deleting(self) -> bool:
-        """True while it is being deleted."""
         return "deletionTimestamp" in self.metadata
 
     @property
@@ -228,12 +221,10 @@ class FlinkResource:
     # ------------------------------------------------------------------------------------------------ what became of it
     @property
     def status(self) -> Mapping[str, Any]:
-        """The operator's status."""
         return self.document.get("status") or {}
 
     @property
     def job_status(self) -> Mapping[str, Any]:
-        """The operator's status of the job."""
         return self.status.get("jobStatus") or {}
 
     @property
@@ -249,13 +240,11 @@ class FlinkResource:
 
     @property
     def error(self) -> str | None:
-        """The last error in the operator's words."""
         found = self.status.get("error")
         return str(found) if found else None
 
     @property
     def error_digest(self) -> str | None:
-        """A digest that distinguishes errors."""
         return sha256(self.error.encode()).hexdigest()[:12] if self.error else None
 
     def why(self, redactor: Callable[[str], str]) -> str | None:

@@ -138,7 +138,6 @@ class KubernetesTarget(KubernetesSavepoints):
     def _tried(
         self, job: JobSpec, what: str, kept: str, rights: str = "create", found: Sequence[str] = ()
     ) -> Iterator[None]:
-        """Raise TargetError if a dry run was refused."""
         try:
             yield
         except ApiError as error:
@@ -319,7 +318,6 @@ class KubernetesTarget(KubernetesSavepoints):
         return operation
 
     def poll(self, operation: Operation) -> Operation:
-        """Read the outcome from the resource."""
         if operation.verb is Verb.START:
             made = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
             # A copy of a resource has its labels, too.

@@ -54,13 +54,10 @@ def state_of(job: Any) -> str:
 
 
 def is_active(job: Any) -> bool:
-    """True if a job instance has not ended."""
     return state_of(job) not in TERMINAL
 
 
 def by_age(jobs: Iterable[Any]) -> list[Any]:
-    """Job instances, the oldest first."""
-
     def made(job: Any) -> tuple[int, int]:
         at = str(job.created_at or "")
         return (int(at) if at.isdigit() else 0, int(job.start_time or 0))

@@ -42,7 +42,6 @@ class RealtimeComputeJobs(Closing):
         return self._api.place
 
     def close(self) -> None:
-        """Close the connections."""
         for jobmanager in self._jobmanagers.values():
             jobmanager.close()
 
@@ -129,7 +128,6 @@ class RealtimeComputeJobs(Closing):
         return Proof(None, Strength.DECLARED if kind == "NONE" else Strength.UNKNOWN)
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """The history of the job, as far as its JobManager exists and shows it."""
         try:
             flink = self._flink(job)
             seen = job_reports.job_history(flink.jobmanager, flink.job_id) if flink else JobHistory(all_failures=False)
@@ -140,12 +138,10 @@ class RealtimeComputeJobs(Closing):
         return replace(seen, restored=self._savepoint_at(job, seen.restored)) if seen.restored else seen
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        """True if any task of the job ran; None once its JobManager is gone."""
         flink = self._shown(job)
         return job_reports.ever_ran(flink.jobmanager, flink.job_id) if flink else None
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
-        """Next offset by source partition, where connectors show it in metrics."""
         flink = self._shown(job)
         return job_reports.source_offsets(flink.jobmanager, flink.job_id) if flink else {}
 

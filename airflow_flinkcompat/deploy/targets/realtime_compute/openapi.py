@@ -48,7 +48,6 @@ class RealtimeComputeError(ApiError):
 
     @property
     def denied(self) -> bool:
-        """True if the caller has no right to the call."""
         return self.status == _FORBIDDEN or bool(_NO_RIGHT.search(self.code))
 
     @property
@@ -88,7 +87,6 @@ class OpenApi(Closing):
 
     @property
     def place(self) -> str:
-        """The namespace, as messages call it."""
         return f"Realtime Compute at {self.settings.host}, namespace {self.settings.namespace}"
 
     # ------------------------------------------------------------------------------------------------- deployments
@@ -97,34 +95,27 @@ class OpenApi(Closing):
         return self._pages("ListDeployments", **filters)
 
     def deployment(self, deployment_id: str) -> Any:
-        """One deployment."""
         return self.call("GetDeployment", deployment_id).data
 
     def create(self, deployment: Any) -> Any:
-        """Make a deployment; nothing is started."""
         request = self.models.CreateDeploymentRequest(body=deployment)
         return self.call("CreateDeployment", request=request, repeat=False).data
 
     def update(self, deployment_id: str, deployment: Any) -> None:
-        """Change a deployment; its running job is not touched."""
         request = self.models.UpdateDeploymentRequest(body=deployment)
         self.call("UpdateDeployment", deployment_id, request=request, repeat=False)
 
     def default_engine_version(self) -> str:
-        """The engine version of new deployments."""
         return str(self.call("ListEngineVersionMetadata", namespace=False).data.default_engine_version)
 
     def validate(self, statement: Any) -> Any:
-        """Have a script validated."""
         return self.call("ValidateSqlStatement", request=self.models.ValidateSqlStatementRequest(body=statement)).data
 
     # ------------------------------------------------------------------------------------------------ job instances
     def jobs(self, deployment_id: str) -> list[Any]:
-        """The job instances of a deployment, also those that have ended."""
         return self._pages("ListJobs", deployment_id=deployment_id)
 
     def job(self, job_id: str) -> Any | None:
-        """A job instance; None if there is none."""
         return self._found("GetJob", job_id)
 
     def start(self, parameters: Any) -> Any:
@@ -150,7 +141,6 @@ class OpenApi(Closing):
         return self._pages("ListSavepoints", **filters)
 
     def savepoint(self, savepoint_id: str) -> Any | None:
-        """A savepoint; None if there is none."""
         return self._found("GetSavepoint", savepoint_id)
 
     def create_savepoint(self, deployment_id: str, description: str) -> None:
@@ -172,7 +162,6 @@ class OpenApi(Closing):
         return found if found is not None and any(found.to_map().values()) else None  # an empty model is none
 
     def _pages(self, action: str, **filters: str) -> list[Any]:
-        """Every row of a list."""
         found: list[Any] = []
         while True:
             index = len(found) // _PAGE + 1

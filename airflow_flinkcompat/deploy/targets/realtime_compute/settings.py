@@ -68,7 +68,6 @@ class WorkspaceSettings:
 
     @classmethod
     def of(cls, access: Access) -> WorkspaceSettings:
-        """Read them."""
         given = _from_environment() if access.settings is None else access.settings
         read = _Reader(given, access)
         scheme, host = read.endpoint()
@@ -112,7 +111,6 @@ class _Reader:
         return str(self.given.get(key) or "").strip() or None
 
     def named(self, key: str) -> str:
-        """The name of a key at its source."""
         return f"{VARIABLE}{key.upper()}" if self.access.settings is None else key
 
     def required(self, key: str, what: str) -> str:

@@ -62,7 +62,6 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return cls(OpenApi(WorkspaceSettings.of(access)))
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
-        """The steps in the console."""
         return (
             f"in the console of namespace {self._api.settings.namespace}:\n"
             f"  deploy {statements}\n"
@@ -117,7 +116,6 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         return None
 
     def _prepared(self, job: JobSpec) -> Prepared:
-        """The prepared job; raises ScriptRefused."""
         prepared = prepare_job(job, variables=True)
         named = [str(each) for each in placeholders_in_script(job.script)]
         for key, value in job.settings.items():
@@ -358,7 +356,6 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         raise StopFailed(f"job {job} {ended}, and {self} has no savepoint from its stop")
 
     def _savepoint_of(self, deployment_id: str, request_id: str) -> Any | None:
-        """The savepoint that was asked for under a request."""
         found = self._api.savepoints(deployment_id=deployment_id)
         return next((each for each in found if each.description == _described(request_id)), None)
 
