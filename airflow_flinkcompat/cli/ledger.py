@@ -148,6 +148,7 @@ def history_command(deployment: str, root: str | None, config: str | None, style
     """List all entries of the ledger of DEPLOYMENT, oldest first, one line each."""
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import masked_entry
+        from airflow_flinkcompat.secrets.redact import shortened
 
         _, entries = _opened(_root(root, config, deployment), deployment)
     if style == "json":
@@ -158,7 +159,7 @@ def history_command(deployment: str, root: str | None, config: str | None, style
     widths = [max(len(row[i]) for row in rows) for i in range(1, 6)]
     for number, *cells in rows:
         line = " ".join([f"{number:>5}", *(cell.ljust(width) for cell, width in zip(cells, widths, strict=False))])
-        click.echo(f"{line} {_shortened(cells[-1], wide - len(line) - 1)}".rstrip())
+        click.echo(f"{line} {shortened(cells[-1], wide - len(line) - 1)}".rstrip())
 
 
 @ledger_command.command("diff")
@@ -447,7 +448,3 @@ def _row(entry: LedgerEntry) -> tuple[str, ...]:
         row["outcome"] or "",
         row["approved_by"] or entry.owner,
     )
-
-
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"

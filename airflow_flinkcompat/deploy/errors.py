@@ -103,7 +103,9 @@ def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
     chosen = causes[-1]
     if len(causes) > 1 and _said(chosen) != _said(causes[-2]) and _said(chosen) in _said(causes[-2]):
         chosen = causes[-2]
-    return chosen if len(chosen) <= _LIMIT else chosen[: _LIMIT - 1] + "…"
+    from airflow_flinkcompat.secrets.redact import shortened
+
+    return shortened(chosen, _LIMIT)
 
 
 def _said(cause: str) -> str:

@@ -24,7 +24,6 @@ from airflow_flinkcompat.deploy.restore_test.place import (
     Cluster,
     RestoreTestTarget,
     Watcher,
-    clean_up,
     missing_slots,
     slots_of,
 )
@@ -205,7 +204,7 @@ class SavepointWriting(ABC):
             self._log(f"not rehearsed: {error}")
             return f"not rehearsed: {error}"
         self._log(f"rehearsing {self._new.source} from {savepoint}, without writing to its sinks")
-        watcher, left = Watcher(self._trials.location), ["?"]
+        watcher = Watcher(self._trials.location)
         try:
             # The state of sinks stays aside: there are stand-ins for them.
             runner.restore(watcher, checked, name, savepoint, None)
@@ -215,12 +214,7 @@ class SavepointWriting(ABC):
         except Inconclusive as error:
             found = f"the rehearsal had no result: {error}"
         finally:
-            with suppress(DeployError):
-                left = clean_up(target, watcher.started, timeout=timeouts.clean_up, coming=0)
-            if left:
-                watcher.leave()
-            else:
-                watcher.dismiss()
+            watcher.end(target, timeouts.clean_up)
         self._log(found)
         return found
 

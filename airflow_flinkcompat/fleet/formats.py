@@ -17,7 +17,6 @@ from airflow_flinkcompat.compat import (
     render_text,
     render_text_of_engines,
 )
-from airflow_flinkcompat.compat.changes.format import shortened
 from airflow_flinkcompat.compat.report import CATALOGUE, tool_version
 from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words, without_mentions
 from airflow_flinkcompat.compat.reports.render import WIDTH
@@ -25,6 +24,7 @@ from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.annotations import annotations_of
 from airflow_flinkcompat.fleet.values import PASSED, READ, DeploymentReview, FleetDiff, Status, result_label, result_of
 from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.redact import shortened
 
 _COMPARED = (Status.CHANGED, Status.DELETED)
 _LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000

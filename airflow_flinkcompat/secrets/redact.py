@@ -44,6 +44,15 @@ def mask_secrets(text: str) -> str:
     return text
 
 
+def shortened(text: str, length: int = 80) -> str:
+    """A text on one line, secrets masked; a longer one is cut after a word, or within a very long word."""
+    line = " ".join(mask_secrets(text).split())
+    if len(line) <= length:
+        return line
+    words = line[:length].rpartition(" ")[0]
+    return (words if 2 * len(words) > length else line[: max(length - 1, 0)]) + "…"
+
+
 def mask_option(key: str, value: str) -> str:
     """The displayable value of option ``key``, judged by the key and not by where a text seems to end.
 

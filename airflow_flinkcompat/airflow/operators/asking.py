@@ -213,10 +213,10 @@ def is_time_up(event: Mapping[str, Any]) -> bool:
 
 def reason_of(answers: Mapping[str, Any] | None) -> str | None:
     """The reason in the answer, secrets masked; None without one."""
-    from airflow_flinkcompat.secrets import mask_secrets
+    from airflow_flinkcompat.secrets.redact import mask_secrets, shortened
 
     text = mask_secrets(str((answers or {}).get(REASON) or "").strip())
-    return (text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…") or None
+    return (text if len(text) <= _LONGEST_REASON else shortened(text, _LONGEST_REASON)) or None
 
 
 def reasons_of(answers: Sequence[Answer]) -> str | None:

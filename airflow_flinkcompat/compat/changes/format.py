@@ -16,7 +16,7 @@ from airflow_flinkcompat.plan.nodes import Measure, Table, Window, WindowField, 
 from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow, Operator, Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import describe, duration
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.secrets.redact import MASK, mask_option
+from airflow_flinkcompat.secrets.redact import MASK, mask_option, shortened
 from airflow_flinkcompat.secrets.spellings import is_secret_key
 
 _HINT_KEYS = re.compile(r"[^\s,=]+(?==)")
@@ -77,13 +77,6 @@ def format_group_by(operator: AggregateOperator) -> str:
     if operator.window is not None and operator.window.notation == "group window":
         parts = [format_window(operator.window) if part == WindowField.START else part for part in parts]
     return "GROUP BY " + ", ".join(parts) if parts else "no GROUP BY"
-
-
-def shortened(text: str, length: int = 80) -> str:
-    """A text on one line, cut after a word if it is longer. Secrets are masked while their ends are known."""
-    line = " ".join(mask_secrets(text).split())
-    head = line[:length]
-    return line if line == head else (head.rpartition(" ")[0] or head[:-1]) + "…"
 
 
 def format_value(value: Any) -> str:

@@ -10,11 +10,11 @@ from itertools import groupby
 from pathlib import Path
 
 from airflow_flinkcompat.compat import single_script
-from airflow_flinkcompat.compat.changes.format import shortened
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets.redact import shortened
 
 HEADLINES = {
     Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",

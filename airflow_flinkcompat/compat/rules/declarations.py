@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.differences import LITERAL_ROWS, Difference, table_parts
-from airflow_flinkcompat.compat.changes.format import format_value, shortened
+from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import tables_of
 from airflow_flinkcompat.compat.engines.flink import settings, stateless
@@ -20,6 +20,7 @@ from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import OtherStatement, Program
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import sources
+from airflow_flinkcompat.secrets.redact import shortened
 from airflow_flinkcompat.sql import nodes
 
 RENAMED = right("x-source-rename", note="the same declaration under a different name")

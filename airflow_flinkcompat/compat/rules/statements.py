@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.format import format_expressions, into, shortened
+from airflow_flinkcompat.compat.changes.format import format_expressions, into
 from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import (
     expressions,
@@ -35,6 +35,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.nodes import Opaque, Sink
 from airflow_flinkcompat.plan.operators import JoinForm, OtherKind
 from airflow_flinkcompat.plan.program import REFUSALS, Problem
+from airflow_flinkcompat.secrets.redact import shortened
 
 _SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", "SET", "STATEMENT", "UNLOAD", "USE")
 """Beginnings of unread statements that may change or contain others."""

@@ -107,8 +107,9 @@ class Store:
             _require(client)
 
     def _reason(self, error: BaseException) -> str:
-        text = self._redacted(re.sub(r"\s+", " ", str(error)).strip()) or type(error).__name__
-        return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+        from airflow_flinkcompat.secrets.redact import shortened
+
+        return shortened(self._redacted(str(error)), _LONGEST_REASON) or type(error).__name__
 
     # ------------------------------------------------------------------------------------------------- reading
     def names(self, folder: str = "") -> list[str]:

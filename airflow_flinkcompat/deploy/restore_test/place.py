@@ -146,6 +146,8 @@ def _operation(message: Mapping[str, Any]) -> Operation:
     return Operation(Verb.SAVEPOINT, request, JobRef(job), None if path is None else Snapshot(path))
 
 
+COMING_SECONDS = 30.0
+"""Seconds within which a job may still come up whose submission was not answered."""
 SECONDS = 300.0
 """Seconds for which a watcher whose owner died keeps trying."""
 _EVERY = 0.5
@@ -240,6 +242,18 @@ class Watcher:
         # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
         with contextlib.suppress(OSError):
             self._say(operation.to_dict())
+
+    def end(self, target: RestoreTestTarget, timeout: float, coming: float = 0.0) -> list[str]:
+        """End everything started, as :func:`clean_up`; the child keeps trying to end the rest."""
+        left = ["?"]
+        try:
+            left = clean_up(target, self.started, timeout=timeout, coming=coming)
+        finally:
+            if left:
+                self.leave()
+            else:
+                self.dismiss()
+        return left
 
     def dismiss(self) -> None:
         """Dismiss the child, which has nothing left to end."""

@@ -16,7 +16,15 @@ from typing import Any
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, Started, Watcher, clean_up, missing_slots, slots_of
+from airflow_flinkcompat.deploy.restore_test.place import (
+    COMING_SECONDS,
+    Cluster,
+    Started,
+    Watcher,
+    clean_up,
+    missing_slots,
+    slots_of,
+)
 from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, StoredOperator, read_snapshot, with_states
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
@@ -36,8 +44,6 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _log = logging.getLogger(__name__)
 _ROLES = ("control", "new", "strict")
-# How long (seconds) a job whose submission was not answered may still come up.
-_COMING_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -185,8 +191,8 @@ class _Run:
             return Rehearsal(
                 RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
             )
-        coming = _COMING_SECONDS  # also after an interruption: a submission may be under way
-        left, paused = [], False
+        coming = COMING_SECONDS  # also after an interruption: a submission may be under way
+        paused, left = False, []
         try:
             try:
                 found = self._find(watcher, *sides())
@@ -201,13 +207,11 @@ class _Run:
             else:
                 coming = 0.0
         finally:
-            if not paused:
-                self.log("cleaning up")
-                left = clean_up(self.target, watcher.started, timeout=self.options.timeouts.clean_up, coming=coming)
-            if left:
-                watcher.leave()
-            else:
+            if paused:
                 watcher.dismiss()
+            else:
+                self.log("cleaning up")
+                left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
         return replace(found, job_id=self.job_id, live=self._live(), basis=tuple(self.basis), left=tuple(left))
 
     def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:

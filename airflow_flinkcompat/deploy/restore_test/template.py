@@ -8,12 +8,10 @@ import logging
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from airflow_flinkcompat.caching import cache_directory
-from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, Watcher, clean_up
+from airflow_flinkcompat.deploy.restore_test.place import COMING_SECONDS, Cluster, Watcher
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
     Journal,
@@ -30,8 +28,6 @@ from airflow_flinkcompat.savepoint.store import copy_savepoint
 
 _log = logging.getLogger(__name__)
 _TIMES = Timeouts(settle=0.0, start=120.0)
-# How long (seconds) a job whose submission was not answered may still come up.
-_COMING_SECONDS = 30.0
 
 
 def kept_template(
@@ -112,7 +108,7 @@ def take_template(cluster: Cluster, version: Version, folder: Path, log: Callabl
     checked = runner.check(version, empty=True)
     log(f"starting {version.source} on empty input for a template")
     watcher = Watcher(cluster.location)
-    coming = _COMING_SECONDS
+    coming = COMING_SECONDS
     try:
         savepoint = runner.restore(watcher, checked, name, None, None).savepoint
         coming = 0.0
@@ -123,10 +119,4 @@ def take_template(cluster: Cluster, version: Version, folder: Path, log: Callabl
         coming = 0.0
         raise Inconclusive(str(error)) from None
     finally:
-        left = ["?"]
-        with suppress(DeployError):
-            left = clean_up(target, watcher.started, timeout=_TIMES.clean_up, coming=coming)
-        if left:
-            watcher.leave()
-        else:
-            watcher.dismiss()
+        watcher.end(target, _TIMES.clean_up, coming)

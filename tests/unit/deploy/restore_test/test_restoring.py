@@ -11,7 +11,7 @@ from airflow_flinkcompat.deploy import DeployError, JobStatus, SubmissionUnknown
 from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.restore_test import restoring
-from airflow_flinkcompat.deploy.restore_test.place import Started
+from airflow_flinkcompat.deploy.restore_test.place import Started, Watcher
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
     Inconclusive,
@@ -79,6 +79,8 @@ class Watched:
 
     def announce(self, operation: Operation) -> None:
         self.started.take(operation)
+
+    end = Watcher.end
 
 
 def restored(place: Place, watcher: Watched, **timeouts: Any) -> Any:

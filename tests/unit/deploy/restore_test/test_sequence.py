@@ -12,8 +12,8 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployRefused, JobManagerError, JobStatus, ScriptRefused
 from airflow_flinkcompat.deploy.errors import CannotRehearse
-from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse, sequence
-from airflow_flinkcompat.deploy.restore_test.place import Started
+from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, place, rehearse, sequence
+from airflow_flinkcompat.deploy.restore_test.place import Started, Watcher
 from airflow_flinkcompat.deploy.restore_test.report import StoredOperator
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
@@ -158,6 +158,8 @@ class Watched:
     def announce(self, operation: Operation) -> None:
         self.started.take(operation)
 
+    end = Watcher.end
+
     def dismiss(self) -> None:
         self.world.done.append("dismissed")
 
@@ -187,7 +189,7 @@ def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehears
     monkeypatch.setattr(sequence, "Runner", Staged)
     monkeypatch.setattr(sequence, "Watcher", lambda *_: Watched(world))
     monkeypatch.setattr(sequence, "read_snapshot", read)
-    monkeypatch.setattr(sequence, "clean_up", clean)
+    monkeypatch.setattr(place, "clean_up", clean)
     return rehearse(Cluster(world), LIVE, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
 
 
