@@ -141,7 +141,7 @@ def run_command(name: str, args: Namespace) -> NoReturn:
         command = ledger_command.commands[name]
         hook = _hook(args.conn_id, getattr(args, "target", None))
         try:
-            given = [
+            arguments = [
                 "--ledger",
                 hook.ledger_uri(args.ledger),
                 "--config",  # no project file lies where Airflow runs, or another one
@@ -151,7 +151,7 @@ def run_command(name: str, args: Namespace) -> NoReturn:
                 *_positional(command, args),
             ]
             return command.main(
-                given, prog_name=f"airflow flinkcompat {name}", standalone_mode=False, obj=hook.get_conn
+                arguments, prog_name=f"airflow flinkcompat {name}", standalone_mode=False, obj=hook.get_conn
             )
         except AirflowException as error:
             raise InputError(str(error)) from None

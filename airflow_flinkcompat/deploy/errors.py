@@ -101,14 +101,14 @@ def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
     if not causes:
         return ""
     chosen = causes[-1]
-    if len(causes) > 1 and _said(chosen) != _said(causes[-2]) and _said(chosen) in _said(causes[-2]):
+    if len(causes) > 1 and _message(chosen) != _message(causes[-2]) and _message(chosen) in _message(causes[-2]):
         chosen = causes[-2]
     from airflow_flinkcompat.secrets.redact import shortened
 
     return shortened(chosen, _LIMIT)
 
 
-def _said(cause: str) -> str:
+def _message(cause: str) -> str:
     """The message of a cause, without the class of the exception in front of it."""
     head, separator, rest = cause.partition(": ")
     return rest if separator and re.fullmatch(r"\w+", head) else cause
@@ -138,7 +138,7 @@ def _shorten(heading: str) -> str:
 
 
 # Of Flink 2.3 and 1.20. The first is what the JobManager says where it maps a savepoint to a job.
-_SAID = (
+_FAULTS = (
     (
         re.compile(
             "Failed to rollback to checkpoint/savepoint|Cannot map checkpoint/savepoint state|Max parallelism mismatch"
@@ -150,12 +150,12 @@ _SAID = (
 )
 
 
-def fault_of(said: str | None) -> StateFault | None:
+def fault_of(text: str | None) -> StateFault | None:
     """The fault in the state that a failure's text reports; None if it reports none."""
-    return next((fault for words, fault in _SAID if words.search(said or "")), None)
+    return next((fault for words, fault in _FAULTS if words.search(text or "")), None)
 
 
-def refusal(message: str, said: str) -> TargetError:
+def refusal(message: str, reason: str) -> TargetError:
     """The error of a start that was refused with these words."""
-    fault = fault_of(said)
+    fault = fault_of(reason)
     return TargetError(message) if fault is None else StateRefused(message, fault)

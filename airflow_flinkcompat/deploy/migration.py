@@ -126,7 +126,7 @@ class SavepointWriting(ABC):
         """Check that enough state is kept; take the template if slots are free next to the live job."""
         for line in self._report.lines():
             self._log(line)
-        if missing := self._missing_beside_live():
+        if missing := self._missing_slots():
             self._log(f"the template is taken after the job has stopped: {missing}")
         else:
             self._compare(require_predicted_template, str(self._template()))
@@ -157,7 +157,7 @@ class SavepointWriting(ABC):
     def _sent_until(self, savepoint: str) -> datetime | None:
         return None
 
-    def _missing_beside_live(self) -> str:
+    def _missing_slots(self) -> str:
         """Reason why the template cannot be taken yet; a separate planner has its own slots."""
         target = self._cluster.target
         if self._trials is not self._cluster:
@@ -319,7 +319,7 @@ class SavepointMigration(SavepointWriting):
             self._log(f"history is not prepared, so all of it is read after the job has stopped: {error}")
             return None
         except Exception as error:  # Spark and stores raise whatever their own libraries do
-            raise goes_on_without(error) from None
+            raise unreadable_history(error) from None
         return folder
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
@@ -390,7 +390,7 @@ class SavepointMigration(SavepointWriting):
         return made
 
 
-def goes_on_without(error: Exception) -> DeployRefused:
+def unreadable_history(error: Exception) -> DeployRefused:
     """The error for a failure to compute state from history before the job was stopped."""
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"

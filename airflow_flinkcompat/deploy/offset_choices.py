@@ -59,20 +59,20 @@ class SourceOffsets:
     tables: Mapping[str, Choice] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: SourceOffsets | str | Mapping[str, str] | None) -> SourceOffsets:
+    def of(cls, argument: SourceOffsets | str | Mapping[str, str] | None) -> SourceOffsets:
         """A choice, a mapping of table to choice, or JSON text of one. Raises DeployRefused."""
-        if isinstance(given, SourceOffsets):
-            return given
-        if given is None or given == "":
+        if isinstance(argument, SourceOffsets):
+            return argument
+        if argument is None or argument == "":
             return cls()
-        if isinstance(given, str) and given.lstrip().startswith("{"):
+        if isinstance(argument, str) and argument.lstrip().startswith("{"):
             try:
-                given = json.loads(given)
+                argument = json.loads(argument)
             except ValueError as error:
-                raise DeployRefused(f"source offsets {given!r} are not JSON: {error}") from None
-        if isinstance(given, Mapping):
-            return cls(tables={str(table): Choice.of(text) for table, text in given.items()})
-        return cls(Choice.of(given))
+                raise DeployRefused(f"source offsets {argument!r} are not JSON: {error}") from None
+        if isinstance(argument, Mapping):
+            return cls(tables={str(table): Choice.of(text) for table, text in argument.items()})
+        return cls(Choice.of(argument))
 
     @property
     def choices(self) -> tuple[Choice, ...]:

@@ -37,8 +37,8 @@ def stored_job(target: Target, job: JobRef, entries: Iterable[LedgerEntry]) -> t
     known, why = left[::-1], ""
     try:
         if isinstance(target, CheckpointStatistics):
-            shown = [target.snapshot_stats(job, kind) for kind in ("savepoint", "completed")]
-            known = [*(each.path for each in shown if each is not None), *known]
+            latest = [target.snapshot_stats(job, kind) for kind in ("savepoint", "completed")]
+            known = [*(each.path for each in latest if each is not None), *known]
         for snapshot in dict.fromkeys(each for each in known if each):
             try:
                 return read_job(target.location(snapshot)), ""

@@ -140,8 +140,12 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
 def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
     """Start at the time from which the live job needs rows, if the source's own records have that time."""
     connector = registry.source(source.connector).startup
-    told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
-    if told and start.time_column in source.record_time and not {*options_that_count(source.connector)} & source.hinted:
+    timed = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
+    if (
+        timed
+        and start.time_column in source.record_time
+        and not {*options_that_count(source.connector)} & source.hinted
+    ):
         begun = _begin(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
         return replace(begun, words=f"{begun.words} (from the hand-over)")
     return _begin(source, None, ())
@@ -198,9 +202,9 @@ def _at(places: Mapping[int, int]) -> dict[str, str]:
 
 def _require_no_hint(source: SourceTable, choice: Choice) -> None:
     counts = set(options_that_count(source.connector))
-    if told := sorted(counts & source.hinted):
+    if timed := sorted(counts & source.hinted):
         raise DeployRefused(
-            f"table {source.name}: a hint of the script sets {', '.join(told)}, which overrides the options "
+            f"table {source.name}: a hint of the script sets {', '.join(timed)}, which overrides the options "
             f"of the table, so it cannot start at {choice}: remove the hint, or choose {Offset.SCRIPT}"
         )
 

@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting, goes_on_without
+from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting, unreadable_history
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.place import Cluster
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStore
@@ -94,7 +94,7 @@ class WarmRestart(SavepointWriting):
         try:
             self._hold(self._start.ready())
         except Exception as error:  # Spark and stores raise whatever their own libraries do
-            raise goes_on_without(error) from None
+            raise unreadable_history(error) from None
         return None
 
     @cached_property

@@ -107,18 +107,18 @@ def flink_home(home: Path | None = None) -> Path:
     Raises:
         LocalFlinkError: There is none.
     """
-    given = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
-    if given is None:
+    folder = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
+    if folder is None:
         try:
-            given = Path(str(importlib.metadata.distribution(_DISTRIBUTION).locate_file("pyflink")))
+            folder = Path(str(importlib.metadata.distribution(_DISTRIBUTION).locate_file("pyflink")))
         except importlib.metadata.PackageNotFoundError as error:
             raise LocalFlinkError(
                 f"Flink's jars are not installed: {install_command('local-flink')}, or set {HOME_VARIABLE} "
                 "to a Flink folder (the one that contains lib/)"
             ) from error
-    if not list((given / "lib").glob("flink-dist-*.jar")):
-        raise LocalFlinkError(f"{given / 'lib'} contains no flink-dist-*.jar: it is not the lib folder of Flink")
-    return given.resolve()
+    if not list((folder / "lib").glob("flink-dist-*.jar")):
+        raise LocalFlinkError(f"{folder / 'lib'} contains no flink-dist-*.jar: it is not the lib folder of Flink")
+    return folder.resolve()
 
 
 def gateway_jar(home: Path) -> Path:

@@ -129,8 +129,8 @@ class Child:
 
 def last_errors(lines: Sequence[str]) -> list[str]:
     """The errors among the lines of a log, without stack frames; all lines if none is an error."""
-    told = [line for line in lines if line.strip() and not _FRAME.match(line)]
-    return [line for line in told if _ERROR.search(line)] or told
+    messages = [line for line in lines if line.strip() and not _FRAME.match(line)]
+    return [line for line in messages if _ERROR.search(line)] or messages
 
 
 def _tail(path: Path) -> list[str]:

@@ -45,14 +45,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """The target's name; nothing of its connection, which may hold secrets."""
-    name = _given(config, _TARGET)
+    name = _setting(config, _TARGET)
     return f"flinkcompat: target {name}" if name else None
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_open(pytestconfig: pytest.Config) -> Opens:
     """Open the target again as another process would: by the options, unless overridden."""
-    name, connection = _given(pytestconfig, _TARGET), _given(pytestconfig, _CONNECTION)
+    name, connection = _setting(pytestconfig, _TARGET), _setting(pytestconfig, _CONNECTION)
     if not name:
         installed = ", ".join(names()) or "none"
         pytest.exit(
@@ -88,16 +88,16 @@ def flinkcompat_step_seconds(pytestconfig: pytest.Config) -> float:
     return _seconds(pytestconfig, _STEP, 600.0)
 
 
-def _given(config: pytest.Config, name: str) -> str:
+def _setting(config: pytest.Config, name: str) -> str:
     return str(config.getoption(name, None) or config.getini(name) or "")
 
 
 def _seconds(config: pytest.Config, name: str, default: float) -> float:
-    given = _given(config, name)
+    setting = _setting(config, name)
     try:
-        return float(given) if given else default
+        return float(setting) if setting else default
     except ValueError:
-        pytest.exit(f"--{name.replace('_', '-')} {given!r} is no number of seconds", pytest.ExitCode.USAGE_ERROR)
+        pytest.exit(f"--{name.replace('_', '-')} {setting!r} is no number of seconds", pytest.ExitCode.USAGE_ERROR)
 
 
 def _class(name: str) -> TargetClass:

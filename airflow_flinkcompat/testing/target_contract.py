@@ -349,8 +349,8 @@ class TargetContract:
         head = ledger.head()
         seconds = self.step_seconds
         options = Options(settle_seconds=self.settle_seconds, submit_timeout=seconds, start_timeout=seconds)
-        given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": new_id(), **more}
-        return deploy(target, ledger, side(script), **given)  # type: ignore[arg-type]
+        arguments = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": new_id(), **more}
+        return deploy(target, ledger, side(script), **arguments)  # type: ignore[arg-type]
 
     def test_a_redeploy_goes_on_from_the_savepoint(self, target: Target, name: str, tmp_path: Path) -> None:
         """One job runs from the former one's state, and the ledger records the evidence."""

@@ -74,14 +74,14 @@ class FlinkHook(BaseHook):
     @property
     def jobmanager_url(self) -> str:
         """``http://host:port`` of the JobManager's REST API."""
-        given = str(self._extra.get("jobmanager_url") or "").rstrip("/")
-        return given or self._url(_JOBMANAGER_PORT, None)
+        address = str(self._extra.get("jobmanager_url") or "").rstrip("/")
+        return address or self._url(_JOBMANAGER_PORT, None)
 
     @property
     def ui_url(self) -> str:
         """Address of Flink's UI for a browser, without user, password, query or fragment."""
-        given = self._given_ui_url
-        return _bare(given if _is_address(given) else self.jobmanager_url)
+        address = self._configured_ui_url
+        return _bare(address if _is_address(address) else self.jobmanager_url)
 
     def job_url(self, job_id: str | None, *, asking: bool = True) -> str:
         """Address of a job's page for a browser.
@@ -100,10 +100,10 @@ class FlinkHook(BaseHook):
             return ""
         if self.names_jobs_as_flink:
             return f"{self.ui_url}/#/job/running/{job_id}/overview"
-        if not _is_address(self._given_ui_url):
+        if not _is_address(self._configured_ui_url):
             return ""
         if not self.target_has(JobPages):
-            return _bare(self._given_ui_url)
+            return _bare(self._configured_ui_url)
         return self._page_by_target(job_id) if asking else ""
 
     def _page_by_target(self, job_id: str) -> str:
@@ -111,7 +111,7 @@ class FlinkHook(BaseHook):
         from airflow_flinkcompat.deploy.target import JobPages, JobRef
         from airflow_flinkcompat.secrets import mask_secrets
 
-        ui_url = _bare(self._given_ui_url)
+        ui_url = _bare(self._configured_ui_url)
         try:
             with self.get_conn() as target:
                 found = target.page_of(JobRef(job_id), ui_url) if isinstance(target, JobPages) else None
@@ -139,7 +139,7 @@ class FlinkHook(BaseHook):
         return not isinstance(found, type) or issubclass(found, capability)
 
     @property
-    def _given_ui_url(self) -> str:
+    def _configured_ui_url(self) -> str:
         return str(self._extra.get("ui_url") or "").strip() if self.exists else ""
 
     def _url(self, default_port: int, port: int | None) -> str:
@@ -235,13 +235,13 @@ class FlinkHook(BaseHook):
         """Address of a target's part; ``WHICH_url`` of the extra for parts that only the target knows."""
         if which in self._addresses:
             return self._addresses[which]()
-        given = str(self._extra.get(f"{which}_url") or "").rstrip("/")
-        if not given:
+        address = str(self._extra.get(f"{which}_url") or "").rstrip("/")
+        if not address:
             raise AirflowFailException(
                 f"connection {self.flink_conn_id!r}: target {self.target_name!r} is reached by its {which}: set "
                 f"{which}_url in the extra"
             )
-        return given
+        return address
 
     @property
     def _addresses(self) -> Mapping[str, Callable[[], str]]:
@@ -310,9 +310,9 @@ class FlinkHook(BaseHook):
             with self.get_conn() as target:
                 found = target.engine()
                 jobs = target.jobs() if isinstance(target, JobDescriptions) else None
-            if self._given_ui_url and not _is_address(self._given_ui_url):
+            if self._configured_ui_url and not _is_address(self._configured_ui_url):
                 raise AirflowFailException(
-                    f"connection {self.flink_conn_id!r}: ui_url {self._given_ui_url!r} is not an address for "
+                    f"connection {self.flink_conn_id!r}: ui_url {self._configured_ui_url!r} is not an address for "
                     "a browser: write https://host/path"
                 )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there

@@ -193,7 +193,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         from airflow_flinkcompat.secrets import mask_secrets
 
         markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
-        above = (self.body, _made_by(summary), self._who(summary), _from_zero(summary))
+        above = (self.body, _authorship(summary), self._who(summary), _from_zero(summary))
         text = mask_secrets("\n\n".join(filter(None, [*above, markdown])))
         if len(text) <= _LONGEST_BODY:
             return text
@@ -234,7 +234,7 @@ def restart_option(backfill: bool | None) -> str:
     return RESTART_WITH_BACKFILL if backfill else RESTART
 
 
-def _form(given: Mapping[str, Any] | None) -> ParamsDict:
+def _form(params: Mapping[str, Any] | None) -> ParamsDict:
     """The fields of the form: the task's own, and the reason, unless the task has one of that name."""
     reason = Param(
         None,
@@ -243,7 +243,7 @@ def _form(given: Mapping[str, Any] | None) -> ParamsDict:
         type=["null", "string"],
         format="multiline",
     )
-    fields = given if isinstance(given, ParamsDict) else ParamsDict(dict(given or {}))
+    fields = params if isinstance(params, ParamsDict) else ParamsDict(dict(params or {}))
     # Airflow lays the DAG's parameters beside them, which are no fields of this form.
     own = {name: param for name, param in fields.items() if getattr(param, "source", None) != "dag"}
     return ParamsDict({REASON: reason, **own})
@@ -256,10 +256,10 @@ def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
 def _retries(arguments: Mapping[str, Any]) -> int:
     """The retries of this task, at least 1. Raises ValueError if less was set on this very task."""
     why = "Airflow 3.3 can lose an answer; the next try asks again"
-    if (given := arguments.get("retries")) is not None:
-        if given < 1:
+    if (retries := arguments.get("retries")) is not None:
+        if retries < 1:
             raise ValueError(f"retries must be at least 1: {why}")
-        return int(given)
+        return int(retries)
     shared = (arguments.get("default_args") or {}).get("retries")
     if shared is not None and shared < 1:
         warnings.warn(
@@ -287,12 +287,12 @@ def _name(user: Any) -> str:
     return str(row.get("name") or row.get("id") or NOBODY)
 
 
-def _made_by(summary: Summary) -> str:
+def _authorship(summary: Summary) -> str:
     from airflow_flinkcompat.compat.reports.markdown import code_span
 
     author, commit = summary.origin.get("author"), summary.origin.get("commit")
-    told = [f"made by {code_span(author)}" if author else "", f"commit {code_span(commit)}" if commit else ""]
-    return f"This change: {', '.join(filter(None, told))}." if any(told) else ""
+    facts = [f"made by {code_span(author)}" if author else "", f"commit {code_span(commit)}" if commit else ""]
+    return f"This change: {', '.join(filter(None, facts))}." if any(facts) else ""
 
 
 def _from_zero(summary: Summary) -> str:

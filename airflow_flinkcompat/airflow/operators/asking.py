@@ -61,10 +61,10 @@ class AskingAgain(HITLOperator):
     def _check_who(self) -> None:
         """Raise ValueError if nobody could decide by these arguments, or this Airflow asks only once."""
         if bool(self.escalate_to) != (self.escalate_after is not None):
-            missing, given = (
+            missing, present = (
                 ("escalate_after", "escalate_to") if self.escalate_to else ("escalate_to", "escalate_after")
             )
-            raise ValueError(f"{given} needs {missing}: set both, or neither")
+            raise ValueError(f"{present} needs {missing}: set both, or neither")
         if self.escalate_to and not self.assigned_users:
             raise ValueError(
                 "escalate_to: everybody may answer at once; restrict the users with assigned_users (or approvers)"
@@ -107,8 +107,12 @@ class AskingAgain(HITLOperator):
     def _note(self, context: Context, asked: AskedQuestion, refused: str = "") -> None:
         """Record the state of the question for the page: Airflow stores only its first form."""
         if self._asks_again:
-            said = {"approvers_needed": self.approvers_needed, "answers": asked.said(), "refused": refused}
-            context["ti"].xcom_push(key=summaries.QUESTION, value=said)
+            question = {
+                "approvers_needed": self.approvers_needed,
+                "answers": asked.answers_so_far(),
+                "refused": refused,
+            }
+            context["ti"].xcom_push(key=summaries.QUESTION, value=question)
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
         """Wait for the next answer, at most until the next time at which something happens without one."""
@@ -133,19 +137,19 @@ class AskingAgain(HITLOperator):
         user = answer["responded_by_user"]
         by, option = Person.of(user if isinstance(user, Mapping) else vars(user)), answer["chosen_options"][0]
         author = summary.origin.get("author")
-        told = None if self.author_may_approve else is_author(by, author, self.authors)
+        by_author = None if self.author_may_approve else is_author(by, author, self.authors)
         own = {str(each["id"]) for each in self.assigned_users or ()}
         refusal = ""
         if asked.escalates_at is not None and by.id not in own and by.id in {each.id for each in self.escalate_to}:
             at = datetime.fromtimestamp(asked.escalates_at, UTC).isoformat(timespec="seconds")
             refusal = f"{by.name} may answer from {at} on, if none of {', '.join(sorted(own))} decides earlier"
-        elif option != REJECT and told:
+        elif option != REJECT and by_author:
             refusal = f"{by.name} made this change ({author}), so somebody else must approve it"
         if refusal:
             why = f"The answer {option!r} does not count: {refusal}"
             self._note(context, asked, why)
             self._ask_again(context, summary, asked, why)
-        unknown = "" if self.author_may_approve or option == REJECT else doubt(by, author, told)
+        unknown = "" if self.author_may_approve or option == REJECT else doubt(by, author, by_author)
         if unknown:
             self.log.warning("%s", unknown)
         asked = asked.with_answer(Answer(by, option, reason_of(answer.get("params_input")), unknown))
@@ -153,12 +157,12 @@ class AskingAgain(HITLOperator):
         if option == REJECT or len(agreed) >= self.approvers_needed:
             return agreed
         self._note(context, asked)
-        said = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
+        answers = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
         self._ask_again(
             context,
             summary,
             asked,
-            f"{said}. The question returns until {self.approvers_needed} people choose the same",
+            f"{answers}. The question returns until {self.approvers_needed} people choose the same",
         )
 
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
@@ -223,17 +227,17 @@ def reasons_of(answers: Sequence[Answer]) -> str | None:
     return "; ".join(f"{each.by.name}: {each.reason}" for each in answers if each.reason) or None
 
 
-def _people(name: str, given: str | Mapping[str, str] | Sequence[str | Mapping[str, str]]) -> tuple[Person, ...]:
+def _people(name: str, users: str | Mapping[str, str] | Sequence[str | Mapping[str, str]]) -> tuple[Person, ...]:
     try:
-        return tuple(map(Person.of, [given] if isinstance(given, str | Mapping) else given))
+        return tuple(map(Person.of, [users] if isinstance(users, str | Mapping) else users))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _seconds(given: timedelta | float | None) -> float | None:
-    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+def _seconds(span: timedelta | float | None) -> float | None:
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
     if seconds is not None and not seconds > 0:
-        raise ValueError(f"escalate_after must be a time above 0, not {given!r}")
+        raise ValueError(f"escalate_after must be a time above 0, not {span!r}")
     return seconds
 
 
@@ -245,13 +249,13 @@ class Person:
     name: str
 
     @classmethod
-    def of(cls, given: str | Mapping[str, Any]) -> Person:
+    def of(cls, user: str | Mapping[str, Any]) -> Person:
         """A user by id, or by ``{"id", "name"}``. Raises ValueError: it is neither."""
-        if isinstance(given, str) and given:
-            return cls(given, given)
-        if isinstance(given, Mapping) and given.get("id") and set(given) <= {"id", "name"}:
-            return cls(str(given["id"]), str(given.get("name") or given["id"]))
-        raise ValueError(f"{given!r} is not a user; write an id, or a table with id and name")
+        if isinstance(user, str) and user:
+            return cls(user, user)
+        if isinstance(user, Mapping) and user.get("id") and set(user) <= {"id", "name"}:
+            return cls(str(user["id"]), str(user.get("name") or user["id"]))
+        raise ValueError(f"{user!r} is not a user; write an id, or a table with id and name")
 
     def is_called(self, names: Sequence[str]) -> bool:
         """True if one of ``names`` is this user's id or name, ignoring case."""
@@ -289,7 +293,7 @@ class AskedQuestion:
     def agreed(self, choice: str) -> tuple[Answer, ...]:
         return tuple(each for each in self.answers if each.choice == choice)
 
-    def said(self) -> list[dict[str, str | None]]:
+    def answers_so_far(self) -> list[dict[str, str | None]]:
         """The answers so far, for who answers next."""
         return [{"by": each.by.name, "choice": each.choice, "reason": each.reason} for each in self.answers]
 
@@ -312,15 +316,15 @@ def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[s
     if not author:
         return None
     names = [part for part in parseaddr(author) if part] or [author]
-    said = [user for key, users in known.items() if key.casefold() in {n.casefold() for n in names} for user in users]
-    if said:
-        return person.is_called(said)
+    called = [user for key, users in known.items() if key.casefold() in {n.casefold() for n in names} for user in users]
+    if called:
+        return person.is_called(called)
     return True if person.is_called(names) else None
 
 
-def doubt(person: Person, author: str | None, told: bool | None) -> str:
+def doubt(person: Person, author: str | None, by_author: bool | None) -> str:
     """Doubt about a user who is assumed, but not known, not to be the author; "" without one."""
-    if told is not None:
+    if by_author is not None:
         return ""
     if author is None:
         return f"whether {person.name} made the change is unknown, because the change has no known author"

@@ -184,11 +184,11 @@ class FlinkBackfillOperator(ScriptOperator):
                     raise AirflowException(f"the backfill failed: {error}") from None
                 raise
             counts = _result(folder)
-        told = {key: counts[key] for key in _COUNTS if key in counts}
+        counted = {key: counts[key] for key in _COUNTS if key in counts}
         telemetry.count("backfill", self.deployment)
-        entry = self._record(context, asked, told)
-        self._emit(context, planned, asked, told, entry)
-        return {**asked, **told}
+        entry = self._record(context, asked, counted)
+        self._emit(context, planned, asked, counted, entry)
+        return {**asked, **counted}
 
     def _emit(
         self,
@@ -220,13 +220,13 @@ class FlinkBackfillOperator(ScriptOperator):
 
         side = Side.of(request.job)
         places = {key.rpartition(".")[2].strip("`"): place for key, place in request.tables.items()}
-        given = {
+        inputs = {
             name: tuple(filter(None, [dataset_at(places[plain])]))
             for name in read(side.program)
             if (plain := name.rpartition(".")[2]) in places
         }
         about = {"event": "backfilling", "deployment": self.deployment, **facts}
-        return RunLineage(side, about, read=given, written=self._written(planned))
+        return RunLineage(side, about, read=inputs, written=self._written(planned))
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """OpenLineage facets of a backfill; called by its provider, in the task's own process.
@@ -352,8 +352,8 @@ class FlinkBackfillOperator(ScriptOperator):
         return {placeholder.variable: lookup(placeholder) for placeholder in found}
 
     def _deploy_mode(self) -> str:
-        given = (self.rendered("spark") or {}).get("deploy_mode")
-        return str(given or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
+        mode = (self.rendered("spark") or {}).get("deploy_mode")
+        return str(mode or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
 
     def _operator(self, folder: Path, needs: Needs) -> Any:
         """Operator of the provider, whose module takes seconds to load and imports kubernetes."""
@@ -361,26 +361,26 @@ class FlinkBackfillOperator(ScriptOperator):
 
         from airflow_flinkcompat.backfill.spark import submit_configuration
 
-        given = dict(self.rendered("spark") or {})
+        options = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]
         if self._deploy_mode() == "cluster":
             # The driver finds it in the folder it is started in; nobody here sees what it writes.
             arguments = ["--request", _REQUEST]
-            given["files"] = ",".join(filter(None, [given.get("files"), str(folder / _REQUEST)]))
+            options["files"] = ",".join(filter(None, [options.get("files"), str(folder / _REQUEST)]))
         master = BaseHook.get_connection(self.conn_id).host or ""
-        env_vars = {**self._environment(), **(given.pop("env_vars", None) or {})}
-        wanted = [*needs.packages, *(given.pop("packages", None) or "").split(",")]
+        env_vars = {**self._environment(), **(options.pop("env_vars", None) or {})}
+        wanted = [*needs.packages, *(options.pop("packages", None) or "").split(",")]
         packages = ",".join(dict.fromkeys(filter(None, wanted)))
         return SparkSubmitOperator(
             task_id=self.task_id,
             conn_id=self.conn_id,
             application=str(_application()),
             application_args=arguments,
-            name=given.pop("name", f"flinkcompat-backfill-{self.deployment}"),
+            name=options.pop("name", f"flinkcompat-backfill-{self.deployment}"),
             env_vars=env_vars or None,
             packages=packages or None,
-            conf={**submit_configuration(master), **dict(needs.conf), **(given.pop("conf", None) or {})},
-            **given,
+            conf={**submit_configuration(master), **dict(needs.conf), **(options.pop("conf", None) or {})},
+            **options,
         )
 
     def _environment(self) -> dict[str, str]:

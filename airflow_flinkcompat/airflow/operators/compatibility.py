@@ -437,8 +437,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             return report
         try:
             found = by_target()
-            said = (*found.warnings, *report.warnings, *filter(None, [report.doubt]))
-            return replace(found, warnings=tuple(dict.fromkeys(said)))
+            warnings = (*found.warnings, *report.warnings, *filter(None, [report.doubt]))
+            return replace(found, warnings=tuple(dict.fromkeys(warnings)))
         except (DeployError, InputError, AirflowException) as error:
             why = (
                 "Flink's planner could not determine the state that a rewritten savepoint keeps: "
@@ -515,7 +515,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         accepted = tuple(map(Accept, self.accept))
         try:
             with ExitStack() as opened, self.hook.get_conn() as target:
-                made = SavepointMigration(
+                migration = SavepointMigration(
                     old,
                     new,
                     Cluster(target, self.hook.location()),
@@ -529,7 +529,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                     planner=lambda: opened.enter_context(self.hook.planner()),
                     log=self.log_lines,
                 )
-                with made.compared() as savepoint:
+                with migration.compared() as savepoint:
                     if savepoint is None:
                         return "no savepoint of the running job could be compared with the state that its plan predicts"
         except (DeployError, AirflowException) as error:

@@ -466,13 +466,13 @@ def _write(place: str, text: str) -> None:
         ) from None
 
 
-def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:
+def _check_offsets(argument: str | Mapping[str, str] | None, start_mode: str) -> None:
     """Raise ValueError for bad offsets, which the import of the DAG shows."""
     from airflow_flinkcompat.deploy.errors import DeployRefused
     from airflow_flinkcompat.deploy.offset_choices import SourceOffsets
 
     try:
-        offsets = SourceOffsets.of(given)
+        offsets = SourceOffsets.of(argument)
         if start_mode in ("savepoint", "checkpoint"):
             offsets.require_stored()
     except DeployRefused as error:

@@ -226,17 +226,17 @@ class Deployment(BaseModel):
 
     @model_validator(mode="after")
     def _plans_alone(self) -> Self:
-        beside = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
-        if self.plan_only and beside:
-            raise ValueError(f"plan_only accepts no {beside[0]}, because its tasks deploy nothing: omit one of them")
+        others = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
+        if self.plan_only and others:
+            raise ValueError(f"plan_only accepts no {others[0]}, because its tasks deploy nothing: omit one of them")
         if self.backfill_sent and not (self.has_backfill and self.migrate is not None):
             raise ValueError("backfill_sent needs a migration: add migrate and backfill, or omit it")
         if self.warm_restart and (not self.has_backfill or self.hands_over):
             raise ValueError(
                 "warm_restart leaves earlier rows to a backfill without a boundary: add backfill, or omit warm_restart"
             )
-        told = {**self.check, **(self.migrate or {})}.get("history")
-        if self.warm_restart and (self.migrate is None or not told):
+        history = {**self.check, **(self.migrate or {})}.get("history")
+        if self.warm_restart and (self.migrate is None or not history):
             raise ValueError(
                 "warm_restart computes state from history if no migration keeps it: add migrate, and name "
                 "the tables as history in check"
@@ -320,8 +320,8 @@ def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
             case "literal_error" if place == ["backfill"]:
                 continue  # said of the table already
             case "value_error":
-                said = row["msg"].removeprefix("Value error, ")
-                yield key, f"{key}: {said}" if key else said
+                message = row["msg"].removeprefix("Value error, ")
+                yield key, f"{key}: {message}" if key else message
             case _ if place == ["name"]:
                 yield "", "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
             case _:

@@ -124,9 +124,9 @@ def redeploy_dag(
         "disable_bundle_versioning": True,
         **dag,
     }
-    with DAG(f"{prefix}{deployment.name}", max_active_runs=1, **arguments) as made:
+    with DAG(f"{prefix}{deployment.name}", max_active_runs=1, **arguments) as whole:
         gated_redeploy(deployment, watch="asset" if by_asset else True)
-    return made
+    return whole
 
 
 def _script_asset(deployment: Deployment, dag: Mapping[str, Any]) -> Asset:
@@ -267,8 +267,8 @@ class _Tasks:
         """The task that a resume begins with: itself, or the rehearsal that has to pass before."""
         if self.one.rehearse is None:
             return self._deploy("resume", "savepoint", **_JOINED)
-        given = self.scripted(self.one.rehearse, fail_on=("refused",), **_JOINED)
-        rehearse = FlinkRestoreRehearsalOperator(task_id="rehearse", **given)
+        arguments = self.scripted(self.one.rehearse, fail_on=("refused",), **_JOINED)
+        rehearse = FlinkRestoreRehearsalOperator(task_id="rehearse", **arguments)
         rehearse >> self._deploy("resume", "savepoint")
         return rehearse
 
@@ -277,8 +277,8 @@ class _Tasks:
         if self.one.migrate is None:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
-        given = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
-        migrate = FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
+        arguments = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
+        migrate = FlinkStateMigrationOperator(task_id="migrate", **self.scripted(arguments, **_JOINED))
         if self.one.backfill_sent:
             table = {key: value for key, value in (self.one.backfill or {}).items() if key not in ("to", "boundary")}
             sent = FlinkBackfillOperator(
@@ -290,15 +290,15 @@ class _Tasks:
     def _warm_restart(self) -> Any:
         """The task that begins with state from history, if history supplies all of it."""
         migrate = {key: value for key, value in (self.one.migrate or {}).items() if key in _OF_HISTORY}
-        given = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
-        return FlinkWarmRestartOperator(task_id="restart", **self.scripted(given, **_JOINED))
+        arguments = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
+        return FlinkWarmRestartOperator(task_id="restart", **self.scripted(arguments, **_JOINED))
 
     def _outcomes(self, branch: str) -> str:
         return " or ".join(outcome for outcome in Outcome if self.policy.branch_for(outcome) == branch)
 
     def _migratable(self, branch: str) -> str:
-        kept = {"all": "whole", "some": "partial"}
-        found = [words for words, how in kept.items() if self.policy.branch_for(Outcome.INCOMPATIBLE, how) == branch]
+        extents = {"all": "whole", "some": "partial"}
+        found = [words for words, how in extents.items() if self.policy.branch_for(Outcome.INCOMPATIBLE, how) == branch]
         return f"incompatible, {' or '.join(found)} of the state can be kept" if found else ""
 
     def _link(self, upper: Any, lower: Any, label: str) -> None:

@@ -17,7 +17,7 @@ from airflow_flinkcompat.airflow.tasks.base import (
     run_name,
     side_of,
 )
-from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger, is_told_of_kills
+from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger, kills_reach_triggers
 from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
                 )
             else:
                 found = self._rehearse(context, head, side, None)
-            return self._told(context, found, side)
+            return self._result(context, found, side)
 
     def execute_complete(
         self, context: Context, event: Mapping[str, Any], entry: int, sha256: str, state: Mapping[str, Any]
@@ -142,7 +142,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             except BaseException:
                 self._abandon(state)
                 raise
-            return self._told(context, self._rehearse(context, head, side, state), side)
+            return self._result(context, self._rehearse(context, head, side, state), side)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """End the started jobs before the task fails, if the wait in the triggerer failed or took too long."""
@@ -167,7 +167,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             settle=self.settle_seconds,
             start=self.start_timeout,
             savepoint=self.savepoint_timeout,
-            here=self.patience if self.deferrable and is_told_of_kills() else None,
+            here=self.patience if self.deferrable and kills_reach_triggers() else None,
         )
         options = RehearsalOptions(self.savepoint_directory, timeouts)
         try:
@@ -196,7 +196,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             for words in abandon(cluster, state, timeout=_CLEANING_SECONDS):
                 self.log_lines(f"not ended yet, a separate process keeps trying: {words}")
 
-    def _told(self, context: Context, found: Rehearsal, side: Side) -> dict[str, Any]:
+    def _result(self, context: Context, found: Rehearsal, side: Side) -> dict[str, Any]:
         from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RehearsedEntry
 
         text = "\n".join(found.lines())

@@ -43,8 +43,8 @@ def script_asset(
     Raises:
         ValueError: The script is no file, is found nowhere, or an argument is a template or holds a secret.
     """
-    given = [folders] if isinstance(folders, str | os.PathLike) else [*folders]
-    _check(deployment, [Path(folder) for folder in given])
+    all_folders = [folders] if isinstance(folders, str | os.PathLike) else [*folders]
+    _check(deployment, [Path(folder) for folder in all_folders])
     for word, seconds in (("poll_interval", poll_interval), ("recheck", recheck)):
         if not seconds > 0:
             raise ValueError(f"{word} must be a number of seconds above 0, not {seconds!r}")
@@ -62,7 +62,7 @@ def script_asset(
             arguments[name] = dict(value) if isinstance(value, Mapping) else value
     from airflow_flinkcompat.airflow.triggers.change import FlinkScriptTrigger
 
-    sought = [[*place_of(Path(folder).absolute())] for folder in given]
+    sought = [[*place_of(Path(folder).absolute())] for folder in all_folders]
     uri = asset_uri(deployment)
     trigger = FlinkScriptTrigger(arguments, places, sought, float(poll_interval), float(recheck))
     return Asset(uri, watchers=[AssetWatcher(name=uri, trigger=trigger)])

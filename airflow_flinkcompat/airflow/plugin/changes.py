@@ -63,17 +63,17 @@ class Proposal:
 
     def decision(self, entries: Sequence[LedgerEntry], name: str, rights: Rights) -> models.Decision:
         row = DeploymentRow(name).after_all(entries)
-        made = next((each for each in self.entries if isinstance(each, ApprovedEntry | RejectedEntry)), None)
-        if made is not None:
-            told = views.history_entry(made, rights)
+        decision = next((each for each in self.entries if isinstance(each, ApprovedEntry | RejectedEntry)), None)
+        if decision is not None:
+            facts = views.history_entry(decision, rights)
             return models.Decision(
-                state="approved" if isinstance(made, ApprovedEntry) else "rejected",
-                number=made.number,
-                by=told.approved_by,
-                at=told.at,
-                reason=told.reason,
-                message=told.message,
-                run=told.run,
+                state="approved" if isinstance(decision, ApprovedEntry) else "rejected",
+                number=decision.number,
+                by=facts.approved_by,
+                at=facts.at,
+                reason=facts.reason,
+                message=facts.message,
+                run=facts.run,
             )
         asked = self.checked is not None and self.checked.branch == APPROVE
         waits = row.pending is not None and self.checked is not None and row.pending.number == self.checked.number
@@ -128,10 +128,10 @@ def _report(
     opened = ledger.open(name)
     try:
         report, _ = opened.read_report(path)
-        kept = opened.read_proposed(path)
+        stored = opened.read_proposed(path)
     except LedgerError as error:
         return None, None, mask_secrets(str(error))
-    return masked_values(report), None if kept is None else views.job_version(kept, sha256=sha256), None
+    return masked_values(report), None if stored is None else views.job_version(stored, sha256=sha256), None
 
 
 @dataclass(frozen=True)

@@ -195,8 +195,8 @@ def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
         RenderedTaskInstanceFields.dag_id == dag_id, RenderedTaskInstanceFields.run_id == run_id
     )
     with create_session() as session:
-        kept = SerializedDagModel.get(dag_id, session=session)
-        dag: dict[str, Any] = ((kept.data if kept else None) or {}).get("dag", {})
+        stored = SerializedDagModel.get(dag_id, session=session)
+        dag: dict[str, Any] = ((stored.data if stored else None) or {}).get("dag", {})
         of_run = list(session.scalars(rendered))
     tasks = [task["__var"] for task in dag.get("tasks", ())]
     named = [*tasks, *(task.get("partial_kwargs", {}) for task in tasks), *of_run]
@@ -207,8 +207,8 @@ def dags_of(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
     """DAGs that wrote the entries of a row, in order."""
     if not isinstance(row, DeploymentRow):
         return ()
-    shown = (row.head, row.unfinished, row.pending, row.checked, row.failed)
-    writers = (Writer.of(each.owner) for each in shown if each is not None)
+    summaries = (row.head, row.unfinished, row.pending, row.checked, row.failed)
+    writers = (Writer.of(each.owner) for each in summaries if each is not None)
     return tuple(sorted({each.dag_id for each in writers if each is not None}))
 
 

@@ -63,37 +63,37 @@ def _writer(owner: str, rights: Rights) -> tuple[str, models.TaskOfRun | None]:
     return owner, models.TaskOfRun(**asdict(writer))
 
 
-def _summary(told: dict[str, Any] | None, owner: str, rights: Rights) -> models.EntrySummary | None:
-    if told is None:
+def _summary(summary: dict[str, Any] | None, owner: str, rights: Rights) -> models.EntrySummary | None:
+    if summary is None:
         return None
-    shown, run = _writer(owner, rights)
-    return models.EntrySummary(**{**told, "owner": mask_secrets(shown), "run": run})
+    writer, run = _writer(owner, rights)
+    return models.EntrySummary(**{**summary, "owner": mask_secrets(writer), "run": run})
 
 
-def _last_savepoint(told: dict[str, Any] | None, rights: Rights) -> models.LastSavepoint | None:
-    if told is None or not any(map(rights.reads_owner, told["owners"])):
+def _last_savepoint(savepoint: dict[str, Any] | None, rights: Rights) -> models.LastSavepoint | None:
+    if savepoint is None or not any(map(rights.reads_owner, savepoint["owners"])):
         return None
-    return models.LastSavepoint(**{name: told[name] for name in models.LastSavepoint.model_fields})
+    return models.LastSavepoint(**{name: savepoint[name] for name in models.LastSavepoint.model_fields})
 
 
 def deployment(
     ledger: NamedLedger, name: str, row: DeploymentRow | LedgerError, rights: Rights, now: datetime | None = None
 ) -> models.DeploymentItem:
     """A deployment as the list shows it."""
-    told = listed(name, row)
+    facts = listed(name, row)
     readable = row if isinstance(row, DeploymentRow) else DeploymentRow(name)
-    shown = (readable.head, readable.unfinished, readable.pending, readable.checked, readable.failed)
+    summaries = (readable.head, readable.unfinished, readable.pending, readable.checked, readable.failed)
     origin = readable.checked or readable.head
     return models.DeploymentItem(
         ledger=ledger.id,
         deployment=name,
         **{
-            key: _summary(told[key], each.owner if each else "", rights)
-            for key, each in zip(_SUMMARIES, shown, strict=True)
+            key: _summary(facts[key], each.owner if each else "", rights)
+            for key, each in zip(_SUMMARIES, summaries, strict=True)
         },
         unfinished_state=unfinished_state(readable, now or datetime.now(UTC)),
-        savepoint=_last_savepoint(told["savepoint"], rights),
-        error=told["error"],
+        savepoint=_last_savepoint(facts["savepoint"], rights),
+        error=facts["error"],
         team=_text(origin.team if origin else None),
         owned_by=_text(origin.owned_by if origin else None),
         dags=list(rights.known_dags(row)),
@@ -101,8 +101,8 @@ def deployment(
     )
 
 
-def _text(given: str | None) -> str | None:
-    return None if given is None else mask_secrets(given)
+def _text(text: str | None) -> str | None:
+    return None if text is None else mask_secrets(text)
 
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
@@ -114,14 +114,14 @@ def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
         entry = replace(entry, row={"kind": entry.kind})
     row = entry.to_dict()
     names = (*EntryRow.__dataclass_fields__, *_HISTORY)
-    told = masked_values({name: row[name] for name in names})
-    shown, run = _writer(entry.owner, rights)
-    return models.HistoryEntry(**{**told, "owner": mask_secrets(shown), "run": run})
+    facts = masked_values({name: row[name] for name in names})
+    writer, run = _writer(entry.owner, rights)
+    return models.HistoryEntry(**{**facts, "owner": mask_secrets(writer), "run": run})
 
 
 def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None = None) -> models.VersionTexts:
-    told = masked_job(JobSpec.from_dict(job.to_dict())).to_dict()
-    fields = {name: told[name] for name in models.VersionTexts.model_fields if name in told}
+    texts = masked_job(JobSpec.from_dict(job.to_dict())).to_dict()
+    fields = {name: texts[name] for name in models.VersionTexts.model_fields if name in texts}
     return models.VersionTexts(number=number, **{**fields, "sha256": sha256 or job.digest()})
 
 

@@ -75,7 +75,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         # Why the fields could not be rendered, and the files that could not be read.
         self._unrendered: Exception | None = None
         self._absent: tuple[Path, ...] = ()
-        self._said = ""
+        self._reported = ""
 
     def _do_render_template_fields(
         self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
@@ -89,7 +89,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         except _to_be_mended() as error:
             self._unrendered = error
             self._absent = error.places if isinstance(error, FileMissing) else ()
-            for name, value in self._given.items():  # what is shown of this task
+            for name, value in self._unmasked.items():  # what is shown of this task
                 setattr(self, name, self._masked(name, value))
 
     def execute(self, context: Context) -> Any:
@@ -110,7 +110,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         Returns:
             The result of :meth:`execute`.
         """
-        self._said = str(event.get("reason", ""))
+        self._reported = str(event.get("reason", ""))
         return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
 
     def poke(self, context: Context) -> bool:
@@ -156,8 +156,8 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
             offer = self._judged()
         except _to_be_mended() as error:
             offer = Offer(False, masked_words(error), problem=True)
-        if offer.reason != self._said:
-            self._said = offer.reason
+        if offer.reason != self._reported:
+            self._reported = offer.reason
             if offer.problem:
                 self.log.warning("Waiting until this is corrected; nothing is started: %s", offer.reason)
             else:
@@ -187,9 +187,9 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
             status = carried_out(target, ledger, plan)
         if status is None:
             return offer
-        said = f"the plan of entry {plan.number} was carried out as job {status.job_id}, which is {status.state}"
+        fact = f"the plan of entry {plan.number} was carried out as job {status.job_id}, which is {status.state}"
         ready = is_to_be_judged(status)
-        return Offer(ready, f"{said}: the check can record it" if ready else f"{said}: waiting until it runs")
+        return Offer(ready, f"{fact}: the check can record it" if ready else f"{fact}: waiting until it runs")
 
 
 def _to_be_mended() -> tuple[type[Exception], ...]:

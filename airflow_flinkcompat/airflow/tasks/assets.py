@@ -147,8 +147,8 @@ def _run_facet(facts: Mapping[str, Any]) -> Any:
 
     # Words of Python are no names of fields.
     names = {"from": "range_from", "to": "range_to"}
-    told = {names.get(name, name): value for name, value in facts.items() if value is not None}
-    return RunFacet(producer=_PRODUCER).with_additional_properties(**told)
+    properties = {names.get(name, name): value for name, value in facts.items() if value is not None}
+    return RunFacet(producer=_PRODUCER).with_additional_properties(**properties)
 
 
 def _tables(side: Side) -> dict[str, Table]:
@@ -193,10 +193,10 @@ def _facets(
         ]
         for column, origins in columns.items()
     }
-    if told := {
+    if origins := {
         column: Fields(inputFields=fields, transformationDescription="", transformationType="")
         for column, fields in inputs.items()
         if fields
     }:
-        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=told)
+        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=origins)
     return facets

@@ -124,7 +124,7 @@ class DeploymentOperator(BaseOperator):
         self.change_url = ""
         # The fields as rendered (they are masked then), and as given.
         self._rendered: dict[str, Any] = {}
-        self._given: dict[str, Any] = {}
+        self._unmasked: dict[str, Any] = {}
 
     def _do_render_template_fields(
         self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
@@ -132,7 +132,7 @@ class DeploymentOperator(BaseOperator):
         # The one step that plain and mapped tasks share.
         if parent is not self:
             return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
-        self._given = {name: getattr(self, name) for name in self.secretive_fields}
+        self._unmasked = {name: getattr(self, name) for name in self.secretive_fields}
         self._before_rendering(jinja_env)
         for name in self.secretive_fields:
             masked(getattr(self, name))  # Airflow logs a template that cannot be rendered
@@ -265,8 +265,8 @@ class ScriptOperator(DeploymentOperator):
                 found, text = self._text_at(value, jinja_env)
                 setattr(self, name, text)
                 if name == "script":
-                    given = Path(value)
-                    self._place = found, found.parents[0 if given.is_absolute() else len(given.parts) - 1]
+                    named = Path(value)
+                    self._place = found, found.parents[0 if named.is_absolute() else len(named.parts) - 1]
         if several:
             self.catalog, _ = join_ddl((path, self._text_at(path, jinja_env)[1]) for path in several)
         if self._is_program:
@@ -299,7 +299,7 @@ class ScriptOperator(DeploymentOperator):
     def reread(self, context: Context) -> None:
         """Read and render the texts again, for a task that waits in a worker."""
         self.files = {}
-        for name, value in self._given.items():
+        for name, value in self._unmasked.items():
             setattr(self, name, value)
         self.render_template_fields(context)
 
@@ -320,7 +320,7 @@ class ScriptOperator(DeploymentOperator):
             source=self._source,
             language=self.language or "sql",
             variables=variables,
-            files=self._beside(variables),
+            files=self._program_files(variables),
         )
 
     def waivers(self) -> tuple[Waiver, ...]:
@@ -332,7 +332,7 @@ class ScriptOperator(DeploymentOperator):
         place = waivers_path(self._place[0])
         return read_waivers(decoded(read_template(place), place), str(place)) if place.exists() else ()
 
-    def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
+    def _program_files(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Texts that belong to a program file, by path; they are watched like the program."""
         from airflow_flinkcompat.frontends.pyflink.reader import find_local_files
         from airflow_flinkcompat.secrets.programs import secret_texts
@@ -382,7 +382,7 @@ def task_ids(value: str | Sequence[str] | None) -> list[str]:
 
 
 def known_tables(history: object) -> dict[str, str]:
-    given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
-    if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
+    tables: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
+    if tables is None or not all(isinstance(part, str) for pair in tables.items() for part in pair):
         raise ValueError(f"history: {history!r} is not a mapping from table names to the places of their rows")
-    return {str(table): str(place) for table, place in given.items()}
+    return {str(table): str(place) for table, place in tables.items()}

@@ -127,15 +127,15 @@ Place = tuple[str, str]
 def place_of(path: str | Path) -> Place:
     from airflow.dag_processing.bundles.base import get_bundle_storage_root_path
 
-    given, root = Path(path), get_bundle_storage_root_path()
-    if not given.is_relative_to(root):
-        return "", str(given)
-    bundle, *parts = given.relative_to(root).parts or ("",)
+    file, root = Path(path), get_bundle_storage_root_path()
+    if not file.is_relative_to(root):
+        return "", str(file)
+    bundle, *parts = file.relative_to(root).parts or ("",)
     if parts[:1] == [_TRACKING]:
         parts = parts[1:]
     elif parts[:1] == [_VERSIONS]:
         parts = parts[2:]
-    return (bundle, str(Path(*parts))) if bundle else ("", str(given))
+    return (bundle, str(Path(*parts))) if bundle else ("", str(file))
 
 
 class Bundles:
@@ -220,8 +220,8 @@ def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
 
 def _of_work_tree(places: list[Path]) -> GitOrigin | None:
     """Read the repository of the first file; None if there is none, or Git does not answer."""
-    told = _git(places[0].parent, "rev-parse", "--show-toplevel", "--is-shallow-repository")
-    if told is None or len(lines := told.splitlines()) != 2:
+    answer = _git(places[0].parent, "rev-parse", "--show-toplevel", "--is-shallow-repository")
+    if answer is None or len(lines := answer.splitlines()) != 2:
         return None
     root, shallow = Path(lines[0]).resolve(), lines[1] == "true"
     own = [str(place) for place in places if place.is_relative_to(root)]

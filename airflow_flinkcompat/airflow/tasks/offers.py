@@ -86,5 +86,5 @@ def _content(side: JobSpec) -> tuple[Any, ...]:
     functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
     # Jinja drops a last line break that a script adopted on the command line has.
     text = side.script.rstrip()
-    given = dict(side.variables), dict(side.files), dict(side.settings)
-    return side.language, text, given, functions, side.catalog.rstrip()
+    inputs = dict(side.variables), dict(side.files), dict(side.settings)
+    return side.language, text, inputs, functions, side.catalog.rstrip()

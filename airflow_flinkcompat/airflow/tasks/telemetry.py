@@ -48,20 +48,20 @@ def span(
         yield lambda **_: None
         return
 
-    def named(given: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"{_PREFIX}.{key}": value for key, value in given.items() if value is not None}
+    def named(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{_PREFIX}.{key}": value for key, value in values.items() if value is not None}
 
     tracer = trace.get_tracer("airflow_flinkcompat")
     with tracer.start_as_current_span(
         f"{_PREFIX}.{name}", attributes=named(attributes), record_exception=False, set_status_on_exception=False
-    ) as made:
+    ) as span:
         try:
-            yield lambda **more: made.set_attributes(named(more))
+            yield lambda **more: span.set_attributes(named(more))
         except waits:
-            made.set_attributes(named({"waits": True}))
+            span.set_attributes(named({"waits": True}))
             raise
         except Exception as error:
-            made.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
+            span.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
             raise
 
 
@@ -87,9 +87,9 @@ FACTS = "flinkcompat"
 """The key of the context under which a notifier, or its template, finds its facts."""
 
 
-def each(name: str, given: Notify | Sequence[Notify] | None) -> tuple[Notify, ...]:
+def each(name: str, notifiers: Notify | Sequence[Notify] | None) -> tuple[Notify, ...]:
     """The notifiers or functions of argument ``name``: one, several or none. Raises ValueError for others."""
-    found = () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
+    found = () if notifiers is None else tuple(notifiers) if isinstance(notifiers, list | tuple) else (notifiers,)
     if wrong := [one for one in found if not callable(one)]:
         raise ValueError(f"{name}: {wrong[0]!r} is neither a notifier nor a function that takes a context")
     return found
@@ -104,5 +104,5 @@ def tell(task: Any, context: Context, notifiers: Sequence[Notify], facts: Mappin
         try:
             notifier(context)
         except Exception as error:  # another's server, which is away
-            said = mask_secrets(str(error)) or type(error).__name__
-            task.log.warning("The notifier %s failed at %r: %s", type(notifier).__name__, facts["event"], said)
+            message = mask_secrets(str(error)) or type(error).__name__
+            task.log.warning("The notifier %s failed at %r: %s", type(notifier).__name__, facts["event"], message)

@@ -162,7 +162,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         stamp, looked_at, fired = None, float("-inf"), ""
-        said, problems = "", 0
+        reported, problems = "", 0
         while True:
             pause = self.poll_interval
             try:
@@ -177,11 +177,11 @@ class FlinkScriptTrigger(BaseEventTrigger):
                     if reason:
                         fired = seen.content
                         yield TriggerEvent(self._payload(seen, reason))
-                said, problems = "", 0
+                reported, problems = "", 0
             except Exception as error:  # a watcher that fails is gone: what somebody has to mend is waited out
                 words = await asyncio.to_thread(masked_words, error)
-                if words != said:
-                    said = words
+                if words != reported:
+                    reported = words
                     self.log.warning("The script of %s cannot be watched: %s", self._deployment, words)
                 pause = min(self.recheck, self.poll_interval * 2 ** min(problems, _MOST_DOUBLINGS))
                 stamp, problems = None, problems + 1
@@ -215,13 +215,13 @@ class FlinkScriptTrigger(BaseEventTrigger):
 
     def _look(self) -> _Seen:
         folders = [BUNDLES.path(_place(folder)) for folder in self.folders]
-        given = {name: BUNDLES.path(_place(place)) for name, place in self.places.items()}
+        paths = {name: BUNDLES.path(_place(place)) for name, place in self.places.items()}
         self._read = []
-        task = _texts({**self.arguments, **{name: str(path) for name, path in given.items()}}, folders)
+        task = _texts({**self.arguments, **{name: str(path) for name, path in paths.items()}}, folders)
         side = task.proposed_side("flink", None)  # which reads what lies beside a program, too
         self._read = sorted(task.files)
         # By the paths in the bundle: another triggerer has it in another folder.
-        roots = [*map(str, folders), *(str(path.parent) for path in given.values()), ""]
+        roots = [*map(str, folders), *(str(path.parent) for path in paths.values()), ""]
         files = {_relative(path, roots): content for path, content in task.files.items()}
         rest = repr(sorted((name, value) for name, value in self.arguments.items() if name != "ledger"))
         return _Seen(
@@ -268,8 +268,8 @@ def _texts(arguments: Mapping[str, Any], folders: Sequence[Path]) -> _WatchedScr
     return task
 
 
-def _place(given: Sequence[str]) -> Place:
-    bundle, inside = given
+def _place(names: Sequence[str]) -> Place:
+    bundle, inside = names
     return str(bundle), str(inside)
 
 

@@ -174,10 +174,10 @@ class FlinkJobTrigger(BaseTrigger):
             state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
         except TimeoutError:
             state = "in a state that the cluster does not report now"
-        said = f"ended, cleared or marked by somebody while it waited in the triggerer. {_left(wait, state)}"
-        self.log.warning("The task was %s", said)
+        fact = f"ended, cleared or marked by somebody while it waited in the triggerer. {_left(wait, state)}"
+        self.log.warning("The task was %s", fact)
         if self.deployment:
-            await asyncio.to_thread(self._record, wait, f"the task was {said}")
+            await asyncio.to_thread(self._record, wait, f"the task was {fact}")
 
     def _state(self, job_id: JobRef) -> str:
         with contextlib.suppress(Exception), self.hook.get_conn() as target:
@@ -219,7 +219,7 @@ def _left(wait: Wait, state: str) -> str:
 _CLEANING_SECONDS = 15.0
 
 
-def is_told_of_kills() -> bool:
+def kills_reach_triggers() -> bool:
     """True if Airflow (3.3 and later) notifies a trigger when a person ends, clears or marks its task."""
     return hasattr(BaseTrigger, "on_kill")
 
@@ -298,17 +298,17 @@ class SqlGatewayTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        pause, said = self.first_pause, ""
+        pause, reported = self.first_pause, ""
         while (left := self.until - time.time()) > 0:
             silence = await asyncio.to_thread(self._silence)
             if silence is None:
                 break
-            if silence != said:
+            if silence != reported:
                 self.log.info("%s: trying again every %.0f to %.0f s", silence, self.first_pause, _LAST)
-                said = silence
+                reported = silence
             await asyncio.sleep(min(pause, left))
             pause = min(2 * pause, _LAST)
-        yield TriggerEvent({"until": self.until, "silent": bool(said)})
+        yield TriggerEvent({"until": self.until, "silent": bool(reported)})
 
     def _silence(self) -> str | None:
         """Symptom of a target that does not answer; None once it does, or if something else is wrong."""

@@ -32,14 +32,14 @@ _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 def endpoint(
     url: str,
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     place: str,
     *,
     jobmanager: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Endpoint:
     """Build the endpoint at ``url`` from KEYS (``jobmanager_…`` for a JobManager). Raises ApiError."""
-    return _Settings(given, place, jobmanager, spell).endpoint(url)
+    return _Settings(settings, place, jobmanager, spell).endpoint(url)
 
 
 def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint:
@@ -48,8 +48,8 @@ def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint
     def variable(key: str) -> str:
         return f"{VARIABLE}{key.upper()}"
 
-    given = settings_from_environment((*KEYS, *(f"{JOBMANAGER}{key}" for key in KEYS)))
-    return endpoint(url, given, "the environment", jobmanager=jobmanager, spell=variable)
+    settings = settings_from_environment((*KEYS, *(f"{JOBMANAGER}{key}" for key in KEYS)))
+    return endpoint(url, settings, "the environment", jobmanager=jobmanager, spell=variable)
 
 
 def settings_from_environment(keys: Iterable[str], prefix: str = VARIABLE) -> dict[str, str | None]:
@@ -59,7 +59,7 @@ def settings_from_environment(keys: Iterable[str], prefix: str = VARIABLE) -> di
 
 @dataclass(frozen=True)
 class _Settings:
-    given: Mapping[str, Any]
+    settings: Mapping[str, Any]
     place: str
     jobmanager: bool
     spell: Callable[[str], str]
@@ -95,11 +95,11 @@ class _Settings:
     def _key(self, key: str) -> str:
         """The key in force: the JobManager's own if it sets any key of the group."""
         group = next(group for group in GROUPS if key in group)
-        own = self.jobmanager and any(_text(self.given.get(f"{JOBMANAGER}{other}")) for other in group)
+        own = self.jobmanager and any(_text(self.settings.get(f"{JOBMANAGER}{other}")) for other in group)
         return f"{JOBMANAGER}{key}" if own else key
 
     def _get(self, key: str) -> str:
-        return _text(self.given.get(self._key(key)))
+        return _text(self.settings.get(self._key(key)))
 
     def _wrong(self, key: str, why: str) -> ApiError:
         return ApiError(f"{self.place}: {self.spell(self._key(key))} {why}")

@@ -175,5 +175,5 @@ def _shared(gateway: SqlGateway, folder: str | None) -> Iterator[str]:
             f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder: name one that "
             "it and this machine can both access (--plan-dir, plan_dir)"
         )
-    with tempfile.TemporaryDirectory(prefix="flinkcompat-plans-") as made:
-        yield made
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-plans-") as folder:
+        yield folder

@@ -110,10 +110,10 @@ def job_history(jobmanager: JobManager, job_id: str) -> JobHistory:
     """Ask for it. Raises JobManagerError."""
     history = jobmanager.get(f"jobs/{job_id}/exceptions").get("exceptionHistory") or {}
     failures = sorted(entry["timestamp"] / 1000 for entry in history.get("entries") or ())
-    shown = jobmanager.checkpoints(job_id)
-    counts: Mapping[str, Any] = shown.get("counts") or {}
-    restored: Mapping[str, Any] = (shown.get("latest") or {}).get("restored") or {}
-    rows = [*(shown.get("history") or ()), *filter(None, ((shown.get("latest") or {}).get("completed"),))]
+    statistics = jobmanager.checkpoints(job_id)
+    counts: Mapping[str, Any] = statistics.get("counts") or {}
+    restored: Mapping[str, Any] = (statistics.get("latest") or {}).get("restored") or {}
+    rows = [*(statistics.get("history") or ()), *filter(None, ((statistics.get("latest") or {}).get("completed"),))]
     ended = [row["latest_ack_timestamp"] / 1000 for row in rows if row["status"] == _COMPLETED]
     at = restored.get("restore_timestamp")
     return JobHistory(

@@ -245,7 +245,7 @@ class RestClient(Closing):
             response = repeating(self._send, method, path, body, more)
             return response.json() if response.content else None
         except httpx.HTTPStatusError as error:
-            status, reason = error.response.status_code, said(error.response, self.redactor)
+            status, reason = error.response.status_code, reason_in(error.response, self.redactor)
             message = f"{self.name} answered {status}: {reason}"
             if remedy := self.endpoint.origin.about_status(status):
                 message = f"{self.name} at {self.endpoint.place} answered {status} ({reason}): {remedy}"
@@ -279,7 +279,7 @@ class RestClient(Closing):
         return self._client.request(method, path.lstrip("/"), json=body, **more).raise_for_status()
 
 
-def said(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:
+def reason_in(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:
     """The root cause in an error answer, in one masked line."""
     try:
         errors = response.json()["errors"]

@@ -66,9 +66,9 @@ def options_of(declared: nodes.CreateTable) -> dict[str, str]:
 def overlay(session: Session, path: TablePath, options: Mapping[str, str], private: str) -> None:
     """Set other options for a table in this session; ``private`` names the resource that is added."""
     stage = quoted((path[0], path[1], f"{private} {path[2]}"))
-    given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
+    declared = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
     temporary = bool(declaration(session, path).args.get("temporary"))
-    session.execute(f"CREATE TEMPORARY TABLE {stage} WITH ({given}) LIKE {quoted(path)} (OVERWRITING OPTIONS)")
+    session.execute(f"CREATE TEMPORARY TABLE {stage} WITH ({declared}) LIKE {quoted(path)} (OVERWRITING OPTIONS)")
     shadow(session, path, f"CREATE TEMPORARY TABLE {quoted(path)} LIKE {stage}", temporary=temporary)
 
 
@@ -174,7 +174,7 @@ class Substitutes:
         """Raise CannotRehearse if a source admits one reader, or a table is both read and written."""
         if both := [path for path in tables.sinks if path in tables.sources]:
             raise CannotRehearse(
-                f"{_shown(both)} is both read and written by this job, and a stand-in can only be one of them"
+                f"{_names_of(both)} is both read and written by this job, and a stand-in can only be one of them"
             )
         for path, hinted in tables.sources.items():
             options = options_of(self._declaration(path))
@@ -257,7 +257,7 @@ def _option(key: str, value: str) -> nodes.Option:
     return nodes.Option(this=exp.Literal.string(key), expression=exp.Literal.string(value))
 
 
-def _shown(paths: Iterable[TablePath]) -> str:
+def _names_of(paths: Iterable[TablePath]) -> str:
     return ", ".join(path[2] for path in paths)
 
 
@@ -278,8 +278,8 @@ class SecondReader:
     empty: Mapping[str, str] = field(default_factory=dict)
 
     def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
-        given = {**self.options, **self.empty} if empty else self.options
-        return {key: value.replace(PRIVATE, private) for key, value in given.items()}
+        declared = {**self.options, **self.empty} if empty else self.options
+        return {key: value.replace(PRIVATE, private) for key, value in declared.items()}
 
 
 _ALONE = SecondReader()

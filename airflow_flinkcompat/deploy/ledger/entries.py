@@ -157,9 +157,9 @@ class JobStop(_Keys):
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
         state = dict(row.get("state", {}))
-        beside = {key: state.pop(key) for key in ("offsets", "directory") if key in state}
-        given = {**row, "request_id": row.get(_STOP_REQUEST), "offsets": {}, **beside}
-        return super().from_dict({**given, "state": SnapshotStats.from_dict(state)})
+        of_state = {key: state.pop(key) for key in ("offsets", "directory") if key in state}
+        stop = {**row, "request_id": row.get(_STOP_REQUEST), "offsets": {}, **of_state}
+        return super().from_dict({**stop, "state": SnapshotStats.from_dict(state)})
 
 
 def _read_job(row: Mapping[str, Any]) -> JobSpec:

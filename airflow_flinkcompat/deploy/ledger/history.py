@@ -404,11 +404,11 @@ def masked_job(job: JobSpec) -> JobSpec:
     from airflow_flinkcompat.secrets.programs import mask_program
     from airflow_flinkcompat.secrets.redact import mask_option
 
-    def options(given: Mapping[str, str]) -> dict[str, str]:
-        return {key: mask_option(key, value) for key, value in given.items()}
+    def options(content: Mapping[str, str]) -> dict[str, str]:
+        return {key: mask_option(key, value) for key, value in content.items()}
 
-    def text(given: str, language: str) -> str:
-        return mask_secrets(given) if language == "sql" else mask_program(given, language)
+    def text(content: str, language: str) -> str:
+        return mask_secrets(content) if language == "sql" else mask_program(content, language)
 
     return replace(
         job,
@@ -417,7 +417,7 @@ def masked_job(job: JobSpec) -> JobSpec:
         functions=tuple(replace(each, definition=mask_secrets(str(each.definition))) for each in job.functions),
         catalog=mask_secrets(job.catalog),
         variables=options(job.variables),
-        files={name: text(given, "python" if name.endswith(".py") else "sql") for name, given in job.files.items()},
+        files={name: text(content, "python" if name.endswith(".py") else "sql") for name, content in job.files.items()},
     )
 
 

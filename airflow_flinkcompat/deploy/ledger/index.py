@@ -195,10 +195,10 @@ class Index:
 
     def _write(self, view: IndexView, rows: Mapping[str, DeploymentRow]) -> None:
         """Write the next snapshot, then delete all that the one before covers. Raises FileExistsError."""
-        told = [rows[name].to_dict() for name in sorted(rows) if rows[name].last]
+        stored = [rows[name].to_dict() for name in sorted(rows) if rows[name].last]
         self._store.create(
             _snapshot_name(view.snapshot + 1),
-            _encoded({"schema": SCHEMA, "rows": told, "mark": uuid.uuid4().hex}),
+            _encoded({"schema": SCHEMA, "rows": stored, "mark": uuid.uuid4().hex}),
             patience=0,
         )
         old = [_snapshot_name(number) for number in self._snapshots() if number < view.snapshot]

@@ -91,10 +91,10 @@ def listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
     """One deployment of a list, its entries without their texts."""
     if isinstance(row, Exception):
         return {"deployment": deployment, **dict.fromkeys(_SHOWN), "error": mask_secrets(str(row))}
-    told = row.to_dict()
+    facts = row.to_dict()
     return {
         "deployment": deployment,
-        **{key: _masked("", told[name], False) for key, name in _SHOWN.items()},
+        **{key: _masked("", facts[name], False) for key, name in _SHOWN.items()},
         "error": None,
     }
 

@@ -161,12 +161,12 @@ class DeploymentRow:
                 return replace(row, head=EntryRow.of(entry), unfinished=None, pending=None)
             case StepEntry():
                 unfinished = EntryRow.of(entry) if isinstance(entry, RunEntry) and entry.is_open else None
-                return replace(row, unfinished=unfinished, pending=self._pending_beside(entry.sha256))
+                return replace(row, unfinished=unfinished, pending=self._pending_after(entry.sha256))
             case CheckedEntry():
                 checked = EntryRow.of(entry)
                 return replace(row, checked=checked, pending=checked if entry.branch == APPROVE else None)
             case VersionEntry():
-                return replace(row, pending=self._pending_beside(entry.version.sha256))
+                return replace(row, pending=self._pending_after(entry.version.sha256))
         return row
 
     def _failed_after(self, entry: LedgerEntry) -> EntryRow | None:
@@ -179,7 +179,7 @@ class DeploymentRow:
                 return None
         return self.failed
 
-    def _pending_beside(self, settled: str) -> EntryRow | None:
+    def _pending_after(self, settled: str) -> EntryRow | None:
         return None if self.pending and self.pending.sha256 == settled else self.pending
 
     def after_all(self, entries: Iterable[LedgerEntry]) -> DeploymentRow:
@@ -193,8 +193,10 @@ class DeploymentRow:
         """The row that :meth:`to_dict` wrote; keys of a later release are passed over."""
         if row["schema"] != SCHEMA:
             raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
-        shown = {name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked", "failed")}
-        return cls(row["deployment"], int(row["last"]), savepoint=SavepointRow.from_dict(row["savepoint"]), **shown)
+        summaries = {
+            name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked", "failed")
+        }
+        return cls(row["deployment"], int(row["last"]), savepoint=SavepointRow.from_dict(row["savepoint"]), **summaries)
 
 
 S = TypeVar("S", bound=StepEntry)

@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused,
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.status import Progress
-from airflow_flinkcompat.deploy.redeploy.preconditions import difference, shown
+from airflow_flinkcompat.deploy.redeploy.preconditions import difference, differences
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,
     JobDescriptions,
@@ -125,7 +125,7 @@ def _verified(target: Target, job: JobStatus, side: Side) -> bool:
     if differs := difference(found, side):
         raise DeployRefused(
             f"on {target}, job {job.job_id} runs {differs} than {side.source} and its options: adopt it with "
-            f"the script and options that it runs{shown(found, side, side.source)}"
+            f"the script and options that it runs{differences(found, side, side.source)}"
         )
     return True
 

@@ -94,11 +94,11 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
         )
 
 
-def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
+def read_hand_over(record: str | Mapping[str, Any]) -> Cutover:
     """Read the record of a backfill with a boundary.
 
     Args:
-        given: The record as a mapping, as JSON text, or the path or URI of a file that contains it.
+        record: The record as a mapping, as JSON text, or the path or URI of a file that contains it.
 
     Returns:
         The record.
@@ -106,17 +106,17 @@ def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
     Raises:
         BoundaryError: The file cannot be read, or the value is not a record.
     """
-    if isinstance(given, Mapping):
-        return Cutover.from_dict(dict(given))
-    if given.lstrip().startswith("{"):
-        return Cutover.from_json(given)
+    if isinstance(record, Mapping):
+        return Cutover.from_dict(dict(record))
+    if record.lstrip().startswith("{"):
+        return Cutover.from_json(record)
     try:
-        return Cutover.from_json(UPath(given).read_text(encoding="utf-8"))
+        return Cutover.from_json(UPath(record).read_text(encoding="utf-8"))
     except (OSError, ValueError, ImportError) as error:
         if isinstance(error, BoundaryError):
             raise
         raise BoundaryError(
-            f"the hand-over record {given} cannot be read ({error}); backfill --dry-run --boundary … --hand-over FILE "
+            f"the hand-over record {record} cannot be read ({error}); backfill --dry-run --boundary … --hand-over FILE "
             "writes it"
         ) from None
 
@@ -180,7 +180,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
         f"on {run.target}, {differs}, and the ledger of {ledger} {recorded}: somebody else deployed. Nothing "
         f"was changed. Record the running version (`flinkcompat ledger adopt {ledger} --job-id "
         f"{found.job or 'ID'} --script FILE`){back}; then check the change "
-        f"again{shown(found, held.job, f'entry {held.number}') if held else ''}"
+        f"again{differences(found, held.job, f'entry {held.number}') if held else ''}"
     )
 
 
@@ -213,20 +213,20 @@ def difference(found: Deployed, job: JobSpec) -> str:
     return f"other settings ({', '.join(others)})" if others else ""
 
 
-def shown(found: Deployed, job: JobSpec, name: str) -> str:
+def differences(found: Deployed, job: JobSpec, name: str) -> str:
     """Differences between a platform's record and a job for a message: secrets masked, shortened."""
     if job.language != "sql" or (found.script is None and found.settings is None):
         return ""
     rows = job.to_dict(), job.to_dict()
-    for row, kept in zip(rows, (job.settings, found.settings or job.settings), strict=True):
-        row["settings"] = {key: value for key, value in kept.items() if key != JOB_NAME}
+    for row, settings in zip(rows, (job.settings, found.settings or job.settings), strict=True):
+        row["settings"] = {key: value for key, value in settings.items() if key != JOB_NAME}
     rows[1]["script"] = job.script if found.script is None else found.script
     lines = [line for part in ("script", "settings") for line in part_diff(part, *rows, (name, "the running version"))]
     if not lines:
-        told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
+        equal = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
         untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
         but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
-        same = "script and settings are the same" if all(told) else "they differ only in a secret, which is not shown"
+        same = "script and settings are the same" if all(equal) else "they differ only in a secret, which is not shown"
         return f"\n(compared with {name}: {same}{but})"
     more = len(lines) - _MOST_LINES
     return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

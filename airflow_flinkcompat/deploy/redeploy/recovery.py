@@ -85,10 +85,10 @@ def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> boo
     if begun is None:
         return True
     status = run.status_of(begun)
-    said = f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop"
+    fact = f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop"
     if status is not None and not status.terminal:
         raise DeployRefused(
-            f"{said}, and job {begun.job_id} of entry {begun.number}, which resumed from "
+            f"{fact}, and job {begun.job_id} of entry {begun.number}, which resumed from "
             f"{begun.start.savepoint}, runs too: both write to the same sink, so rows since then are written "
             f"twice. Cancel one of them, then deploy again: without job {head.job_id}, the other one "
             f"continues; without job {begun.job_id}, the former one is stopped again, and its successor "
@@ -97,7 +97,7 @@ def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> boo
     age = age_of(begun)
     if status is None and age < IN_FLIGHT_SECONDS:
         raise DeployRefused(
-            f"{said}, and job {begun.job_id} of entry {begun.number} may still be accepted next to it: "
+            f"{fact}, and job {begun.job_id} of entry {begun.number} may still be accepted next to it: "
             f"deploy again in {IN_FLIGHT_SECONDS - age:.0f} s to stop it again"
         )
     return True

@@ -266,8 +266,8 @@ def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
         )
     try:
         job_id = run.job_of(failed)
-        shown = run.target.ever_ran(job_id) if job_id and isinstance(run.target, JobHistories) else None
-        ran = shown if job_id else False
+        answer = run.target.ever_ran(job_id) if job_id and isinstance(run.target, JobHistories) else None
+        ran = answer if job_id else False
         status = run.target.status(job_id) if ran and job_id else None
     except DeployError:
         ran, status = None, None

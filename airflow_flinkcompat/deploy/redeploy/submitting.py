@@ -47,7 +47,7 @@ class NotYet(StartRefused):
     """A job that has neither proved itself nor failed when the time is over."""
 
 
-def _given(start: JobStart) -> Start:
+def _start_of(start: JobStart) -> Start:
     stateless = start.start_mode == StartMode.STATELESS
     return Start(None if stateless else start.savepoint, tables(start.offsets))
 
@@ -61,7 +61,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
     """
     operation = Operation(Verb.START, begun.asked_under)
     name = f"job {begun.job_id}" if begun.job_id else f"the job of request {begun.asked_under}"
-    given = _given(begun)
+    start = _start_of(begun)
     job = replace(job, settings=run.job_settings(job.settings))
     asked = earlier is not None
     at_work = 0.0 if earlier is None else IN_FLIGHT_SECONDS + run.options.submit_timeout - age_of(earlier)
@@ -75,9 +75,9 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
         if asked:  # time has passed since the former job was seen to have ended
             _check_former(run, head, name)
         asked = True
-        run.log(f"starting {name} from {given.savepoint or 'an empty state'}")
+        run.log(f"starting {name} from {start.savepoint or 'an empty state'}")
         try:
-            started = run.target.start(job, given, operation.request_id).job
+            started = run.target.start(job, start, operation.request_id).job
         except DeployError as error:
             fault = error.fault if isinstance(error, StateRefused) else None
             # A state that does not fit is refused whenever the job is submitted.
@@ -138,16 +138,16 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
             saved = saved_state(run, head.start.job_ref, begun.savepoint)
         return saved
 
-    job_id, given = begun.job_ref, _given(begun)
+    job_id, start = begun.job_ref, _start_of(begun)
     wait = Wait(job_id, time.time(), 0)
     left, patience = run.left(run.options.start_timeout, wait), run.options.patience
     resumed = run.resumed
-    history = None if earlier is None else _start_history(run, begun, given, earlier)
+    history = None if earlier is None else _start_history(run, begun, start, earlier)
     try:
         verified = verify_start(
             run.target,
             job_id,
-            given,
+            start,
             state=state if begun.migrated_from is None else None,
             offsets=former.offsets,
             settle_seconds=run.options.settle_seconds,
@@ -169,14 +169,14 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
         raise StartRefused(str(error), error.fault) from None
 
 
-def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry) -> StartHistory:
+def _start_history(run: Run, begun: JobStart, start: Start, earlier: StartEntry) -> StartHistory:
     """Judgement of a start of an earlier call, by its history since."""
     job_id = begun.job_ref
     return StartHistory(
         job_id,
-        given.savepoint,
+        start.savepoint,
         # A rewritten savepoint has the number of the one that it was made of.
-        lambda: number_of(begun.migrated_from or given.savepoint, run.ledger.entries()),
+        lambda: number_of(begun.migrated_from or start.savepoint, run.ledger.entries()),
         since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,
         settle_seconds=run.options.settle_seconds,

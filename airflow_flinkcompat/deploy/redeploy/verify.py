@@ -128,7 +128,7 @@ def verify_start(
     lines += watch.later
     if start.savepoint:
         found = (_compared_state(target, job_id, state), _compared_offsets(target, job_id, offsets or {}))
-        lines += [line for said, _ in found for line in said]
+        lines += [line for words, _ in found for line in words]
         if wrong := "; ".join(wrong for _, wrong in found if wrong):
             raise VerificationFailed(f"job {job_id} is {status.state}, but {wrong}")
     for line in lines:
@@ -138,11 +138,11 @@ def verify_start(
 
 def _began(start: Start, strength: Strength) -> str:
     """State with which the job began, and the evidence for it."""
-    given = start.savepoint or "an empty state"
+    state = start.savepoint or "an empty state"
     if strength is Strength.UNKNOWN:
-        return f"requested start from {given}; the restored state {CANNOT_TELL}"
-    said = f"restored from {given}" if start.savepoint else f"started from {given}"
-    return said if strength is Strength.OBSERVED else f"{said}, as declared by the platform (not observed)"
+        return f"requested start from {state}; the restored state {CANNOT_TELL}"
+    words = f"restored from {state}" if start.savepoint else f"started from {state}"
+    return words if strength is Strength.OBSERVED else f"{words}, as declared by the platform (not observed)"
 
 
 def _compared_state(

@@ -119,10 +119,10 @@ class Started:
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
         """Operations of the rehearsal that was paused with this state."""
-        return cls.told(state["started"])
+        return cls.announced(state["started"])
 
     @classmethod
-    def told(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
+    def announced(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
         started = cls()
         for message in messages:
             started.take(_operation(message))
@@ -296,7 +296,7 @@ def main() -> int:
             return 0
         messages.append(message)
     with TargetLocation(**json.loads(first)).open() as target:
-        return 1 if clean_up(Cluster(target).restore_test_target, Started.told(messages)) else 0
+        return 1 if clean_up(Cluster(target).restore_test_target, Started.announced(messages)) else 0
 
 
 if __name__ == "__main__":

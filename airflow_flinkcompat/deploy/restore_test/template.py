@@ -52,8 +52,8 @@ def kept_template(
     Raises:
         DeployError: It cannot be taken.
     """
-    kept = cache_directory() / "templates"
-    folder, part = kept / _digest(job, location, options), kept / f".{uuid.uuid4().hex}"
+    templates = cache_directory() / "templates"
+    folder, part = templates / _digest(job, location, options), templates / f".{uuid.uuid4().hex}"
     if folder.exists():
         return folder
     try:

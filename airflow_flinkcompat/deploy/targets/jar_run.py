@@ -80,8 +80,8 @@ class JobManagerTarget(JobManagerJobs):
             if error.status != _REFUSED:  # of its program it says 400, anything else may mean that it is at work
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
             if self.status(ref) is None:  # else it was submitted before
-                said = f"{job.source}: the JobManager refused the script: {error.reason}"
-                raise refusal(said, error.reason) from None
+                message = f"{job.source}: the JobManager refused the script: {error.reason}"
+                raise refusal(message, error.reason) from None
         else:
             self._require_own(job, started, ref)
         return Operation(Verb.START, request_id, ref)

@@ -66,7 +66,7 @@ class RunRecord:
                         f"property {key!r} of group {_RECORD_GROUP!r} was not written by flinkcompat: remove "
                         "it from the application"
                     ) from None
-        return cls(row.get("request"), _given(row.get("after")), former)
+        return cls(row.get("request"), _stored(row.get("after")), former)
 
     def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> RunRecord:
         """The record of the next request; ``run`` is the one that ran before, and ``ended`` how."""
@@ -202,7 +202,7 @@ def check_settings_fit(settings: Mapping[str, str]) -> None:
             )
 
 
-def as_given(uri: str) -> str:
+def with_placeholders(uri: str) -> str:
     """The URI of a script with its placeholders, from that of the one whose placeholders were filled in."""
     return re.sub(r"\.[0-9a-f]{32}\.sql$", ".sql", uri)
 
@@ -220,5 +220,5 @@ def groups_of(descriptions: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, 
     return {str(row["PropertyGroupId"]): dict(row["PropertyMap"]) for row in descriptions}
 
 
-def _given(value: str | None) -> str | None:
+def _stored(value: str | None) -> str | None:
     return None if value in (None, _NOTHING) else value

@@ -198,8 +198,8 @@ class ManagedFlink:
         """Reason of an operation's failure, in one masked line."""
         row = self._call("describe_application_operation", ApplicationName=name, OperationId=operation.id)
         info = row.get("ApplicationOperationInfoDetails", {}).get("OperationFailureDetails", {}).get("ErrorInfo", {})
-        said = condense(info.get("ErrorString", ""), self.redactor)
-        return f"{operation.kind} {operation.status}: {said or 'the service reports no reason'}"
+        what = condense(info.get("ErrorString", ""), self.redactor)
+        return f"{operation.kind} {operation.status}: {what or 'the service reports no reason'}"
 
     def snapshots(self, name: str) -> tuple[ServiceSnapshot, ...]:
         found = map(_snapshot, self._pages("list_application_snapshots", "SnapshotSummaries", ApplicationName=name))
@@ -277,38 +277,38 @@ class ManagedFlink:
         found = self._call("get_object", client=self._s3(), Bucket=bucket, Key=key)
         return str(found["Body"].read().decode())
 
-    def _pages(self, operation: str, rows: str, **given: Any) -> list[Mapping[str, Any]]:
+    def _pages(self, operation: str, rows: str, **parameters: Any) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = []
         token: dict[str, Any] = {}
         while True:
-            page = self._call(operation, Limit=_PAGE, **given, **token)
+            page = self._call(operation, Limit=_PAGE, **parameters, **token)
             found += page.get(rows, ())
             if not page.get("NextToken"):
                 return found
             token = {"NextToken": page["NextToken"]}
 
-    def _call(self, operation: str, *, client: Any = None, **given: Any) -> Mapping[str, Any]:
+    def _call(self, operation: str, *, client: Any = None, **parameters: Any) -> Mapping[str, Any]:
         """One call. Raises ServiceUnanswered, ServiceError, TargetError."""
-        where = given.get("ApplicationName") or given.get("Bucket")
-        said = f"{operation} of {where}" if where else operation
+        where = parameters.get("ApplicationName") or parameters.get("Bucket")
+        what = f"{operation} of {where}" if where else operation
         try:
-            answer: Mapping[str, Any] = getattr(client or self._client, operation)(**given)
+            answer: Mapping[str, Any] = getattr(client or self._client, operation)(**parameters)
             return answer
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code", ""))
             reason = self.redactor(str(error.response.get("Error", {}).get("Message", "")))
             status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-            message = f"{said} failed ({code}): {reason}"
+            message = f"{what} failed ({code}): {reason}"
             if code in _THROTTLED or status >= 500:
                 raise ServiceUnanswered(message) from None
             remedy = f". {_REMEDIES[code][0].upper()}{_REMEDIES[code][1:]}" if code in _REMEDIES else ""
             raise ServiceError(f"{message.rstrip('.')}{remedy}", code, reason) from None
         except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, NoRegionError) as error:
-            raise TargetError(f"{said}: {error}. Set the AWS connection that aws_conn_id names") from None
+            raise TargetError(f"{what}: {error}. Set the AWS connection that aws_conn_id names") from None
         except ParamValidationError as error:
-            raise TargetError(f"{said} cannot be sent: {self.redactor(str(error))}") from None
+            raise TargetError(f"{what} cannot be sent: {self.redactor(str(error))}") from None
         except BotoCoreError as error:
-            raise ServiceUnanswered(f"{said} was not answered: {self.redactor(str(error))}") from None
+            raise ServiceUnanswered(f"{what} was not answered: {self.redactor(str(error))}") from None
 
 
 def _snapshot(row: Mapping[str, Any]) -> ServiceSnapshot:

@@ -40,9 +40,9 @@ from airflow_flinkcompat.deploy.targets.aws.properties import (
     Groups,
     PropertyLayout,
     RunRecord,
-    as_given,
     check_settings_fit,
     object_of,
+    with_placeholders,
 )
 from airflow_flinkcompat.deploy.targets.aws.service import (
     ManagedFlink,
@@ -446,7 +446,7 @@ class ManagedFlinkTarget(Closing):
 
     def _object(self, uri: str) -> str:
         """The script, with its placeholders, of the object that a property names."""
-        bucket, key = object_of(as_given(uri))
+        bucket, key = object_of(with_placeholders(uri))
         try:
             return self._service.get_object(bucket, key)
         except ServiceError as error:

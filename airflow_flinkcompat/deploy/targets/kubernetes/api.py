@@ -120,17 +120,17 @@ class KubernetesApi:
         else:
             body["data"] = dict(files)
         create = self._core.create_namespaced_secret if secret else self._core.create_namespaced_config_map
-        kept = f"{'secrets' if secret else 'configmaps'}/{name}"
+        document = f"{'secrets' if secret else 'configmaps'}/{name}"
         try:
             self._call(create, self.namespace, body, **_dry(dry_run))
         except Conflict:
             if dry_run or (not secret and self._files_of(name) == body["data"]):
-                return kept
-            self.drop(kept)
+                return document
+            self.drop(document)
             self._call(create, self.namespace, body)
-        return kept
+        return document
 
-    def kept(self, name: str, key: str) -> str | None:
+    def file(self, name: str, key: str) -> str | None:
         text = self._files_of(name).get(key)
         return None if text is None else str(text)
 
@@ -173,9 +173,9 @@ class KubernetesApi:
         encoded = (found.data or {}).get(key)
         return None if encoded is None else base64.b64decode(encoded).decode()
 
-    def drop(self, kept: str) -> None:
+    def drop(self, document: str) -> None:
         """Delete a document of :meth:`keep`; it may be gone already."""
-        plural, _, name = kept.partition("/")
+        plural, _, name = document.partition("/")
         secret = plural == "secrets"
         delete = self._core.delete_namespaced_secret if secret else self._core.delete_namespaced_config_map
         try:
@@ -208,15 +208,15 @@ class KubernetesApi:
 
     def _flink(self, verb: str, kind: str, **more: Any) -> dict[str, Any]:
         call = getattr(self._custom, f"{verb}_namespaced_custom_object")
-        given = {"group": GROUP, "version": VERSION, "namespace": self.namespace, "plural": PLURALS[kind]}
-        found: dict[str, Any] = self._call(call, **given, **more)
+        arguments = {"group": GROUP, "version": VERSION, "namespace": self.namespace, "plural": PLURALS[kind]}
+        found: dict[str, Any] = self._call(call, **arguments, **more)
         return found
 
-    def _call(self, call: Any, *given: Any, **more: Any) -> Any:
+    def _call(self, call: Any, *arguments: Any, **more: Any) -> Any:
         try:
-            return call(*given, **more, _request_timeout=_TIMEOUT_SECONDS)
+            return call(*arguments, **more, _request_timeout=_TIMEOUT_SECONDS)
         except ApiException as error:
-            reason = _said(error)
+            reason = _reason_of(error)
             message = f"the Kubernetes API at {self.place} answered {error.status}: {reason}"
             # Of a request that its proxy or itself did not bring to an end, nobody knows what became.
             status = None if error.status in (0, 500, 502, 503, 504) else error.status
@@ -252,7 +252,7 @@ def _unverified() -> ssl.SSLContext:
     return context
 
 
-def _said(error: ApiException) -> str:
+def _reason_of(error: ApiException) -> str:
     """The server's own words: the message of its ``Status``."""
     try:
         return str(json.loads(error.body)["message"])

@@ -45,15 +45,15 @@ class ScriptFile:
     secret: bool
 
     @property
-    def kept(self) -> str:
+    def place(self) -> str:
         """Names it among the files of a resource."""
         return f"{'secrets' if self.secret else 'configmaps'}/{self.name}"
 
 
 def _parallelism(job: JobSpec) -> int:
     """The parallelism in a job's settings; 0 if there is no number."""
-    given = job.settings.get("parallelism.default", "").strip()
-    return int(given) if given.isdecimal() else 0
+    setting = job.settings.get("parallelism.default", "").strip()
+    return int(setting) if setting.isdecimal() else 0
 
 
 def starting(
@@ -67,9 +67,9 @@ def starting(
 ) -> dict[str, Any]:
     """The whole resource as a start has it."""
     name = name_of(job)
-    given = base.spec if base is not None else manifest.spec
+    spec_before = base.spec if base is not None else manifest.spec
     file = file_of(manifest, job, text, request_id)
-    spec = manifest.with_script(file.name, text, given, secret=file.secret)
+    spec = manifest.with_script(file.name, text, spec_before, secret=file.secret)
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     configuration = spec.get("flinkConfiguration") or {}
     others = {key: value for key, value in configuration.items() if key not in before}
@@ -90,10 +90,10 @@ def starting(
     notes = {STARTED: started, **({FILES: {"names": [*files]}} if files else {})}
     if base is not None and (stopped := base.note(STOPPED)):
         notes[STOPPED] = {**stopped, "savepoint": stopped.get("savepoint") or left_by(base)}
-    kept = base.template["metadata"] if base is not None else {"labels": {}, "annotations": {}}
+    former = base.template["metadata"] if base is not None else {"labels": {}, "annotations": {}}
     metadata = {
-        "labels": {**kept["labels"], REQUEST: request_id, DEPLOYMENT: name},
-        "annotations": {**kept["annotations"], **{key: json.dumps(note) for key, note in notes.items()}},
+        "labels": {**former["labels"], REQUEST: request_id, DEPLOYMENT: name},
+        "annotations": {**former["annotations"], **{key: json.dumps(note) for key, note in notes.items()}},
     }
     return manifest.document(name, spec, metadata)
 
@@ -133,10 +133,10 @@ def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": {"annotations": annotations} if annotations else {}, "spec": spec}
 
 
-def note_digest(body: dict[str, Any], kept: FlinkResource) -> None:
+def note_digest(body: dict[str, Any], stored: FlinkResource) -> None:
     """Write down by which spec the job is known that is to be started."""
     annotations = body["metadata"]["annotations"]
-    annotations[STARTED] = json.dumps({**json.loads(annotations[STARTED]), "spec": kept.digest})
+    annotations[STARTED] = json.dumps({**json.loads(annotations[STARTED]), "spec": stored.digest})
 
 
 def patch_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,14 +203,14 @@ class Following:
 
     def find(self, name: str) -> FlinkResource | None:
         """The spec for the next resource of a name; None if the former one was not deleted."""
-        text = self._api.kept(next_of(name), _FILE)
-        if text is None and (secret := self._api.kept(next_of(name), _SECRET_FILE)) is not None:
+        text = self._api.file(next_of(name), _FILE)
+        if text is None and (secret := self._api.file(next_of(name), _SECRET_FILE)) is not None:
             text = self._api.entry(secret, name)
         return None if text is None else FlinkResource(json.loads(text))
 
     def follows(self, name: str) -> str | None:
         """The uid of the resource that was to be deleted; None if nothing is kept."""
-        return self._api.kept(next_of(name), _FOLLOWS)
+        return self._api.file(next_of(name), _FOLLOWS)
 
     def drop(self, name: str) -> None:
         """Drop unneeded documents; they may be gone already."""
@@ -218,5 +218,5 @@ class Following:
         self._api.drop(f"configmaps/{next_of(name)}")
 
     def _drop_entry(self, name: str) -> None:
-        if (secret := self._api.kept(next_of(name), _SECRET_FILE)) is not None:
+        if (secret := self._api.file(next_of(name), _SECRET_FILE)) is not None:
             self._api.put_entry(secret, name, None)

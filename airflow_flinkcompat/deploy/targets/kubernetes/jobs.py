@@ -79,9 +79,9 @@ class KubernetesJobs(Closing):
             found = self._api.find("FlinkDeployment", str(cluster))
             if found is None:
                 raise TargetError(f"{self} has no FlinkDeployment {cluster!r}, which is to run the jobs")
-            said = ((found.get("status") or {}).get("clusterInfo") or {}).get("flink-version")
-            if said:
-                return EngineInfo("flink", str(said))
+            version = ((found.get("status") or {}).get("clusterInfo") or {}).get("flink-version")
+            if version:
+                return EngineInfo("flink", str(version))
             with self._jobmanager(str(cluster)) as jobmanager:
                 return EngineInfo("flink", jobmanager.version())
         if self._manifest.flink_version is None:
@@ -110,14 +110,14 @@ class KubernetesJobs(Closing):
             return JobStatus(job, current.job_name, state, completed_checkpoints=None)
         if current.reconciled and current.flink_job is not None:
             self._seen[job] = current.flink_job
-        said = self._said_of(current)
-        if said is None:
+        status = self._flink_status(current)
+        if status is None:
             state = current.final_state if current.ended else "FAILING" if current.in_vain else "CREATED"
             failure = current.why(self._runner.redactor) if current.ended or current.in_vain else None
-            said = JobStatus(job, "", state, completed_checkpoints=None, failure=failure)
-        return replace(said, job_id=current.ref, name=current.job_name, fault=said.fault or fault_of(current.error))
+            status = JobStatus(job, "", state, completed_checkpoints=None, failure=failure)
+        return replace(status, job_id=current.ref, name=current.job_name, fault=status.fault or fault_of(current.error))
 
-    def _said_of(self, current: FlinkResource) -> JobStatus | None:
+    def _flink_status(self, current: FlinkResource) -> JobStatus | None:
         """The JobManager's status of a job; None if there is none, or the JobManager is absent."""
         if current.flink_job is None or not (current.reconciled or current.wants_suspended):
             return None
@@ -137,12 +137,12 @@ class KubernetesJobs(Closing):
         if not current.ended and not (current.reconciled and not current.wants_suspended):
             return False
         try:
-            said = self._said_of(current)
+            status = self._flink_status(current)
         except ApiError:
             if current.ended:
                 raise
             return False
-        return current.ended if said is None else said.terminal
+        return current.ended if status is None else status.terminal
 
     def running(self, name: str) -> tuple[JobRef, ...]:
         """The jobs of this name that have not ended; of somebody else's resource its own name counts, too."""
@@ -173,7 +173,7 @@ class KubernetesJobs(Closing):
             script = self._manifest.script_of(each.job.get("args") or ())
             plural, _, file = (mounted_file(each.spec) or "").partition("/")
             if script is None and plural == "configmaps":
-                script = self._api.kept(file, SCRIPT_FILE)
+                script = self._api.file(file, SCRIPT_FILE)
             # By the note of the last start, also where somebody edited the resource since: that is to be shown.
             keys = each.note(STARTED).get("settings")
             settings = (

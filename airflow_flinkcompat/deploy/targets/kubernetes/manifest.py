@@ -49,9 +49,9 @@ class Manifest:
     @classmethod
     def of(cls, settings: Mapping[str, Any], place: str) -> Manifest:
         """The manifest of a connection: ``manifest`` (YAML, or its path), or ``session_cluster`` alone."""
-        given, cluster = settings.get("manifest"), settings.get("session_cluster")
-        if given:
-            return cls._read(given, f"{place}: manifest")
+        manifest, cluster = settings.get("manifest"), settings.get("session_cluster")
+        if manifest:
+            return cls._read(manifest, f"{place}: manifest")
         if not cluster:
             raise DeployError(
                 f"{place}: the target kubernetes needs session_cluster (the name of a FlinkDeployment that runs jobs), "
@@ -61,11 +61,11 @@ class Manifest:
         return cls("FlinkSessionJob", {"deploymentName": str(cluster), "job": job}, tuple(job["args"]), {})
 
     @classmethod
-    def _read(cls, given: object, place: str) -> Manifest:
+    def _read(cls, manifest: object, place: str) -> Manifest:
         try:
-            document = given
-            if isinstance(given, str):
-                text = given if "\n" in given else UPath(given).read_text("utf-8")
+            document = manifest
+            if isinstance(manifest, str):
+                text = manifest if "\n" in manifest else UPath(manifest).read_text("utf-8")
                 document = yaml.safe_load(text)
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise DeployError(f"{place} cannot be read: {error}") from None
@@ -175,10 +175,10 @@ class Manifest:
 
     def script_of(self, args: Iterable[str]) -> str | None:
         """The script that arguments hold; None if they are others than the manifest's, or hold none."""
-        given = tuple(args)
-        if len(given) != len(self.args):
+        passed = tuple(args)
+        if len(passed) != len(self.args):
             return None
-        for template, arg in zip(self.args, given, strict=True):
+        for template, arg in zip(self.args, passed, strict=True):
             placeholder = _placeholder_of(template)
             if placeholder is None:
                 if template != arg:

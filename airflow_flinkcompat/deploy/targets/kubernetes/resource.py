@@ -137,7 +137,7 @@ class FlinkResource:
             if part in spec:
                 spec[part] = _plain_template(spec[part])
         spec = _plain_template(spec)
-        return sha256(json.dumps(_told(spec), sort_keys=True).encode()).hexdigest()
+        return sha256(json.dumps(_without_empty(spec), sort_keys=True).encode()).hexdigest()
 
     def note(self, annotation: str) -> Mapping[str, Any]:
         """The record of a start or stop; empty if there was none."""
@@ -309,7 +309,7 @@ class FlinkResource:
             return bool(self.last_job.get("state", SUSPENDED) == SUSPENDED)
         return self.reconciled and self.job_state in TERMINAL
 
-    def goes_on_from(self, savepoint: Snapshot) -> bool:
+    def resumes_from(self, savepoint: Snapshot) -> bool:
         """True if the operator would start the suspended resource from this savepoint, in any mode."""
         last = self.last_job
         return bool(
@@ -323,8 +323,8 @@ class FlinkResource:
 
     def began_with(self, savepoint: Snapshot | None) -> bool:
         """True if it is the savepoint that the resource names as its first, now or when last reconciled."""
-        given = (job.get("initialSavepointPath") for job in (self.job, self.last_job))
-        return any(each and same_snapshot(each, savepoint) for each in given)
+        named = (job.get("initialSavepointPath") for job in (self.job, self.last_job))
+        return any(each and same_snapshot(each, savepoint) for each in named)
 
     @property
     def drops_state(self) -> bool:
@@ -364,10 +364,10 @@ def _trace(error: str) -> str:
     try:
         found = json.loads(error)
         parts = [found, *(found.get("throwableList") or ())]
-        told = [f"{part.get('type') or 'java.lang.Exception'}: {part.get('message') or ''}" for part in parts]
+        parts = [f"{part.get('type') or 'java.lang.Exception'}: {part.get('message') or ''}" for part in parts]
     except (ValueError, AttributeError):
         return error
-    return "\nCaused by: ".join(_CUT_FRAME.sub("", each) for each in told)
+    return "\nCaused by: ".join(_CUT_FRAME.sub("", each) for each in parts)
 
 
 def _plain_template(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,9 +378,9 @@ def _plain_template(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**part, "podTemplate": {key: each for key, each in template.items() if key not in ("apiVersion", "kind")}}
 
 
-def _told(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     """A part of a spec without empty values: zeros, empty texts, lists and objects."""
     if isinstance(value, Mapping):
-        told = {key: _told(part) for key, part in value.items()}
-        return {key: part for key, part in told.items() if part}
-    return [_told(part) for part in value] if isinstance(value, list) else value
+        parts = {key: _without_empty(part) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part}
+    return [_without_empty(part) for part in value] if isinstance(value, list) else value

@@ -126,24 +126,24 @@ class KubernetesTarget(KubernetesSavepoints):
         """Check with a dry run that the files of a start and a way back can be written. Raises TargetError."""
         name, file = name_of(job), self._file(job, _NO_REQUEST)
         if self._manifest.mounts:
-            with self._tried(job, "the start stores its script in", file.kept):
+            with self._tried(job, "the start stores its script in", file.place):
                 self._keep_script(file, name, dry_run=True)
         if base is not None:
             found = secret_places(body)
-            kept, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
-            with self._tried(job, "a rollback keeps the spec of the resource in", kept, rights, found):
+            place, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
+            with self._tried(job, "a rollback keeps the spec of the resource in", place, rights, found):
                 Following(self._api).keep(name, body, "", dry_run=True)
 
     @contextmanager
     def _tried(
-        self, job: JobSpec, what: str, kept: str, rights: str = "create", found: Sequence[str] = ()
+        self, job: JobSpec, what: str, place: str, rights: str = "create", found: Sequence[str] = ()
     ) -> Iterator[None]:
         try:
             yield
         except ApiError as error:
             if error.unanswered:
                 raise
-            plural, _, name = kept.partition("/")
+            plural, _, name = place.partition("/")
             places = ", ".join(found)
             otherwise = f"; or remove {places} from the resource and have Flink read it from a Secret" if found else ""
             raise TargetError(
@@ -173,7 +173,7 @@ class KubernetesTarget(KubernetesSavepoints):
         self._check_driver()
         name = name_of(job)
         current = self._find(name)
-        base = current or self._kept(name)
+        base = current or self._following_spec(name)
         if base is not None and (differing := self._manifest.differing(base.spec)):
             where = f"{self._manifest.kind} {name}" if current is not None else f"ConfigMap {next_of(name)}"
             raise TargetError(
@@ -203,10 +203,10 @@ class KubernetesTarget(KubernetesSavepoints):
             elif not current.unaccepted and not self._over(current):
                 raise TargetError(f"job {current.ref} of {self._manifest.kind} {name} has not ended: stop it first")
         if current is None:
-            base = self._kept(name) or base
+            base = self._following_spec(name) or base
         file = self._file(job, request_id)
         older = self._drop_older(base, request_id, file)
-        files = [file.kept] if self._manifest.mounts else []
+        files = [file.place] if self._manifest.mounts else []
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
         if current is not None and current.wants_suspended:
@@ -225,7 +225,7 @@ class KubernetesTarget(KubernetesSavepoints):
     def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
         """Make a resource match the wanted one: changed in place, or re-created."""
         if current is not None and start.savepoint is not None:
-            current = self._going_on(current, start.savepoint, body)
+            current = self._resumed(current, start.savepoint, body)
             if current is None:
                 return
         if current is not None:
@@ -252,11 +252,11 @@ class KubernetesTarget(KubernetesSavepoints):
             _log.warning("%s %s keeps changing, and is started in its present form", kind, current.name)
             return overdue.last if isinstance(overdue.last, FlinkResource) else current
 
-    def _going_on(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
+    def _resumed(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> FlinkResource | None:
         """Resume the resource in place; if the operator does not, return the resource that must be re-created."""
 
         def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
-            return patch_of(seen.document, body) if seen.goes_on_from(savepoint) else None
+            return patch_of(seen.document, body) if seen.resumes_from(savepoint) else None
 
         if not self._patched(current, patch):
             return current
@@ -335,8 +335,8 @@ class KubernetesTarget(KubernetesSavepoints):
         """The savepoint by which a job was suspended; None while it is being suspended. Raises StopFailed."""
         name = resource_of(job)
         current = self._find(name)
-        told = current or self._kept(name)
-        note = told.note(STOPPED) if told is not None else {}
+        described = current or self._following_spec(name)
+        note = described.note(STOPPED) if described is not None else {}
         if note.get("request") == request_id and note.get("savepoint"):  # its successor was started since
             return Snapshot(str(note["savepoint"]))
         if current is None:
@@ -482,7 +482,7 @@ class KubernetesTarget(KubernetesSavepoints):
             jobs, id_ = self._jobs_of(current), JobRef(each)
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
 
-    def _kept(self, name: str) -> FlinkResource | None:
+    def _following_spec(self, name: str) -> FlinkResource | None:
         """The spec for the next resource of a name, if the former one was deleted."""
         return Following(self._api).find(name)
 
@@ -585,26 +585,26 @@ class KubernetesTarget(KubernetesSavepoints):
         if not self._manifest.mounts:
             return
         try:
-            told = self._find(name) or self._kept(name)
+            described = self._find(name) or self._following_spec(name)
         except ApiError as error:
-            _log.warning("%s of namespace %s may be left over: %s", file.kept, self._api.namespace, error)
+            _log.warning("%s of namespace %s may be left over: %s", file.place, self._api.namespace, error)
             return
-        if told is None or file.kept not in (told.note(FILES).get("names") or ()):
-            self._drop(file.kept)
+        if described is None or file.place not in (described.note(FILES).get("names") or ()):
+            self._drop(file.place)
 
     def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
         """Delete the files of scripts before the former one; those that stay."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
         if base is not None and base.request == request_id:  # an earlier try did
             return names
-        return names[:1] + [each for each in names[1:] if each == file.kept or not self._drop(each)]
+        return names[:1] + [each for each in names[1:] if each == file.place or not self._drop(each)]
 
-    def _drop(self, kept: str) -> bool:
+    def _drop(self, place: str) -> bool:
         """Delete a file that nobody needs any more, where that can be done."""
         try:
-            self._api.drop(kept)
+            self._api.drop(place)
         except ApiError as error:
-            _log.warning("%s of namespace %s is left over: %s", kept, self._api.namespace, error)
+            _log.warning("%s of namespace %s is left over: %s", place, self._api.namespace, error)
             return False
         return True
 

@@ -58,11 +58,11 @@ def is_active(job: Any) -> bool:
 
 
 def by_age(jobs: Iterable[Any]) -> list[Any]:
-    def made(job: Any) -> tuple[int, int]:
+    def created(job: Any) -> tuple[int, int]:
         at = str(job.created_at or "")
         return (int(at) if at.isdigit() else 0, int(job.start_time or 0))
 
-    return sorted(jobs, key=made)
+    return sorted(jobs, key=created)
 
 
 def of_request(jobs: Iterable[Any], request_id: str) -> Any | None:
@@ -76,7 +76,7 @@ def configuration(of: Any) -> dict[str, str]:
     return {str(key): _text(value) for key, value in {**(of.flink_conf or {}), **own}.items()}
 
 
-def given_settings(of: Any) -> dict[str, str] | None:
+def start_settings(of: Any) -> dict[str, str] | None:
     """The settings that a start gave a deployment or job instance; None if none is known to be one."""
     found = configuration(of)
     if OWN_KEYS not in found:
@@ -115,7 +115,7 @@ class StopMark:
 def stop_savepoints(savepoints: Iterable[Any], mark: StopMark | None, request_id: str) -> list[Any]:
     """Savepoints of one job instance's stops, latest first, without those that failed before this request."""
     before = mark.failed_before if mark is not None and mark.request_id == request_id else 0
-    stops = sorted((each for each in savepoints if each.savepoint_origin == STOPPED_BY), key=_made)
+    stops = sorted((each for each in savepoints if each.savepoint_origin == STOPPED_BY), key=_created_at)
     failed = [each for each in stops if savepoint_state(each) == SAVEPOINT_FAILED][before:]
     kept = [each for each in stops if savepoint_state(each) != SAVEPOINT_FAILED or each in failed]
     return kept[::-1]
@@ -127,7 +127,7 @@ def failed_stops(savepoints: Iterable[Any]) -> int:
     return sum(each.savepoint_origin == STOPPED_BY for each in failed)
 
 
-def _made(savepoint: Any) -> int:
+def _created_at(savepoint: Any) -> int:
     return int(savepoint.created_at or 0)
 
 
@@ -139,17 +139,17 @@ def savepoint_state(savepoint: Any) -> str:
 def failure_of(status: Any) -> str:
     """The platform's reason for the failure of a job instance or a savepoint."""
     failure = getattr(status, "failure", None)
-    said = (failure.message or failure.reason) if failure else None
-    return str(said or "no reason reported")
+    reason = (failure.message or failure.reason) if failure else None
+    return str(reason or "no reason reported")
 
 
-def same_location(shown: str | None, path: str | None) -> bool:
+def same_location(one_path: str | None, path: str | None) -> bool:
     """True if a place that the platform shows and a Flink path belong to the same savepoint.
 
     The platform may write the bucket differently (``https://oss/bucket`` for ``oss://bucket``), or name the folder that
     contains Flink's own, which is called ``savepoint-<job>-<12 random digits>``.
     """
-    one, other = (re.sub(r"^\w+://", "", each or "").strip("/").split("/") for each in (shown, path))
+    one, other = (re.sub(r"^\w+://", "", each or "").strip("/").split("/") for each in (one_path, path))
     if one == other or (one[-1] == other[-1] and one[-1].startswith(_FOLDER)):
         return True
     inside = other[:-1] if other[-1].startswith(_FOLDER) else other
@@ -170,11 +170,11 @@ def with_settings(
     deployment: Any | None, settings: Mapping[str, str], request_id: str
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """The configuration with these settings, and the keys of an earlier start that it loses."""
-    given = {key: value for key, value in settings.items() if key != JOB_NAME}
+    own = {key: value for key, value in settings.items() if key != JOB_NAME}
     before = {} if deployment is None else dict(deployment.flink_conf or {})
-    gone = frozenset(given_settings(deployment) or {}) - given.keys() if deployment is not None else frozenset()
-    kept = {key: value for key, value in before.items() if key not in gone | _MARKS}
-    return {**kept, **given, REQUEST: request_id, OWN_KEYS: ",".join(sorted(given))}, gone
+    gone = frozenset(start_settings(deployment) or {}) - own.keys() if deployment is not None else frozenset()
+    rest = {key: value for key, value in before.items() if key not in gone | _MARKS}
+    return {**rest, **own, REQUEST: request_id, OWN_KEYS: ",".join(sorted(own))}, gone
 
 
 def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:

@@ -101,7 +101,7 @@ class RealtimeComputeJobs(Closing):
         job = self._api.job(active[0].job_id) or active[0]
         ran_on, place = job.engine_version, f"the engine version of job {job.job_id}"
         engine = EngineInfo("vvr", version_of(ran_on, place)) if ran_on else None
-        return Deployed(JobRef(job.job_id), instances.script_of(job), instances.given_settings(job), engine)
+        return Deployed(JobRef(job.job_id), instances.script_of(job), instances.start_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:
         """The state that Flink's checkpoint statistics name, else the one that the platform was asked for.
@@ -138,11 +138,11 @@ class RealtimeComputeJobs(Closing):
         return replace(seen, restored=self._savepoint_at(job, seen.restored)) if seen.restored else seen
 
     def ever_ran(self, job: JobRef) -> bool | None:
-        flink = self._shown(job)
+        flink = self._readable_flink(job)
         return job_reports.ever_ran(flink.jobmanager, flink.job_id) if flink else None
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
-        flink = self._shown(job)
+        flink = self._readable_flink(job)
         return job_reports.source_offsets(flink.jobmanager, flink.job_id) if flink else {}
 
     def cancel(self, job: JobRef) -> None:
@@ -190,7 +190,7 @@ class RealtimeComputeJobs(Closing):
         found = flink_job(self._jobmanagers[job])
         return None if found is None else _FlinkJob(self._jobmanagers[job], found)
 
-    def _shown(self, job: JobRef) -> _FlinkJob | None:
+    def _readable_flink(self, job: JobRef) -> _FlinkJob | None:
         """The same; None also where the JobManager is gone, or the access key may not ask it."""
         try:
             return self._flink(job)

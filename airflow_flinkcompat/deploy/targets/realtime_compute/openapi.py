@@ -174,12 +174,12 @@ class OpenApi(Closing):
     def call(self, action: str, *path: str, request: Any = None, namespace: bool = True, repeat: bool = True) -> Any:
         """A call of the SDK by the name of its action."""
         method = getattr(self._client, re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() + "_with_options")
-        given = [self.settings.namespace] * namespace + [*path] + [request] * (request is not None)
+        arguments = [self.settings.namespace] * namespace + [*path] + [request] * (request is not None)
 
         def ask() -> Any:
             headers = getattr(self.models, f"{action}Headers")(workspace=self.settings.workspace)
             try:
-                body = method(*given, headers, self._runtime()).body
+                body = method(*arguments, headers, self._runtime()).body
             except Exception as error:  # the SDK has several families of errors, and wraps those of its HTTP client
                 raise self._error(action, error) from None
             if body is None or body.success is not True:
@@ -202,8 +202,8 @@ class OpenApi(Closing):
         if body is None or body.success is None:
             return RealtimeComputeError(f"{self.place} answered {action} without a success flag")
         code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason reported"))
-        said = ": ".join(filter(None, (code, reason)))
-        message = f"{self.place} refused {action}: {said}{self._remedy(_OK, code)}"
+        words = ": ".join(filter(None, (code, reason)))
+        message = f"{self.place} refused {action}: {words}{self._remedy(_OK, code)}"
         return RealtimeComputeError(message, _OK, reason, code)
 
     def _error(self, action: str, error: Exception) -> RealtimeComputeError:

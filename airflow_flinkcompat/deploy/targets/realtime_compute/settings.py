@@ -68,8 +68,8 @@ class WorkspaceSettings:
 
     @classmethod
     def of(cls, access: Access) -> WorkspaceSettings:
-        given = _from_environment() if access.settings is None else access.settings
-        read = _Reader(given, access)
+        settings = _from_environment() if access.settings is None else access.settings
+        read = _Reader(settings, access)
         scheme, host = read.endpoint()
         version = read.text("engine_version")
         if version is not None:
@@ -104,11 +104,11 @@ def _from_environment() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _Reader:
-    given: Mapping[str, Any]
+    settings: Mapping[str, Any]
     access: Access
 
     def text(self, key: str) -> str | None:
-        return str(self.given.get(key) or "").strip() or None
+        return str(self.settings.get(key) or "").strip() or None
 
     def named(self, key: str) -> str:
         return f"{VARIABLE}{key.upper()}" if self.access.settings is None else key
@@ -121,28 +121,28 @@ class _Reader:
 
     def endpoint(self) -> tuple[str, str]:
         region = self.text("region")
-        given = self.text("endpoint") or (f"ververica.{region}.aliyuncs.com" if region else None)
-        if given is None:
+        value = self.text("endpoint") or (f"ververica.{region}.aliyuncs.com" if region else None)
+        if value is None:
             raise ApiError(
                 f"{self.access.place}: set {self.named('endpoint')} (ververica.<region>.aliyuncs.com), or "
                 f"{self.named('region')} (eu-central-1)"
             )
-        found = _ENDPOINT.fullmatch(given)
+        found = _ENDPOINT.fullmatch(value)
         if found is None:
             raise ApiError(
-                f"{self.access.place}: {self.named('endpoint')} {given!r} is not an endpoint: write "
+                f"{self.access.place}: {self.named('endpoint')} {value!r} is not an endpoint: write "
                 "ververica.<region>.aliyuncs.com"
             )
         return found["scheme"] or "https", found["host"]
 
     def timeout(self) -> float:
-        given = self.text("timeout")
+        value = self.text("timeout")
         try:
-            seconds = 60.0 if given is None else float(given)
+            seconds = 60.0 if value is None else float(value)
         except ValueError:
             seconds = 0.0
         if not 0 < seconds < float("inf"):
-            raise ApiError(f"{self.access.place}: {self.named('timeout')} {given!r} is not a number of seconds")
+            raise ApiError(f"{self.access.place}: {self.named('timeout')} {value!r} is not a number of seconds")
         return seconds
 
     def credential(self) -> Credential:

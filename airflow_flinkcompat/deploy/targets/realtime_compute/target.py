@@ -164,14 +164,14 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     def _invalid(self, job: JobSpec, found: Any) -> str:
         details = getattr(found, "error_details", None)
-        said = (details and details.message) or getattr(found, "message", None) or "no reason reported"
+        reason = (details and details.message) or getattr(found, "message", None) or "no reason reported"
         place = job.source
         if details and str(details.line_number or "").isdigit():
             column = details.column_number if str(details.column_number or "").isdigit() else 1
             place = f"{job.source}:{details.line_number}:{column}"
         if details and details.invalidflink_conf:
-            said = f"{said} (settings: {', '.join(map(str, details.invalidflink_conf))})"
-        return f"{place}: the platform refused the script: {condense(str(said), self._api.redactor)}"
+            reason = f"{reason} (settings: {', '.join(map(str, details.invalidflink_conf))})"
+        return f"{place}: the platform refused the script: {condense(str(reason), self._api.redactor)}"
 
     def _written(self, found: Any | None, name: str, job: JobSpec, request_id: str) -> Any:
         """The deployment as it is to start, read back from the platform. Raises TargetError."""
@@ -368,8 +368,8 @@ def _is_valid(found: Any) -> bool:
     if found is None or found.success is not True:
         return False
     details = found.error_details
-    said = str(found.validation_result or "")
-    return not re.search("INVALID|UNSUPPORTED", said) and not (
+    result = str(found.validation_result or "")
+    return not re.search("INVALID|UNSUPPORTED", result) and not (
         details and (details.message or details.invalidflink_conf)
     )
 

@@ -90,10 +90,10 @@ def test_only_a_resource_suspended_with_a_savepoint_goes_on_from_it() -> None:
     suspended, cancelled = _recorded("session-suspended"), _recorded("session-cancelled")
     savepoint = suspended.upgrade_savepoint
     assert savepoint is not None
-    assert suspended.goes_on_from(savepoint)
+    assert suspended.resumes_from(savepoint)
     assert cancelled.upgrade_savepoint == savepoint
-    assert not cancelled.goes_on_from(savepoint)
-    assert not suspended.goes_on_from(Snapshot("file:/recorded/flink/savepoints/another"))
+    assert not cancelled.resumes_from(savepoint)
+    assert not suspended.resumes_from(Snapshot("file:/recorded/flink/savepoints/another"))
 
 
 def test_an_error_of_a_real_operator_is_one_readable_line() -> None:

@@ -62,7 +62,7 @@ def read(found: FlinkResource) -> str:
         "reconciled": found.reconciled,
         "unaccepted": found.unaccepted,
         "ended": found.ended,
-        "goes on from it": savepoint is not None and found.goes_on_from(savepoint),
+        "goes on from it": savepoint is not None and found.resumes_from(savepoint),
         "in vain": found.in_vain,
         "coming up": found.coming_up,
         "without an id": found.flink_job is None,
@@ -88,7 +88,7 @@ def verdict(found: FlinkResource) -> str | None:
     if found.job_state == "FAILED":
         return FAILED
     savepoint = found.upgrade_savepoint
-    return STOPPED if savepoint is not None and found.goes_on_from(savepoint) else CANCELLED
+    return STOPPED if savepoint is not None and found.resumes_from(savepoint) else CANCELLED
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -132,7 +132,7 @@ def test_a_stop_that_the_operator_forgot_is_no_start() -> None:
     assert verdict(forgot) != RUNS
     savepoint = forgot.upgrade_savepoint
     assert savepoint is not None
-    assert not forgot.goes_on_from(savepoint)
+    assert not forgot.resumes_from(savepoint)
 
 
 @pytest.mark.parametrize("release", FOLLOWED)
@@ -144,7 +144,7 @@ def test_what_is_said_of_the_spec_before_is_never_taken_for_this_one(release: st
     assert {verdict(before) for before, _ in stale} >= {RUNS, STOPPED}
     for before, first in stale:
         assert not first.reconciled
-        assert not any(first.goes_on_from(each) for each in _savepoints(before, first))
+        assert not any(first.resumes_from(each) for each in _savepoints(before, first))
         assert not first.ended
         assert verdict(first) == (REFUSED if verdict(before) == REFUSED else None)
 
