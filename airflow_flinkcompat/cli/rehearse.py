@@ -51,7 +51,9 @@ def rehearse_command(
     flinkcompat.toml, found upwards from NEW.
     """
     with command_errors("rehearse", "deploy"):
-        from airflow_flinkcompat.deploy.restore_test import Cluster, RehearsalOptions, Timeouts, rehearse
+        from airflow_flinkcompat.deploy.restore_test.place import Cluster
+        from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
+        from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
     require_one_stdin(old, new)
     by = judging_flink("rehearse", path_of(new) or path_of(old), given)

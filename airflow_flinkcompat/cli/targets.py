@@ -20,7 +20,7 @@ from airflow_flinkcompat.planner.judgement import DeployedJob, compile_plans
 from airflow_flinkcompat.project.job_options import JobOptions
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.restore_test import Cluster
+    from airflow_flinkcompat.deploy.restore_test.place import Cluster
     from airflow_flinkcompat.deploy.targets import TargetLocation
 
 
@@ -172,9 +172,10 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
         job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
         return compile_plans(old, new, planner.jars, job)
     with command_errors(what, planner.extra, *others, prefix=f"{what}: "), ExitStack() as stack:
-        from airflow_flinkcompat.deploy import SqlGatewayPlanner, explain_plans
+        from airflow_flinkcompat.deploy import explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
+        from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
 
         asked: PlanCompiler | Target
         if planner.target is not None:  # no plan depends on the value of a placeholder: it is its own value
@@ -201,7 +202,7 @@ def place_of(planner: Planner) -> TargetLocation | None:
 def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
     """A savepoint that the new script took before it had read anything, from the cache if it is there."""
     from airflow_flinkcompat.deploy import DeployError
-    from airflow_flinkcompat.deploy.restore_test import kept_template, options_of
+    from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
 
     side = replace(
         new, script=f"{new.catalog.strip().rstrip(';')};\n{new.script}" if new.catalog.strip() else new.script
@@ -227,7 +228,7 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, 
 
 @contextmanager
 def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Cluster]:
-    from airflow_flinkcompat.deploy.restore_test import Cluster
+    from airflow_flinkcompat.deploy.restore_test.place import Cluster
     from airflow_flinkcompat.local_flink import local_cluster
 
     if place is None:

@@ -1,6 +1,7 @@
 """Deployments: the targets where jobs run, the ledger of each deployment, and redeploys.
 
-Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client.
+Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client. Names that are not in
+``__all__`` were exported by earlier releases.
 """
 
 from __future__ import annotations
@@ -17,18 +18,15 @@ if TYPE_CHECKING:
         SubmissionUnknown,
         TargetError,
     )
-    from airflow_flinkcompat.deploy.flink.gateway import GatewayError, SqlGateway
-    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
-    from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
+    from airflow_flinkcompat.deploy.flink.rest import ApiError
     from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
     from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
     from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
     from airflow_flinkcompat.deploy.plans import explain_plans
-    from airflow_flinkcompat.deploy.redeploy.preconditions import read_hand_over
     from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
     from airflow_flinkcompat.deploy.redeploy.sequence import deploy
-    from airflow_flinkcompat.deploy.redeploy.verify import VerificationFailed, verify_start
+    from airflow_flinkcompat.deploy.redeploy.verify import VerificationFailed
     from airflow_flinkcompat.deploy.target import (
         EngineInfo,
         JobRef,
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
         Start,
         Target,
     )
-    from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner, SqlGatewayTarget
     from airflow_flinkcompat.model import StartMode
 
 _HOMES = {
@@ -65,11 +62,7 @@ __all__ = [
     "ApiError",
     "DeployError",
     "DeployRefused",
-    "Endpoint",
     "EngineInfo",
-    "GatewayError",
-    "JobManager",
-    "JobManagerError",
     "JobRef",
     "JobStatus",
     "Ledger",
@@ -83,9 +76,6 @@ __all__ = [
     "RolledBack",
     "ScriptRefused",
     "Snapshot",
-    "SqlGateway",
-    "SqlGatewayPlanner",
-    "SqlGatewayTarget",
     "Start",
     "StartFailed",
     "StartMode",
@@ -97,8 +87,6 @@ __all__ = [
     "Waiting",
     "deploy",
     "explain_plans",
-    "read_hand_over",
-    "verify_start",
 ]
 
 

@@ -29,8 +29,9 @@ from typing import Any
 import httpx
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import JobRef, Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import JobRef, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec

@@ -26,11 +26,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway, SqlGatewayTarget
-from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner
+from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.deploy.flink.gateway import ScriptRunner, SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, RehearsalOptions, Timeouts, rehearse
+from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
+from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, rehearse
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import RehearsalFinding
 from dev.measure import measured

@@ -16,17 +16,18 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_flinkcompat.compat import Side as JobSide
-from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
+from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError, refusal
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.restore_test import Cluster, take_template
+from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.restore_test.template import take_template
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start, same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
-from airflow_flinkcompat.deploy.targets.gateway import state_options
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget, state_options
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from airflow_flinkcompat.deploy import JobManager, JobStatus
+from airflow_flinkcompat.deploy import JobStatus
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from dev.measure.pairs import CACHE
 

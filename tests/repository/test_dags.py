@@ -16,7 +16,7 @@ from airflow.sdk import DAG
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
-from airflow_flinkcompat.deploy import read_hand_over
+from airflow_flinkcompat.deploy.redeploy.preconditions import read_hand_over
 from tests.support.airflow.operators.versions import DagBag, DagSerialization
 
 DAGS = Path(__file__).parents[2] / "dags"

@@ -10,8 +10,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from uuid import uuid4
 
-from airflow_flinkcompat.deploy import GatewayError, SqlGateway
-from airflow_flinkcompat.deploy.flink.gateway import Session
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.local_flink import LocalFlink

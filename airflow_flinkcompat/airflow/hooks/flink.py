@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.compat.plan_comparison import Plans
     from airflow_flinkcompat.deploy import Ledger
-    from airflow_flinkcompat.deploy.restore_test import Cluster
+    from airflow_flinkcompat.deploy.restore_test.place import Cluster
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
     from airflow_flinkcompat.secrets.placeholders import AnyPlaceholder, Lookup
 
@@ -189,7 +189,7 @@ class FlinkHook(BaseHook):
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
         """The place of a rehearsal. Raises AirflowFailException if it is not usable."""
-        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.deploy.restore_test.place import Cluster
 
         with self.get_conn() as target:
             yield Cluster(target, self.location())

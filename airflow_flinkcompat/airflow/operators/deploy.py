@@ -356,9 +356,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
             TargetError,
             Wait,
             deploy,
-            read_hand_over,
         )
         from airflow_flinkcompat.deploy.ledger.entries import Origin, Review
+        from airflow_flinkcompat.deploy.redeploy.preconditions import read_hand_over
 
         ledger = self.open_ledger()
         approved_by, reason = self._approver(context, summary)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.airflow.tasks.arguments import ScriptArguments
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
-    from airflow_flinkcompat.deploy.restore_test import Rehearsal
+    from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 
 # After a wait: how long what was started may take to end where the rehearsal cannot go on.
 _CLEANING_SECONDS = 120.0
@@ -95,7 +95,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The finding as data (``flinkcompat-rehearsal/1``); raises AirflowFailException if in ``fail_on``."""
-        from airflow_flinkcompat.deploy.restore_test import Rehearsal
+        from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 
         with readable_errors():
             head = self.open_ledger().head()
@@ -161,7 +161,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return self.proposed_side("flink", None)
 
     def _rehearse(self, context: Context, head: HeadEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
-        from airflow_flinkcompat.deploy.restore_test import Paused, RehearsalOptions, Timeouts, rehearse
+        from airflow_flinkcompat.deploy.restore_test.restoring import Paused, Timeouts
+        from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, rehearse
 
         timeouts = Timeouts(
             settle=self.settle_seconds,
@@ -189,7 +190,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             self.defer(trigger=trigger, method_name="execute_complete", kwargs=more)
 
     def _abandon(self, state: Mapping[str, Any]) -> None:
-        from airflow_flinkcompat.deploy.restore_test import abandon
+        from airflow_flinkcompat.deploy.restore_test.sequence import abandon
 
         self.log_lines("the rehearsal cannot continue: ending the jobs that it started")
         with self.hook.rehearsal_cluster() as cluster:

@@ -229,7 +229,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
 
     ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, the jobs of the
     rehearsal are ended here; not when a triggerer stops or restarts. If Airflow does not report this
-    (``is_told_of_kills``), nothing that must be ended may be left to it.
+    (``kills_reach_triggers``), nothing that must be ended may be left to it.
     """
 
     arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state", "target")
@@ -268,7 +268,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
             self.log.info("the jobs of the rehearsal are gone; the live job keeps running")
 
     def _abandon(self) -> list[str]:
-        from airflow_flinkcompat.deploy.restore_test import abandon
+        from airflow_flinkcompat.deploy.restore_test.sequence import abandon
 
         with self.hook.rehearsal_cluster() as cluster:
             return abandon(cluster, self.state, timeout=_CLEANING_SECONDS)

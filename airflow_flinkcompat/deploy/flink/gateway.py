@@ -55,14 +55,7 @@ class SqlGateway(RestClient):
             raise GatewayError(str(error), error.status, error.reason) from None
 
     def info(self) -> tuple[str, str]:
-        """The product and version of the Gateway.
-
-        Returns:
-            The name and the version, e.g. ``("Apache Flink", "2.3.0")``.
-
-        Raises:
-            GatewayError: Nothing answers there, or something that is no SQL Gateway.
-        """
+        """The product and version, e.g. ``("Apache Flink", "2.3.0")``. Raises GatewayError."""
         answer = self.get(f"{_API}/info")
         try:
             return str(answer["productName"]), str(answer["version"])
@@ -71,17 +64,7 @@ class SqlGateway(RestClient):
 
     @contextmanager
     def session(self, properties: Mapping[str, str] | None = None) -> Iterator[Session]:
-        """Open a session and close it at the end; jobs that it started go on.
-
-        Args:
-            properties: Flink's options by key, in force for the whole session.
-
-        Yields:
-            The session.
-
-        Raises:
-            GatewayError: The Gateway does not answer or opens no session.
-        """
+        """Open a session and close it at the end; jobs that it started continue. Raises GatewayError."""
         answer = self.call("POST", f"{_API}/sessions", {"properties": dict(properties or {})})
         path = f"{_API}/sessions/{answer['sessionHandle']}"
         try:
@@ -175,10 +158,10 @@ class ScriptRunner:
         prefix: int = 0,
         submits: bool = False,
     ) -> Result:
-        """Run ``sql``, which was made of ``statement`` by putting ``prefix`` characters before its first line.
+        """Run ``sql``: ``statement`` with ``prefix`` characters before its first line.
 
-        Raises TargetError with the statement's place; SubmissionUnknown when no answer to it came. Of a submission it
-        raises StateRefused and SubmittedBefore, too.
+        Raises TargetError with the statement's place; SubmissionUnknown if no answer came. A submission also raises
+        StateRefused and SubmittedBefore.
         """
         try:
             resolved = resolve_placeholders(sql, self.resolve)

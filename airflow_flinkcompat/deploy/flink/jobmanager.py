@@ -43,44 +43,19 @@ class JobManager(RestClient):
             raise JobManagerError(str(error), status, error.reason) from None
 
     def version(self) -> str:
-        """Flink's version.
-
-        Returns:
-            The version, e.g. ``2.3.0``.
-
-        Raises:
-            JobManagerError: Nothing answers there, or something that is no JobManager.
-        """
+        """Flink's version, e.g. ``2.3.0``. Raises JobManagerError."""
         try:
             return str(self.get("config")["flink-version"])
         except (KeyError, TypeError):
             raise JobManagerError(f"{self.endpoint.place} answers, but is not a JobManager") from None
 
     def upload_jar(self, name: str, content: bytes) -> str:
-        """Upload a jar.
-
-        Args:
-            name: The name of the file.
-            content: The jar itself.
-
-        Returns:
-            The id under which the cluster keeps the jar.
-
-        Raises:
-            JobManagerError: The JobManager refuses or does not answer.
-        """
+        """Upload a jar; return its id in the cluster. Raises JobManagerError."""
         files = {"jarfile": (name, content, "application/x-java-archive")}
         return str(self.call("POST", "jars/upload", files=files)["filename"]).rpartition("/")[2]
 
     def jobs(self) -> dict[str, JobStatus]:
-        """Every job the cluster remembers.
-
-        Returns:
-            The jobs by id, with name and state only.
-
-        Raises:
-            JobManagerError: Nothing answers there, or something that is no JobManager.
-        """
+        """Name and state of every job that the cluster remembers, by its id. Raises JobManagerError."""
         try:
             rows = self.get("jobs/overview")["jobs"]
         except (KeyError, TypeError):
@@ -88,17 +63,7 @@ class JobManager(RestClient):
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
-        """The job as it is now; a job that the cluster is about to recover is waited for.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-
-        Returns:
-            The job; None when the cluster does not know it.
-
-        Raises:
-            JobManagerError: The JobManager does not answer.
-        """
+        """The job now; None if unknown. A job that the cluster is about to recover is waited for."""
         if (found := self._status(job_id)) is not None or not self.recovers():
             return found
         try:
@@ -107,14 +72,7 @@ class JobManager(RestClient):
             return None
 
     def recovers(self) -> bool:
-        """True if jobs outlive the JobManager (high availability), or if it hides its options.
-
-        Returns:
-            True where high availability is configured, or the JobManager does not show its options.
-
-        Raises:
-            JobManagerError: The JobManager does not answer.
-        """
+        """True if jobs outlive the JobManager (high availability), or if it hides its options."""
         if self._recovers is None:
             try:
                 options = {row["key"]: row["value"] for row in self.get("jobmanager/config")}
@@ -156,26 +114,12 @@ class JobManager(RestClient):
         )
 
     def restored_from(self, job_id: str) -> str | None:
-        """The state this job was last restored from.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-
-        Returns:
-            The path of a savepoint or checkpoint; None when the job began empty.
-        """
+        """The path of the state that the job was last restored from; None if it began empty."""
         restored = (self.checkpoints(job_id).get("latest") or {}).get("restored") or {}
         return restored.get("external_path")
 
     def checkpoints(self, job_id: str) -> dict[str, Any]:
-        """The checkpoint statistics of a job.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-
-        Returns:
-            The answer of Flink's ``/jobs/:jobid/checkpoints``; empty for a batch job or one that is not known.
-        """
+        """The answer of ``/jobs/:jobid/checkpoints``; empty for a batch job or an unknown one."""
         try:
             return dict(self.get(f"jobs/{job_id}/checkpoints"))
         except JobManagerError as error:
@@ -186,63 +130,30 @@ class JobManager(RestClient):
     def trigger_stop_with_savepoint(
         self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL"
     ) -> None:
-        """Ask the job to stop with a savepoint; open windows stay open (it never drains).
-
-        Asking again under the same trigger id is the same stop, also when the job has ended by it.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            directory: Path or URI of the folder for the savepoint; None: the cluster's
-                ``execution.checkpointing.savepoint-dir``.
-            trigger_id: The caller's name of this stop, 32 hex digits.
-            format_type: Flink's format of the savepoint, ``CANONICAL`` or ``NATIVE``.
-        """
+        """Ask the job to stop with a savepoint, without draining; the same trigger id is the same stop."""
         body = {"drain": False, "formatType": format_type, "triggerId": trigger_id}
         if directory:
             body["targetDirectory"] = directory
         self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
-        """The savepoint of a requested stop.
+        """The savepoint of a stop; None while it is at work.
 
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            trigger_id: The name under which the stop was asked for.
-
-        Returns:
-            The savepoint's path; None while the stop is at work.
-
-        Raises:
-            JobManagerError: The stop failed. The status is 404 if this JobManager knows nothing of it (it was
-                restarted, for example).
+        Raises JobManagerError if it failed, with status 404 if this JobManager does not know it.
         """
         return self._written(job_id, trigger_id, "the stop with savepoint")
 
     def trigger_savepoint(self, job_id: str, directory: str | None, trigger_id: str) -> None:
-        """Request a savepoint of a running job. Repeating the trigger id refers to the same savepoint.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            directory: As in :meth:`trigger_stop_with_savepoint`.
-            trigger_id: The caller's name of this savepoint, 32 hex digits.
-        """
+        """Request a savepoint of a running job; the same trigger id is the same savepoint."""
         body = {"cancel-job": False, "formatType": "CANONICAL", "triggerId": trigger_id}
         if directory:
             body["target-directory"] = directory
         self.call("POST", f"jobs/{job_id}/savepoints", body, idempotent=True)
 
     def savepoint_result(self, job_id: str, trigger_id: str) -> str | None:
-        """A requested savepoint, of a running job or of a stop.
+        """The savepoint of a request or a stop; None while it is being written.
 
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            trigger_id: The name under which it was asked for.
-
-        Returns:
-            The savepoint's path; None while it is being written.
-
-        Raises:
-            JobManagerError: It failed (status 200), or this JobManager knows nothing of it (status 404).
+        Raises JobManagerError if it failed (status 200), or if this JobManager does not know it (status 404).
         """
         return self._written(job_id, trigger_id, f"the savepoint of job {job_id}")
 
@@ -253,19 +164,7 @@ class JobManager(RestClient):
         return str(self._succeeded(answer["operation"], what)["location"])
 
     def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
-        """Stop the job with a savepoint and wait for its end.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            directory: As in :meth:`trigger_stop_with_savepoint`.
-            timeout: Seconds the savepoint may take, and then as many again the end of the job.
-
-        Returns:
-            The savepoint's path.
-
-        Raises:
-            JobManagerError: The stop failed, or took longer.
-        """
+        """Stop the job and return its savepoint; ``timeout``: seconds for it, and as many for the end."""
         trigger_id = uuid.uuid4().hex
         self.trigger_stop_with_savepoint(job_id, directory, trigger_id)
         try:
@@ -276,53 +175,22 @@ class JobManager(RestClient):
         return str(savepoint)
 
     def final_savepoint(self, job_id: str) -> str | None:
-        """The savepoint by which a job ended, by its own history.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-
-        Returns:
-            The savepoint's path; None when the job did not end by one, or is not known any more.
-        """
+        """The savepoint by which a job ended, by its own history; None if there is none or it is unknown."""
         found = (self.checkpoints(job_id).get("latest") or {}).get("savepoint") or {}
         return found.get("external_path") if found.get("checkpoint_type") == "SYNC_SAVEPOINT" else None
 
     def request_checkpoint(self, job_id: str) -> None:
-        """Request a checkpoint now, independent of the job's interval, without waiting for its end.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-
-        Raises:
-            JobManagerError: The JobManager refuses or does not answer.
-        """
+        """Request a checkpoint independent of the job's interval, without waiting. Raises JobManagerError."""
         body = {"checkpointType": "CONFIGURED", "triggerId": uuid.uuid4().hex}
         self.call("POST", f"jobs/{job_id}/checkpoints", body, idempotent=True)
 
     def cancel(self, job_id: str, *, timeout: float = 120.0) -> None:
-        """Cancel the job and wait until it ended.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            timeout: Seconds the end may take.
-
-        Raises:
-            JobManagerError: The JobManager refuses or does not answer, or the end took longer.
-        """
+        """Cancel the job, and wait up to ``timeout`` seconds for its end. Raises JobManagerError."""
         self.call("PATCH", f"jobs/{job_id}?mode=cancel", idempotent=True)
         self.wait_terminal(job_id, timeout=timeout)
 
     def dispose_savepoint(self, path: str, *, timeout: float = 120.0) -> None:
-        """Delete a savepoint.
-
-        Args:
-            path: The savepoint's path, as Flink named it.
-            timeout: Seconds the deletion may take.
-
-        Raises:
-            SnapshotGone: The savepoint is not there.
-            JobManagerError: It is not the cluster's to delete, or the deletion took longer.
-        """
+        """Delete a savepoint within ``timeout`` seconds. Raises SnapshotGone, JobManagerError."""
         body = {"savepoint-path": path, "triggerId": uuid.uuid4().hex}
         try:
             request = self.call("POST", "savepoint-disposal", body, idempotent=True)["request-id"]
@@ -333,18 +201,7 @@ class JobManager(RestClient):
             raise
 
     def wait_terminal(self, job_id: str, *, timeout: float) -> str:
-        """Wait until the job ended.
-
-        Args:
-            job_id: The id of the job, 32 hex digits.
-            timeout: Seconds the end may take.
-
-        Returns:
-            The job's last state; ``FINISHED`` for a job that the cluster has forgotten.
-
-        Raises:
-            JobManagerError: The end took longer, or the JobManager does not answer.
-        """
+        """Wait for the job's last state; ``FINISHED`` if the cluster forgot the job. Raises JobManagerError."""
 
         def look() -> str:
             job = self.jobs().get(job_id) or self.status(job_id)

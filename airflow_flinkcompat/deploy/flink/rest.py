@@ -229,10 +229,8 @@ class RestClient(Closing):
     ) -> Any:
         """The JSON answer (None for an empty one). Raises ApiError.
 
-        ``more`` goes to the HTTP client: ``files`` to upload, another ``timeout``.
-
-        An idempotent call is repeated after any transport error and 502 to 504, another one only when it never
-        reached the server.
+        ``more`` goes to the HTTP client. An idempotent call is repeated after any transport error and 502 to 504,
+        another one only if it never reached the server.
         """
         repeating = Retrying(
             retry=retry_if_exception(_may_repeat(idempotent)),

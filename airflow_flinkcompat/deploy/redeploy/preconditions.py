@@ -95,17 +95,7 @@ def check_engine(run: Run, engine: EngineInfo) -> None:
 
 
 def read_hand_over(record: str | Mapping[str, Any]) -> Cutover:
-    """Read the record of a backfill with a boundary.
-
-    Args:
-        record: The record as a mapping, as JSON text, or the path or URI of a file that contains it.
-
-    Returns:
-        The record.
-
-    Raises:
-        BoundaryError: The file cannot be read, or the value is not a record.
-    """
+    """Read the record of a backfill with a boundary: values, JSON text, or a path. Raises BoundaryError."""
     if isinstance(record, Mapping):
         return Cutover.from_dict(dict(record))
     if record.lstrip().startswith("{"):

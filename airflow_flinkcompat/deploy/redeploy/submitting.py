@@ -55,9 +55,8 @@ def _start_of(start: JobStart) -> Start:
 def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, head: HeadEntry | None) -> JobRef:
     """Submit a job unless the cluster knows that start already; returns its name. Raises StartRefused.
 
-    ``earlier``: the entry with which another run began it, None if its id is new. While an unanswered submission may
-    still be at work, a refusal of the next one is not final, or two jobs could run. Only a refusal of the state itself
-    applies to both.
+    ``earlier``: the entry with which another run began it. While an unanswered submission may still be at work, a
+    refusal of the next one is not final, or two jobs could run; only a refusal of the state itself applies to both.
     """
     operation = Operation(Verb.START, begun.asked_under)
     name = f"job {begun.job_id}" if begun.job_id else f"the job of request {begun.asked_under}"

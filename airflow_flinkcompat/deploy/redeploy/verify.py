@@ -87,28 +87,10 @@ def verify_start(
     a stateless start), nothing failed for ``settle_seconds`` after that, no operator's state was dropped, and no source
     is before its offset. A job over bounded input may end by itself (FINISHED).
 
-    Args:
-        target: Where the job runs.
-        job_id: The id of the job, 32 hex digits.
-        start: The requested state.
-        settle_seconds: How long nothing may fail, in seconds.
-        timeout: Seconds the proof may take.
-        log: Receives observations, a line each.
-        state: Returns the state that the former job left, None if it is not known; it is called last. None: the job
-            starts from state that was rewritten, for which the former one proves nothing.
-        offsets: Next offset by source partition that the former job left.
-        proven_since: When an earlier call saw the settle time begin, in seconds since the epoch.
-        history: Judges a start of an earlier call that is not as it was any more: failures after its settle time do not
-            undo it.
-        clock: The time now, in seconds since the epoch.
-
-    Returns:
-        The last look at the job, and the comparisons.
-
-    Raises:
-        VerificationFailed: The job does not run from the requested state.
-        Unproven: The time is over and nothing is proved.
-        DeployError: The target cannot be asked.
+    ``state`` returns the state that the former job left, None if unknown; it is called last, and None for state that
+    was rewritten. ``offsets``: next offset by source partition that the former job left. ``proven_since``: when an
+    earlier call saw the settle time begin. ``history`` judges a start of an earlier call. Raises VerificationFailed,
+    Unproven after ``timeout`` seconds, DeployError.
     """
     watch = _Watch(target, job_id, start, settle_seconds, log, clock, history, proven_since=proven_since)
     try:
@@ -263,11 +245,9 @@ def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> t
     """Compare a savepoint with the first checkpoint after its restore; the second text is the fault or "".
 
     Sizes are sums over all subtasks, so they are comparable at any parallelism. If a vertex held state and the new job
-    lacks it, state was dropped: operators of one topology keep their ids. Measured on Flink 2.3, parallelism 1 to 2, 2
-    to 1 and 2 to 3 (window, grouped and global aggregation, join, Top-N, OVER): every vertex for which Flink accepts a
-    savepoint has its id. If another parallelism changes the chaining (a file sink), the ids differ and the savepoint is
-    refused. Only planner-generated ids (``table.exec.uid.generation``) survive another chaining. At another parallelism
-    a missing vertex is therefore searched by the names of its operators, and compared with their present vertices.
+    lacks it, state was dropped: operators of one topology keep their ids (measured on Flink 2.3). Only
+    planner-generated ids (``table.exec.uid.generation``) survive another chaining. At another parallelism a missing
+    vertex is therefore searched by the names of its operators.
     """
     if saved is None or first is None or not saved.vertices or not first.vertices:
         return ("state sizes: not compared, the target does not show them",), ""
@@ -346,10 +326,9 @@ class StartHistory:
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
         """History of the job after it was proved, a line each; None if its settle time must still be judged.
 
-        The start is proved if the first restore was the requested one and either of two conditions holds. A checkpoint
-        of its own was complete for the settle time before anything failed. Or all failures happened long after the time
-        of the start and the settle time. Raises DeployError if this is unknown: the start is then neither recorded nor
-        undone.
+        The start is proved if the first restore was the requested one and a checkpoint of its own was complete for the
+        settle time before anything failed, or all failures happened long after that time. Raises DeployError if this is
+        unknown.
         """
         seen = self.job_history()
         if seen is None:

@@ -54,11 +54,6 @@ class Rehearsal:
     left: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values, secrets masked.
-
-        Returns:
-            One key per field, and the schema.
-        """
         texts = {
             "finding": str(self.finding),
             "reason": redact(self.reason),
@@ -67,11 +62,7 @@ class Rehearsal:
         return {"schema": SCHEMA, **asdict(self), **texts}
 
     def lines(self) -> tuple[str, ...]:
-        """The text a person reads, secrets masked.
-
-        Returns:
-            The headline, then a line for each thing found.
-        """
+        """The text for a person, secrets masked."""
         lines = [f"REHEARSAL: {self._headline()}"]
         if self.reason:
             lines.append(

@@ -118,12 +118,9 @@ class Runner:
         *,
         ignore: bool = True,
     ) -> Restored:
-        """Run the script from ``savepoint`` until every task has restored and its own savepoint is complete.
+        """Run the script until every task has restored and its own savepoint is complete.
 
-        ``savepoint`` None: it begins without state.
-        ``ignore``: whether state that the program has no operator for is left aside.
-
-        Raises RestoreRefused, Inconclusive, Waiting.
+        ``savepoint`` None: it begins without state. Raises RestoreRefused, Inconclusive, Waiting.
         """
         once = self._journal.once
         job_id = JobRef(once(f"{name}: submitted", lambda: self._submit(watcher, checked, name, savepoint, ignore)))

@@ -69,24 +69,9 @@ def rehearse(
     this ends: by this process, or by its child process if it is killed. If the target stops answering during the
     rehearsal, the finding is ``could not tell`` and no error is raised.
 
-    Args:
-        cluster: Where the live job runs.
-        job_id: The live job, as the target names it.
-        old: The script and settings of the live job.
-        new: The script and settings that are proposed.
-        options: Time-outs and the folder of savepoints; the defaults where None.
-        log: Receives progress, a line each.
-        resumed: The ``state`` of the :class:`Paused` that an earlier call with the same arguments raised.
-
-    Returns:
-        The result of the rehearsal.
-
-    Raises:
-        DeployRefused: The target does not know the job, or nothing can be rehearsed on it.
-        ScriptRefused: A script cannot be run as it is written.
-        DeployError: The target cannot be asked at all.
-        Paused: A wait takes longer than ``Timeouts.here``. Nothing is ended then: the caller has to call this again, or
-            to :func:`abandon` the rehearsal.
+    ``resumed``: the ``state`` of the :class:`Paused` that an earlier call raised because a wait took longer than
+    ``Timeouts.here``; without another call, :func:`abandon` ends the jobs. Raises DeployRefused, ScriptRefused,
+    DeployError, Paused.
     """
     options = options or RehearsalOptions()
     if resumed is not None:
@@ -110,16 +95,7 @@ def rehearse(
 
 
 def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> list[str]:
-    """End the jobs that a paused rehearsal has started.
-
-    Args:
-        cluster: Where the live job runs.
-        state: The state in :class:`Paused`.
-        timeout: Seconds the end may take.
-
-    Returns:
-        Description of the jobs that could not be ended in that time; a child process keeps trying to end them.
-    """
+    """End the jobs of a paused rehearsal; return the rest, which a child process keeps trying to end."""
     started = Started.of(state)
     left = clean_up(cluster.restore_test_target, started, timeout=timeout, coming=0)
     if left:

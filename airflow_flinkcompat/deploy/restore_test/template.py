@@ -37,20 +37,10 @@ def kept_template(
     cluster: Callable[[], Cluster],
     log: Callable[[str], None] = _log.info,
 ) -> Path:
-    """The template of a job, from the cache if it is there.
+    """The folder of a job's template, from the cache if it is there. Raises DeployError.
 
-    Args:
-        job: The script and its settings.
-        location: Where it is taken; None: on a Flink that is started for it.
-        options: Those of the cluster, on which a template depends.
-        cluster: Gives the place to take it, where none is kept.
-        log: Receives progress, a line each.
-
-    Returns:
-        Its folder.
-
-    Raises:
-        DeployError: It cannot be taken.
+    ``location``: where it is taken; None: on a Flink that is started for it by ``cluster``. ``options``: those of the
+    cluster, on which a template depends.
     """
     templates = cache_directory() / "templates"
     folder, part = templates / _digest(job, location, options), templates / f".{uuid.uuid4().hex}"
@@ -69,14 +59,7 @@ def kept_template(
 
 
 def options_of(cluster: Cluster) -> Mapping[str, str]:
-    """The options of a cluster on which a template depends.
-
-    Args:
-        cluster: Where a template is taken.
-
-    Returns:
-        Those of the cluster's own file, where it shows them.
-    """
+    """The options of a cluster on which a template depends, where it shows them."""
     return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
 
 
@@ -88,19 +71,10 @@ def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str,
 
 
 def take_template(cluster: Cluster, version: Version, folder: Path, log: Callable[[str], None] = _log.info) -> None:
-    """Start a script on empty input with stand-ins for its sinks, stop it at once, and keep its savepoint.
+    """Run a script on empty input with stand-ins for its sinks, and keep its savepoint in ``folder``.
 
     Sources begin where there is nothing to read, as far as their connectors can; the few rows that others read are
-    discarded. However this ends, the job is ended and the cluster's own copy of the savepoint disposed of.
-
-    Args:
-        cluster: Where to start it.
-        version: The script and its settings.
-        folder: Where to put the savepoint; it must not exist.
-        log: Receives progress, a line each.
-
-    Raises:
-        DeployError: The job cannot be started next to others, does not start up, or its savepoint cannot be read.
+    discarded. However this ends, the job is ended and the cluster's own copy disposed of. Raises DeployError.
     """
     target = cluster.restore_test_target
     name = f"flinkcompat-template-{uuid.uuid4().hex}"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_flinkcompat.deploy import SqlGatewayTarget
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.demo.airflow_instance import AirflowStandalone
 from dev.services.csv_job import Files

@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.demo.airflow_client import AirflowApiError
 from dev.services.csv_job import Files, wait_for

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.demo.airflow_client import AirflowClient
 from dev.demo.airflow_instance import AirflowStandalone

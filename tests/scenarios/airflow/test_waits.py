@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from airflow_flinkcompat.deploy import JobManager, Ledger
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import Files, wait_for
 from tests.scenarios.airflow.gate import Gate

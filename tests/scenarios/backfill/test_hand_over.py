@@ -21,7 +21,8 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.cutover import Cutover
-from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, Start, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, Start, deploy
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from dev.services.csv_job import SETTINGS, wait_for

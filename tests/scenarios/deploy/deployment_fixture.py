@@ -12,21 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.deploy import (
-    DeployError,
-    Endpoint,
-    JobManager,
-    Ledger,
-    Operation,
-    Options,
-    Proof,
-    SqlGateway,
-    SqlGatewayTarget,
-    Start,
-    deploy,
-)
+from airflow_flinkcompat.deploy import DeployError, Ledger, Operation, Options, Proof, Start, deploy
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.cluster import flink_home
 from airflow_flinkcompat.local_flink.processes import LOOPBACK, Child, choose_ports, find_java, spawn, stop_all

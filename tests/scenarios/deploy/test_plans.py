@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, check
-from airflow_flinkcompat.deploy import PlansUnavailable, SqlGatewayPlanner, explain_plans
+from airflow_flinkcompat.deploy import PlansUnavailable, explain_plans
 from airflow_flinkcompat.deploy.ledger.entries import JobStop, StoppedEntry
 from airflow_flinkcompat.deploy.plans import stored_job
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.exec_graph.from_savepoint import read_job
 from airflow_flinkcompat.local_flink import LocalFlink

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.compat import Side as JobSide
-from airflow_flinkcompat.deploy import JobManager, SqlGatewayTarget
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.history.known_history import KnownHistory

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployRefused, Ledger, RolledBack, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, RolledBack, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, Review, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.restore_test import Cluster
+from airflow_flinkcompat.deploy.restore_test.place import Cluster
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget

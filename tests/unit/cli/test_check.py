@@ -16,7 +16,7 @@ from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.rules import ALL
-from airflow_flinkcompat.deploy import SqlGatewayPlanner
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
 from tests.support.cli.command import (
     BROKEN,
     COMPATIBLE,

@@ -26,8 +26,11 @@ from airflow_flinkcompat.backfill.journal import filled_in, journal_place
 from airflow_flinkcompat.backfill.spark import fill_in
 from airflow_flinkcompat.compat.reports.markdown import render_markdown
 from airflow_flinkcompat.compat.reports.render import render_text
-from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, SqlGateway, SqlGatewayTarget, Start
+from airflow_flinkcompat.deploy import DeployError, Ledger, Start
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.ledger.entries import FailedEntry, JobStart
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import placeholders
 from airflow_flinkcompat.secrets.placeholders import (

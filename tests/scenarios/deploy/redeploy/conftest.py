@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import Files
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from airflow_flinkcompat.deploy import DeployError, Endpoint
-from airflow_flinkcompat.deploy.flink.rest import EndpointOrigin
+from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.deploy.flink.rest import Endpoint, EndpointOrigin
 from tests.scenarios.deploy.deployment_fixture import DeploymentFixture, wire
 from tests.scenarios.deploy.failures import Cases
 from tests.support.deploy.servers import rest_server

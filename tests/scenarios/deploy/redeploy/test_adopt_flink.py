@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, Start, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, Start, deploy
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from dev.services.csv_job import SETTINGS, Files, wait_for

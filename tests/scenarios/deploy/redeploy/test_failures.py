@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, SqlGatewayTarget, Start, StartFailed
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, Start, StartFailed
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from dev.services.csv_job import Side, wait_for

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.scenarios.deploy.kill_cases import Hit, Matrix
 from tests.scenarios.deploy.kills import Point

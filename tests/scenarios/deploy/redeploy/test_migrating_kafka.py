@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, deploy
 from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import wait_for

@@ -19,7 +19,6 @@ from airflow_flinkcompat.deploy import (
     Proof,
     RolledBack,
     ScriptRefused,
-    SqlGatewayTarget,
     Start,
     TargetError,
     deploy,
@@ -27,6 +26,7 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DisposedEntry, Review
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.targets import gateway
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from dev.services.csv_job import SETTINGS, Files, Side, wait_for

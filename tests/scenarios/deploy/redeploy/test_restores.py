@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, deploy
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import SETTINGS, Files, wait_for
 from tests.support.nightly import mostly_nightly

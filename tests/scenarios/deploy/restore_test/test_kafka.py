@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import JobManager, SqlGateway
 from airflow_flinkcompat.deploy.flink import tables
-from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal, rehearse
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+from airflow_flinkcompat.deploy.restore_test.restoring import Paused
+from airflow_flinkcompat.deploy.restore_test.sequence import rehearse
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding

@@ -21,8 +21,12 @@ from airflow.sdk import Connection
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
-from airflow_flinkcompat.deploy import ApiError, JobManager, SqlGateway, SqlGatewayTarget, Wait
-from airflow_flinkcompat.deploy.restore_test import Paused, rehearse
+from airflow_flinkcompat.deploy import ApiError, Wait
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.restore_test.restoring import Paused
+from airflow_flinkcompat.deploy.restore_test.sequence import rehearse
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import RehearsalFinding
 from dev.benchmarks.rehearsal import QUICK, Script, cluster, expected, pairs, rehearsed, running

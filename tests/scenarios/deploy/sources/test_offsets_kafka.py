@@ -10,16 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat.cutover import Cutover, SourceStart
-from airflow_flinkcompat.deploy import (
-    DeployRefused,
-    JobManager,
-    Ledger,
-    Options,
-    SqlGatewayTarget,
-    TargetError,
-    deploy,
-)
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, TargetError, deploy
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from dev.services.csv_job import Side, wait_for

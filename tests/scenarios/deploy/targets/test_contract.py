@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_flinkcompat.deploy import SqlGatewayTarget
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract

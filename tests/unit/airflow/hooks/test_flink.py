@@ -15,7 +15,8 @@ from airflow.sdk import Connection
 
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook, connection_lookup
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, PlansUnavailable, targets
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, PlansUnavailable, targets
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.target import JobRef, PlanCompiler
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE

@@ -23,7 +23,8 @@ from airflow_flinkcompat.airflow.tasks import files
 from airflow_flinkcompat.airflow.triggers.deploy import SqlGatewayTrigger
 from airflow_flinkcompat.compat import Policy, Report, ReportContext, Side
 from airflow_flinkcompat.compat.plan_comparison import example_plans
-from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy import PlansUnavailable, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError
 from airflow_flinkcompat.deploy.ledger.entries import (
     CheckedEntry,
     DeployingEntry,

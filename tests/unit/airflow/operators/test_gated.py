@@ -26,7 +26,7 @@ from airflow_flinkcompat.airflow.operators import (
 from airflow_flinkcompat.airflow.operators.gated import redeploy_dags
 from airflow_flinkcompat.compat import Outcome, Policy
 from airflow_flinkcompat.deploy import Ledger, restore_test
-from airflow_flinkcompat.deploy.restore_test import Rehearsal
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 from airflow_flinkcompat.model import RehearsalFinding
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import DagBag, DagSerialization

@@ -23,7 +23,8 @@ from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
 from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait, restore_test
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, RehearsedEntry
-from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+from airflow_flinkcompat.deploy.restore_test.restoring import Paused
 from airflow_flinkcompat.model import JobSpec, RehearsalFinding
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import TaskDeferralError

@@ -22,7 +22,9 @@ from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators.approval import REJECT
 from airflow_flinkcompat.airflow.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.airflow.triggers.change import FileChangeTrigger, fingerprint_of
-from airflow_flinkcompat.deploy import EngineInfo, GatewayError, JobManagerError
+from airflow_flinkcompat.deploy import EngineInfo
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManagerError
 from airflow_flinkcompat.deploy.ledger.entries import (
     AdoptedEntry,
     ApprovedEntry,

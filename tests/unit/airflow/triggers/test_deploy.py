@@ -17,7 +17,8 @@ from structlog.testing import capture_logs
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.triggers import deploy
 from airflow_flinkcompat.airflow.triggers.deploy import FlinkJobTrigger, FlinkRehearsalTrigger, SqlGatewayTrigger
-from airflow_flinkcompat.deploy import ApiError, DeployError, GatewayError, Ledger, Operation, Start, Wait
+from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, Operation, Start, Wait
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError
 from airflow_flinkcompat.deploy.ledger.entries import JobStart, StartedEntry
 from airflow_flinkcompat.deploy.ledger.status import Progress
 from airflow_flinkcompat.deploy.redeploy.run import new_id

@@ -19,8 +19,11 @@ from cryptography.hazmat.primitives.serialization import (
 
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import InputError
-from airflow_flinkcompat.deploy import ApiError, Endpoint, JobManager, SqlGateway
+from airflow_flinkcompat.deploy import ApiError
 from airflow_flinkcompat.deploy.flink.access import KEYS, VARIABLE, endpoint, endpoint_from_environment
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from tests.support.deploy.servers import Running, basic, proxy_server, rest_server
 
 PLACE = "connection 'flink_prod'"

@@ -10,16 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from airflow_flinkcompat.deploy import (
-    ApiError,
-    Endpoint,
-    GatewayError,
-    JobManager,
-    JobManagerError,
-    JobStatus,
-    SqlGateway,
-)
+from airflow_flinkcompat.deploy import ApiError, JobStatus
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, SqlGateway
 from airflow_flinkcompat.deploy.flink.job_reports import statistics_age
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.secrets.redact import Redactor
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]

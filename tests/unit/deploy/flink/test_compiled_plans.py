@@ -15,14 +15,11 @@ import psutil
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import (
-    Endpoint,
-    PlansUnavailable,
-    SqlGateway,
-    SqlGatewayPlanner,
-    TargetError,
-)
+from airflow_flinkcompat.deploy import PlansUnavailable, TargetError
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.secrets.placeholders import Placeholder

@@ -9,15 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import (
-    DeployRefused,
-    JobManager,
-    Ledger,
-    LedgerConflict,
-    Options,
-    ScriptRefused,
-    StartMode,
-)
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, LedgerConflict, Options, ScriptRefused, StartMode
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
     DeployingEntry,

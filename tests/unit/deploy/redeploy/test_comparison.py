@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, deploy
 from airflow_flinkcompat.deploy.redeploy.verify import compare_state
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from dev.services.csv_job import Files, Side
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat.cutover import BoundaryError, Cutover, SourceStart
-from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy, read_hand_over
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy
+from airflow_flinkcompat.deploy.redeploy.preconditions import read_hand_over
 from dev.services.csv_job import Side
 from tests.unit.deploy.redeploy.test_redeploy import SCRIPT, FakeCluster
 

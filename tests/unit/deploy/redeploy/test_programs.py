@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import InputError, Side
-from airflow_flinkcompat.deploy import DeployRefused, JobManager, Ledger, Options, ScriptRefused
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, ScriptRefused
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, JobStatus, Start, Target, VerificationFailed, verify_start
+from airflow_flinkcompat.deploy import DeployError, JobStatus, Start, Target, VerificationFailed
+from airflow_flinkcompat.deploy.redeploy.verify import verify_start
 from airflow_flinkcompat.deploy.target import Proof, same_snapshot
 
 

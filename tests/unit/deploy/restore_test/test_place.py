@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.restore_test.place import Started, Watcher, clean_up
 from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from dev.services.csv_job import wait_for
 from tests.unit.deploy.flink.test_clients import Server, error, jobmanager, ok
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployRefused, JobManagerError, JobStatus, ScriptRefused
+from airflow_flinkcompat.deploy import DeployRefused, JobStatus, ScriptRefused
 from airflow_flinkcompat.deploy.errors import CannotRehearse
-from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, place, rehearse, sequence
-from airflow_flinkcompat.deploy.restore_test.place import Started, Watcher
-from airflow_flinkcompat.deploy.restore_test.report import StoredOperator
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManagerError
+from airflow_flinkcompat.deploy.restore_test import place, sequence
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, Started, Watcher
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, StoredOperator
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
     Restored,
@@ -22,6 +23,7 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Runner,
     Unanswered,
 )
+from airflow_flinkcompat.deploy.restore_test.sequence import rehearse
 from airflow_flinkcompat.deploy.target import (
     JobDescription,
     JobHistory,

@@ -11,7 +11,8 @@ import pytest
 
 from airflow_flinkcompat.deploy import JobStatus
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
-from airflow_flinkcompat.deploy.restore_test import take_template, template
+from airflow_flinkcompat.deploy.restore_test import template
+from airflow_flinkcompat.deploy.restore_test.template import take_template
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec
 from tests.unit.deploy.restore_test.test_restoring import SIDE, Place, Watched

@@ -7,9 +7,10 @@ import re
 import httpx
 import pytest
 
-from airflow_flinkcompat.deploy import SqlGatewayTarget, TargetError
+from airflow_flinkcompat.deploy import TargetError
 from airflow_flinkcompat.deploy.errors import CannotRehearse, StateFault, StateRefused
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.model import JobSpec
 from tests.unit.deploy.flink.test_clients import Server, jobmanager, ok
 from tests.unit.deploy.flink.test_compiled_plans import SUMS, TABLES, Scripted, gateway

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import ApiError, DeployError, SqlGatewayTarget, targets
+from airflow_flinkcompat.deploy import ApiError, DeployError, targets
 from airflow_flinkcompat.deploy.target import (
     CheckpointStatistics,
     LiveSavepoints,
@@ -22,6 +22,7 @@ from airflow_flinkcompat.deploy.target import (
     SourceTables,
 )
 from airflow_flinkcompat.deploy.targets import Access, names, target_class
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from tests.support.deploy.servers import rest_server
 

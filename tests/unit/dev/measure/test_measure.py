@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.errors import TargetError
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
 from dev.measure import evidence, progress, pyflink, results
 from dev.measure import run_pairs as command

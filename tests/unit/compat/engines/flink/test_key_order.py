@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.deploy import SqlGatewayPlanner
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner
 from airflow_flinkcompat.local_flink import LocalFlink
 
 TABLE = (
