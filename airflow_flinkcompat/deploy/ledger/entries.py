@@ -216,6 +216,11 @@ class LedgerEntry:
     KIND: ClassVar[str]
     schema: ClassVar[str] = SCHEMA
 
+    def __init_subclass__(cls, kind: str = "") -> None:
+        super().__init_subclass__()
+        if kind:
+            cls.KIND = kind
+
     number: int = 0
     at: str = ""
     owner: str = ""
@@ -364,27 +369,19 @@ class StopEntry(AttemptEntry):
 
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
-class DeployingEntry(AttemptEntry):
+class DeployingEntry(AttemptEntry, kind="deploying"):
     """A claim on the deployment; ``prepared`` is the folder of state computed from history by then."""
-
-    KIND = "deploying"
 
     start_mode: str | None = None
     prepared: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoppingEntry(StopEntry):
+class StoppingEntry(StopEntry, kind="stopping"):
     """The intention to stop the former job."""
 
-    KIND = "stopping"
 
-
-@dataclass(frozen=True, kw_only=True)
-class StoppedEntry(StopEntry):
+class StoppedEntry(StopEntry, kind="stopped"):
     """The stop of the former job, whose state is kept."""
-
-    KIND = "stopped"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,42 +392,31 @@ class MigrationEntry(AttemptEntry):
     migrated_to: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class MigratingEntry(MigrationEntry):
+class MigratingEntry(MigrationEntry, kind="migrating"):
     """The intention to rewrite the savepoint of the former job."""
 
-    KIND = "migrating"
-
 
 @dataclass(frozen=True, kw_only=True)
-class MigratedEntry(MigrationEntry):
+class MigratedEntry(MigrationEntry, kind="migrated"):
     """A complete and verified rewritten savepoint; ``migration`` lists the kept state of each operator."""
-
-    KIND = "migrated"
 
     migration: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartingEntry(AttemptEntry, StartEntry):
+class StartingEntry(AttemptEntry, StartEntry, kind="starting"):
     """The intention to start the job."""
 
-    KIND = "starting"
-
 
 @dataclass(frozen=True, kw_only=True)
-class StartedEntry(AttemptEntry, StartEntry):
+class StartedEntry(AttemptEntry, StartEntry, kind="started"):
     """An accepted job that has not proved itself yet."""
 
-    KIND = "started"
-
 
 @dataclass(frozen=True, kw_only=True)
-class DeployedEntry(AttemptEntry, HeadEntry):
+class DeployedEntry(AttemptEntry, HeadEntry, kind="deployed"):
     """A verified, running job; ``effective_settings`` are those of cluster, session and script."""
-
-    KIND = "deployed"
 
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -440,13 +426,11 @@ class DeployedEntry(AttemptEntry, HeadEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailedEntry(AttemptEntry, StartEntry):
+class FailedEntry(AttemptEntry, StartEntry, kind="failed"):
     """A failed attempt: ``start`` is its last state, or names the former job if that could not be stopped.
 
     ``rolls_back_to``: the number of the entry whose script is restarted; None if there is no way back.
     """
-
-    KIND = "failed"
 
     rolls_back_to: int | None = None
 
@@ -456,30 +440,23 @@ class FailedEntry(AttemptEntry, StartEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RollingBackEntry(RunEntry, StartEntry):
+class RollingBackEntry(RunEntry, StartEntry, kind="rolling-back"):
     """The former script, whose job the entry holds, is about to be started again."""
 
-    KIND = "rolling-back"
 
-
-@dataclass(frozen=True, kw_only=True)
-class RolledBackEntry(HeadEntry):
+class RolledBackEntry(HeadEntry, kind="rolled-back"):
     """A return to the former script, which runs again."""
 
-    KIND = "rolled-back"
-
 
 @dataclass(frozen=True, kw_only=True)
-class AdoptedEntry(HeadEntry):
+class AdoptedEntry(HeadEntry, kind="adopted"):
     """A running job taken over with its user's script; only the job of its start is known."""
-
-    KIND = "adopted"
 
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedEntry(StartEntry):
+class PlannedEntry(StartEntry, kind="planned"):
     """The spec for a platform, passed to whoever writes there; nothing was touched.
 
     ``start`` is how the job would start, with the request id by which it is recognised; ``evidence`` holds remarks, a
@@ -487,13 +464,11 @@ class PlannedEntry(StartEntry):
     can be distinguished.
     """
 
-    KIND = "planned"
-
     evidence: tuple[str, ...] = ()
     savepoint_before: Snapshot | None = None
 
 
-# ------------------------------------------------------------------------------------------- notes beside the sequence
+# ------------------------------------------------------------------------------------------- other notes
 @dataclass(frozen=True, kw_only=True)
 class VersionEntry(LedgerEntry):
     """Fate of a proposed version, before or without a redeploy."""
@@ -508,32 +483,20 @@ class DecisionEntry(VersionEntry):
     review: Review = Review()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApprovedEntry(DecisionEntry):
+class ApprovedEntry(DecisionEntry, kind="approved"):
     """The approval of the version by a person."""
 
-    KIND = "approved"
 
-
-@dataclass(frozen=True, kw_only=True)
-class RejectedEntry(DecisionEntry):
+class RejectedEntry(DecisionEntry, kind="rejected"):
     """A person or the policy turned the version down."""
 
-    KIND = "rejected"
 
-
-@dataclass(frozen=True, kw_only=True)
-class UnchangedEntry(DecisionEntry):
+class UnchangedEntry(DecisionEntry, kind="unchanged"):
     """The version changes nothing that matters to the job that runs."""
 
-    KIND = "unchanged"
 
-
-@dataclass(frozen=True, kw_only=True)
-class FailedVersionEntry(VersionEntry):
+class FailedVersionEntry(VersionEntry, kind=FailedEntry.KIND):
     """A version with a fault of its own, found before anything was touched."""
-
-    KIND = FailedEntry.KIND
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -542,10 +505,8 @@ class FindingEntry(VersionEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedEntry(FindingEntry):
+class CheckedEntry(FindingEntry, kind="checked"):
     """A check; ``branch`` is the way taken, ``policy`` that of the policy alone, None if not asked."""
-
-    KIND = "checked"
 
     review: Review = Review()
     origin: Origin = Origin()
@@ -554,19 +515,15 @@ class CheckedEntry(FindingEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RehearsedEntry(FindingEntry):
+class RehearsedEntry(FindingEntry, kind="rehearsed"):
     """A rehearsed restore; ``rehearsal`` is the result as ``flinkcompat-rehearsal/1``."""
-
-    KIND = "rehearsed"
 
     rehearsal: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackfilledEntry(FindingEntry):
+class BackfilledEntry(FindingEntry, kind="backfilled"):
     """A recomputation of history with the version; bounds are None for begin and end of history."""
-
-    KIND = "backfilled"
 
     range_from: str | None = None
     range_to: str | None = None
@@ -576,10 +533,8 @@ class BackfilledEntry(FindingEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterruptedEntry(LedgerEntry):
+class InterruptedEntry(LedgerEntry, kind="interrupted"):
     """A person ended the task that waited for a stop (``request_id``), or for the proof of a start."""
-
-    KIND = "interrupted"
 
     job_id: JobRef
     request_id: str | None = None
@@ -595,10 +550,8 @@ class InterruptedEntry(LedgerEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DisposedEntry(LedgerEntry):
+class DisposedEntry(LedgerEntry, kind="disposed"):
     """A savepoint that an earlier stop left was deleted."""
-
-    KIND = "disposed"
 
     savepoint: Snapshot
 

@@ -1,6 +1,6 @@
 """A shipped jar that runs a script's statements on a Flink without a ``SqlDriver``.
 
-``SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` builds the jar reproducibly. It reads ``SET`` and
+``runner/SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` builds the jar reproducibly. It reads ``SET`` and
 ``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
 """
 
@@ -19,7 +19,7 @@ ENTRY_CLASS = "flinkcompat.SqlRunner"
 
 def runner_jar() -> Traversable:
     """The shipped jar; ``importlib.resources.as_file`` makes a path of it."""
-    return files(__package__).joinpath("flinkcompat-sql-runner.jar")
+    return files(__package__).joinpath("runner", "flinkcompat-sql-runner.jar")
 
 
 def encode_statements(statements: Iterable[str]) -> str:
