@@ -1,7 +1,7 @@
 """A shipped jar that runs a script's statements on a Flink without a ``SqlDriver``.
 
-``runner/SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` builds the jar reproducibly. It reads ``SET`` and
-``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
+``runner/SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` builds the jar reproducibly. It reads ``SET``
+and ``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from airflow_flinkcompat.airflow.operators import (
 )
 from airflow_flinkcompat.airflow.operators.gated import redeploy_dags
 from airflow_flinkcompat.compat import Outcome, Policy
-from airflow_flinkcompat.deploy import Ledger, restore_test
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.restore_test import sequence
 from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 from airflow_flinkcompat.model import RehearsalFinding
 from tests.support.airflow.operators.fakes import Run, script
@@ -152,7 +153,7 @@ def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: p
     monkeypatch.setattr(FlinkHook, "rehearsal_cluster", lambda _hook: nullcontext())
     asked: list[Any] = []
     monkeypatch.setattr(
-        restore_test,
+        sequence,
         "rehearse",
         lambda *given: asked.append(given) or Rehearsal(RehearsalFinding.REFUSED, "no", at="submit"),
     )
@@ -164,7 +165,7 @@ def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: p
     sensor = dag_sensor(one, arguments)
     with pytest.raises(TaskDeferred):
         run.execute(sensor)
-    monkeypatch.setattr(restore_test, "rehearse", lambda *_: Rehearsal(RehearsalFinding.RESTORED))
+    monkeypatch.setattr(sequence, "rehearse", lambda *_: Rehearsal(RehearsalFinding.RESTORED))
     assert run.execute(dag.get_task("rehearse"))["finding"] == "restored"
 
 

@@ -20,9 +20,10 @@ from airflow.triggers.base import BaseTrigger
 from airflow_flinkcompat.airflow.hooks.flink import FlinkHook
 from airflow_flinkcompat.airflow.operators import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
-from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait, restore_test
+from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, RehearsedEntry
+from airflow_flinkcompat.deploy.restore_test import sequence
 from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
 from airflow_flinkcompat.deploy.restore_test.restoring import Paused
 from airflow_flinkcompat.model import JobSpec, RehearsalFinding
@@ -60,7 +61,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rehearsal | Exception], 
                 raise found
             return found
 
-        monkeypatch.setattr(restore_test, "rehearse", instead)
+        monkeypatch.setattr(sequence, "rehearse", instead)
         return asked
 
     return answer
@@ -144,7 +145,7 @@ def paused(proven_since: float | None = None) -> Paused:
 def abandoned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was ended without a finding."""
     seen: list[Any] = []
-    monkeypatch.setattr(restore_test, "abandon", lambda _cluster, state, *, timeout: seen.append(state) or [])
+    monkeypatch.setattr(sequence, "abandon", lambda _cluster, state, *, timeout: seen.append(state) or [])
     return seen
 
 

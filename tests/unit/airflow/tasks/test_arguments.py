@@ -24,8 +24,6 @@ from airflow_flinkcompat import Policy, Side, check
 from airflow_flinkcompat import chekc  # wrong
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy import Leger  # wrong
-from airflow_flinkcompat.deploy.restore_test import rehearse
-from airflow_flinkcompat.deploy.restore_test import reherse  # wrong
 from airflow_flinkcompat.airflow.operators import Deployment, Template, gated_redeploy
 from airflow_flinkcompat.airflow.operators import FlinkBackfillOperator as Backfill
 from airflow_flinkcompat.airflow.operators import FlinkRestoreRehearsalOperator as Rehearsal
