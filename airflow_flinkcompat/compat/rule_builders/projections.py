@@ -67,12 +67,13 @@ def moved_by_outer_join(pair: PipelinePair) -> bool:
 
 def projection_on_vvr(pair: PipelinePair) -> Verdict | None:
     """Unknown on VVR if the place of a condition or computation, above or below an operator, is unknown."""
-    if moved_by_outer_join(pair):
-        return unknown("it may require a match, which turns an outer join into a different join")
-    if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
-        return unknown("it may be evaluated below the temporal join")
-    if _asks_about_partitions(pair):
-        return unknown("it uses only PARTITION BY columns and may be evaluated below")
+    if "filters" in pair.parts:
+        if moved_by_outer_join(pair):
+            return unknown("it may require a match, which turns an outer join into a different join")
+        if any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
+            return unknown("it may be evaluated below the temporal join")
+        if _asks_about_partitions(pair):
+            return unknown("it uses only PARTITION BY columns and may be evaluated below")
     if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
         return unknown("columns next to an OVER call are computed below it")
     return None
