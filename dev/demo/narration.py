@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -129,6 +130,7 @@ class Step:
 
 
 def excerpt(body: str, lines: int = 12) -> str:
-    """The first lines of a text that are not empty."""
-    shown = [line for line in body.splitlines() if line.strip()]
+    """The first lines of a Markdown text that are not empty, without folded ones."""
+    unfolded = re.sub(r"<details>.*?</details>", "", body, flags=re.DOTALL).replace("\\.", ".")
+    shown = [line for line in unfolded.splitlines() if line.strip()]
     return "\n".join([*shown[:lines], *(["…"] if len(shown) > lines else [])])

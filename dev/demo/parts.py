@@ -239,7 +239,7 @@ class Parts:
             states = self.client.task_states(DAG_ID, run)
             for task, state in states.items():
                 if state in _SHOWN and told.get(task) != state:
-                    self._say(f"Airflow: task {task} is {state}")
+                    self._say(f"Airflow: task {task}: {state}")
                 told[task] = state
             if failed := [task for task, state in states.items() if state in _FAILED]:
                 log = "\n".join(self.client.log(DAG_ID, run, failed[0])[-25:])
@@ -248,7 +248,7 @@ class Parts:
             require(not over, f"task {', '.join(over)} was skipped: another branch was taken")
             return states if all(states.get(task) == state for task, state in until.items()) else None
 
-        what = ", ".join(f"task {task} to be {state}" for task, state in until.items())
+        what = ", ".join(f"task {task} to become {state}" for task, state in until.items())
         return wait_for(
             what,
             look,

@@ -71,7 +71,7 @@ class Story:
         require(states["backfill"] == "skipped", "a first deployment needs no backfill, but one was started")
         self._wait_for_feed()
         rows = self._expect_minutes(START + 2 * MINUTE)
-        proof = f"started without state, no backfill; {len(rows)} rows, each as added up by hand"
+        proof = f"started without state and without a backfill; {len(rows)} rows, each equal to the sum of its orders"
         self.narrator.proved(proof)
         return self._step(began, "v1", "first version", run, "deploy_first", (proof,), job_id=entry.job_id, rows=rows)
 
@@ -91,7 +91,7 @@ class Story:
 
     def source_option(self) -> Step:
         """v3: an option of the source's format that nobody has measured: a person decides."""
-        began = self._title("v3: prices that are no number are read as NULL (an option of the source's format)")
+        began = self._title("v3: a price that is not a number is read as NULL (options of the source's format)")
         run, before = self._propose(3, PROPOSE_V3)
         self._follow_check(run, "unknown")
         self._ask(run, before, "approval")
@@ -107,7 +107,7 @@ class Story:
         proofs = (
             f"waited for a person; approved by {approved_by}",
             *proofs,
-            "an order with the price n/a came and did no harm",
+            "an order with the price n/a arrived, and the job kept running",
         )
         return self._step(
             began, "v3", "source option", run, "approve → resume", proofs, approved_by=approved_by, **facts
@@ -133,7 +133,7 @@ class Story:
         wanted = totals(self.feed.orders(), 5, average=True, before=BOUNDARY)
         missing = len(wanted) - len(ended(result_rows(folder, by="job"), BOUNDARY))
         self.narrator.say(
-            f"the new job started without state; of {len(wanted)} rows up to {BOUNDARY:%H:%M} it lacks {missing}"
+            f"the new job started without state: it lacks {missing} of {len(wanted)} rows up to {BOUNDARY:%H:%M}"
         )
         self.feed.go_on(END)
         self.parts.follow(run, {"backfill": "success"})
@@ -168,7 +168,7 @@ class Story:
         difference = differences(filled, wanted)
         require(not difference, f"the backfill's rows are not the missing ones:\n{difference}")
         proofs = (
-            f"the live job alone has 0 of the {len(wanted)} rows up to {BOUNDARY:%H:%M}, Spark filled in {len(filled)}",
+            f"the live job has 0 of the {len(wanted)} rows up to {BOUNDARY:%H:%M}; the backfill added {len(filled)}",
         )
         self.narrator.proved(proofs[0])
         facts = {"live_alone": live, "backfilled": filled, "missing_before": len(wanted) - len(lacking)}
@@ -183,7 +183,7 @@ class Story:
         self._follow_check(run, "incompatible")
         self._ask(run, before, "approval-migration")
         alone = self.parts.restored_by_flink_alone(4, 5)
-        refused = f"Flink alone takes no savepoint of v4 for it: {alone.finding} at {alone.at}"
+        refused = f"Flink alone does not restore v5 from a savepoint of v4: {alone.finding} at {alone.at}"
         require(alone.at is not None, f"Flink alone should refuse the savepoint, but it says {alone.lines()[0]}")
         self.narrator.proved(refused)
         self._answer(run, MIGRATE)
@@ -206,8 +206,8 @@ class Story:
         require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
         item, total, count, _, highest = window[0][2:]
         both = (
-            f"window {begin:%H:%M} was open: {item} = {total} from {count} orders, {old[item]} of them read before the "
-            f"savepoint, {new[item]} arrived after it; its highest price since the switch is {highest}"
+            f"window {begin:%H:%M} was open: {item} = {total} from {count} orders; at least {old[item]} were read "
+            f"before the savepoint, at least {new[item]} after it; its highest price since the switch is {highest}"
         )
         self.narrator.proved(both)
         facts = {
@@ -227,14 +227,14 @@ class Story:
 
     def window_from_history(self) -> Step:
         """v6: other windows again, and this time history is known: the state is computed, and no row is missing."""
-        began = self._title("v6: windows of ten minutes, and the DAG knows where the orders lie")
+        began = self._title("v6: windows of ten minutes, and the DAG knows where past orders are")
         self.world.name_history()
         run, before = self._propose(6, PROPOSE_V6)
         self._follow_check(run, "incompatible")
         entry, stopped_at = self._follow_migration(run)
         start = entry.start
         former, computed = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
-        proof = f"restored from {computed}, of which Spark computed the windows that were open, beside {former}"
+        proof = f"restored from {computed}, written next to {former}; Spark computed the windows that were open"
         self.narrator.proved(proof)
         self._run_on(AFTER_V6)
         begin, size = COMPARED, 10 * MINUTE
@@ -251,9 +251,9 @@ class Story:
         require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
         item, total, count = window[0][2:5]
         both = (
-            f"window {begin:%H:%M} of ten minutes: {item} = {total} from {count} orders, {old[item]} of them read "
-            f"before the savepoint, {new[item]} arrived after it; all {len(window)} rows are exact, and none came of a "
-            "backfill: the restart of v4 lacked its open window and all before it"
+            f"window {begin:%H:%M} of ten minutes: {item} = {total} from {count} orders; at least {old[item]} were "
+            f"read before the savepoint, at least {new[item]} after it; all {len(window)} rows are right without the "
+            "backfill that v4 needed"
         )
         self.narrator.proved(both)
         facts = {
@@ -335,7 +335,7 @@ class Story:
         self.parts.follow(run, {"check": "success"})
         verdict = self.parts.verdict(run)
         lines = "".join(f"\n{row['outcome']}: {row['message']}" for row in verdict["findings"])
-        self.narrator.say(f"the gate says {verdict['outcome']}, {verdict['ground']} → {verdict['branch']}{lines}")
+        self.narrator.say(f"verdict: {verdict['outcome']}, {verdict['ground']} → branch {verdict['branch']}{lines}")
         self.moment(f"check-{outcome}", run)
         require(verdict["outcome"] == outcome, f"the check should find the change {outcome}, not {verdict['outcome']}")
         ground = f"planned by Flink {PLANNED}"
@@ -361,8 +361,8 @@ class Story:
         )
         item, total, count = window[0][2:5]
         both = (
-            f"window {start:%H:%M} was open: {item} = {total} from {count} orders, {old[item]} of them read before the "
-            f"savepoint, {new[item]} arrived after it"
+            f"window {start:%H:%M} was open: {item} = {total} from {count} orders; at least {old[item]} were read "
+            f"before the savepoint, at least {new[item]} after it"
         )
         self.narrator.proved(both)
         read, since = self.parts.orders_read(str(entry.job_id)), len(list(self.feed.orders())) - before.orders
@@ -371,8 +371,8 @@ class Story:
             f"the new job read {read} orders, but only {since} arrived since: it read older files again",
         )
         once = (
-            f"no file was read again: the new job read {read} orders, {since} arrived since the proposal, "
-            f"{before.orders} before it; all {len(rows)} rows are exact and there once"
+            f"no file was read twice: the new job read {read} orders; {since} arrived since the proposal, and "
+            f"{before.orders} before it. All {len(rows)} rows are right, and each was written once"
         )
         self.narrator.proved(once)
         facts = {
