@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.findings import Fired, decided_outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
+from airflow_flinkcompat.compat.restore_verdict import DIFFERS
 from airflow_flinkcompat.compat.rule import NOT_COVERED, Fate, KeyFate, Level
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
@@ -34,6 +35,7 @@ from airflow_flinkcompat.plan.types import BOOLEAN
 
 _STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
 """Stages of a start: a change that is refused at submit is never restored."""
+_REFUSALS = frozenset(_STAGES[:2])
 _SHOWN_OTHERWISE = frozenset(
     {"window", "offset", "time", "clock", "notation", "windowed", "session keys"}
     | {"kind", "aggregates", "keys", "window keys", "key order"}
@@ -55,8 +57,10 @@ def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]
 
 
 def ending(findings: Iterable[Finding]) -> Consequence | None:
-    """End of a job on open-source Flink with all these findings; None if unknown."""
-    found = {finding.consequence for finding in findings if finding.outcome is Outcome.INCOMPATIBLE}
+    """End of a job on open-source Flink with these findings, None if unknown; a planned refusal decides."""
+    decisive = [finding for finding in findings if finding.outcome is Outcome.INCOMPATIBLE]
+    planned = {finding.consequence for finding in decisive if finding.rule == DIFFERS.code}
+    found = planned & _REFUSALS or {finding.consequence for finding in decisive}
     if Consequence.REFUSED_AT_SUBMIT in found:
         return Consequence.REFUSED_AT_SUBMIT
     return None if None in found else next((stage for stage in _STAGES if stage in found), None)

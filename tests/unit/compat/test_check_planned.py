@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat import Outcome, Report, Side
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.compat.plan_comparison import Plans, example_plans
 from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed
 from airflow_flinkcompat.exec_graph.model import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Consequence
@@ -244,12 +245,14 @@ def test_a_plan_that_nobody_can_read_leaves_the_verdict_of_the_rules() -> None:
     assert "written in an unknown way" in report.doubt
 
 
-def test_only_the_planner_names_the_end_of_a_restore_that_flink_refuses() -> None:
-    refused = Prediction("2.3.0", ended(RestoreEffect.REFUSED_AT_SUBMIT, "it is gone"))
+@pytest.mark.parametrize("effect", [RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE])
+def test_only_the_planner_names_the_end_of_a_restore_that_flink_refuses(effect: RestoreEffect) -> None:
+    refused = Prediction("2.3.0", ended(effect, "it is gone"))
     report = judged(QUERY, QUERY.replace("SUM(amount)", "COUNT(*)"), refused)
     ends = {finding.rule: finding.consequence for finding in report.findings if finding.consequence is not None}
-    assert ends == {"plan-differs": Consequence.REFUSED_AT_SUBMIT}
+    assert ends == {"plan-differs": effect.consequence}
     assert len(report.deciding) > 1
+    assert if_resumed(report)[0].startswith(CONSEQUENCES[effect.consequence])
 
 
 def test_a_doubt_proves_no_lookup_by_a_stand_in() -> None:
