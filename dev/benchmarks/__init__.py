@@ -2,14 +2,5 @@
 
 from __future__ import annotations
 
-PROGRAMS = (
-    "audit",
-    "backfill",
-    "check",
-    "downtime",
-    "ledgers",
-    "migrate",
-    "rehearsal",
-    "start",
-)
+PROGRAMS = ("audit", "backfill", "check", "downtime", "ledgers", "migrate", "rehearsal", "start")
 """The programs that ``python -m dev.benchmarks`` lists and runs."""

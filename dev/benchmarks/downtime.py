@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import as_file
+from itertools import count
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -48,11 +49,7 @@ JOB = (
     "FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(seen), INTERVAL '0.02' SECOND, INTERVAL '1' HOUR))\n"
     "GROUP BY window_start, window_end"
 )
-SETTINGS = {
-    "parallelism.default": "1",
-    "execution.checkpointing.interval": "1 s",
-    "table.local-time-zone": "UTC",
-}
+SETTINGS = {"parallelism.default": "1", "execution.checkpointing.interval": "1 s", "table.local-time-zone": "UTC"}
 _LOOK_SECONDS = 0.02
 _KIND = "FlinkSessionJob"
 _SECONDS = 300.0
@@ -169,6 +166,19 @@ class Cluster:
         return Downtime(times[old]["FINISHED"] - last, created - last, proven - last)
 
 
+def in_turns(
+    rounds: int, ours: Callable[[], Downtime], other: Callable[[], Downtime]
+) -> Iterator[tuple[Downtime, Downtime]]:
+    """Both downtimes of each round; they take turns at going first."""
+    for number in range(rounds):
+        if number % 2:
+            second, first = other(), ours()
+        else:
+            first, second = ours(), other()
+        print(f"round {number + 1}: {first.proven:.0f} ms and {second.proven:.0f} ms", file=sys.stderr, flush=True)
+        yield first, second
+
+
 def measure(flink: LocalFlink, root: Path, rounds: int) -> Iterator[tuple[Downtime, Downtime]]:
     """Ours and the raw calls, taking turns at going first."""
     cluster = Cluster(flink.jobmanager_url, flink.gateway_url)
@@ -199,12 +209,7 @@ def measure(flink: LocalFlink, root: Path, rounds: int) -> Iterator[tuple[Downti
             old, raw = raw, cluster.start(jobs[1], cluster.stop(raw))
             return cluster.downtime(jobs[1], old, raw)
 
-        for number in range(rounds):
-            if number % 2:
-                second, first = redeploy_raw(), redeploy_ours()
-            else:
-                first, second = redeploy_ours(), redeploy_raw()
-            yield first, second
+        yield from in_turns(rounds, redeploy_ours, redeploy_raw)
         for job_id in (raw, own):
             target.cancel(JobRef(job_id))
 
@@ -247,6 +252,7 @@ def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> It
     body = session_job(other.name, "session", job_spec(_arguments(other, 1), runner.as_uri()))
     body["spec"]["flinkConfiguration"] |= {**SETTINGS, "pipeline.name": other.name}
     rig.kube.create(body)
+    numbers = count(2)
 
     def job_of(name: str, former: str = "") -> str:
         """The job of this name that runs, after another one."""
@@ -259,17 +265,20 @@ def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> It
     def settled() -> None:
         rig.kube.wait(_KIND, other.name, runs, "RUNNING", timeout=_SECONDS)
 
-    def ours() -> Downtime | None:
+    def ours() -> None:
         head = ledger.head()
-        old = job_of(mine.name) if head else None
-        checked = head.sha256 if head else None
         with rig.place.target() as target:
+            checked = head.sha256 if head else None
             deploy(target, ledger, side, checked_old_sha256=checked, options=Options(settle_seconds=0))
-        return cluster.downtime(mine, old, job_of(mine.name)) if old else None
 
-    def operators_own(number: int) -> Downtime:
+    def redeploy_ours() -> Downtime:
+        old = job_of(mine.name)
+        ours()
+        return cluster.downtime(mine, old, job_of(mine.name))
+
+    def operators_own() -> Downtime:
         old = job_of(other.name)
-        patch = {"state": "running", "upgradeMode": "savepoint", "args": _arguments(other, number)}
+        patch = {"state": "running", "upgradeMode": "savepoint", "args": _arguments(other, next(numbers))}
         rig.kube.patch(_KIND, other.name, {"spec": {"job": patch}})
         found = cluster.downtime(other, old, job_of(other.name, old))
         settled()
@@ -279,14 +288,7 @@ def measure_on_kubernetes(rig: Rig, runner: Path, root: Path, rounds: int) -> It
     settled()
     for name in (mine.name, other.name):
         cluster.first_checkpoint(job_of(name))
-    for number in range(rounds):
-        if number % 2:
-            second, first = operators_own(number + 2), ours()
-        else:
-            first, second = ours(), operators_own(number + 2)
-        assert first is not None
-        print(f"round {number + 1}: {first.proven:.0f} ms and {second.proven:.0f} ms", file=sys.stderr, flush=True)
-        yield first, second
+    yield from in_turns(rounds, redeploy_ours, operators_own)
     rig.clear()
 
 

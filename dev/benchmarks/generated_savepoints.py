@@ -46,7 +46,7 @@ class _Model:
 
 
 def generate(source: Path, keys: int, folder: Path, groups: int | None = None, text: int | None = None) -> Path:
-    """A savepoint like another one."""
+    """A savepoint like another one, with this number of keys, and perhaps other key groups and lengths of texts."""
     folder.mkdir(parents=True)
     old = read_metadata(str(source))
     operators = tuple(

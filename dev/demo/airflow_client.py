@@ -184,10 +184,6 @@ class AirflowClient:
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
         return self._request("GET", path, params={"deserialize": False})["value"]
 
-    def xcom_keys(self, dag_id: str, run_id: str, task_id: str) -> list[str]:
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
-        return [row["key"] for row in self._request("GET", path)["xcom_entries"]]
-
     # -- people
 
     def question(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:

@@ -123,11 +123,7 @@ class AirflowStandalone:
         self.stop()
 
     def start(self) -> None:
-        """Make the database, start all four and wait until each reports healthy.
-
-        Raises AirflowError (with nothing left running) when a part dies or is not healthy in time, LocalFlinkError
-        when the wanted port is in use.
-        """
+        """Make the database, start all parts and wait until each is healthy. Raises AirflowError, LocalFlinkError."""
         if self._children:
             raise AirflowError("this Airflow runs already")
         (port,) = choose_ports({"Airflow": self._port}).values()

@@ -229,10 +229,7 @@ class Parts:
         return wait_for(f"run {number} of the DAG", look, moved=self.work, say=self._say, alive=self.check)
 
     def follow(self, run: str, until: Mapping[str, str]) -> dict[str, str | None]:
-        """Tell what the tasks of a run do until those of ``until`` are in the states it names; all states.
-
-        Raises DemoError, with the end of its log, when a task failed.
-        """
+        """Narrate a run until its tasks are in the states of ``until``; all states. Raises DemoError if one failed."""
         told = self._told.setdefault(run, {})
 
         def look() -> dict[str, str | None] | None:

@@ -28,6 +28,7 @@ PROPOSE_V5, AFTER_V5 = COMPARED + 2 * MINUTE + timedelta(seconds=40), COMPARED +
 PROPOSE_V6, AFTER_V6 = COMPARED + 8 * MINUTE + timedelta(seconds=40), COMPARED + 12 * MINUTE
 
 Moment = Callable[[str, str], None]
+Counts = dict[str, int]
 
 
 @dataclass
@@ -45,14 +46,8 @@ class Story:
 
     def tell(self) -> tuple[Step, ...]:
         """All six versions, in order."""
-        steps = (
-            self.first,
-            self.output_columns,
-            self.source_option,
-            self.window_size,
-            self.metric,
-            self.window_from_history,
-        )
+        first = self.first, self.output_columns, self.source_option
+        steps = (*first, self.window_size, self.metric, self.window_from_history)
         return tuple(step() for step in steps)
 
     # -- v1
@@ -210,15 +205,8 @@ class Story:
             f"before the savepoint, at least {new[item]} after it; its highest price since the switch is {highest}"
         )
         self.narrator.proved(both)
-        facts = {
-            "job_id": entry.job_id,
-            "savepoint": start.savepoint,
-            "migrated_from": start.migrated_from,
-            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+        facts = self._facts(entry, window, old, new) | {
             "alone": alone,
-            "open_window": window,
-            "orders_before": old,
-            "orders_after": new,
             "since": [order for file in later for order in file.orders if begin <= order.at < begin + size],
         }
         return self._step(began, "v5", "a metric", run, "approve → migrate", (refused, proof, both), **facts)
@@ -256,15 +244,7 @@ class Story:
             "backfill that v4 needed"
         )
         self.narrator.proved(both)
-        facts = {
-            "job_id": entry.job_id,
-            "savepoint": start.savepoint,
-            "migrated_from": start.migrated_from,
-            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
-            "open_window": window,
-            "orders_before": old,
-            "orders_after": new,
-        }
+        facts = self._facts(entry, window, old, new)
         return self._step(began, "v6", "window size, with history", run, "migrate", (proof, both), **facts)
 
     # -- what the steps share
@@ -375,18 +355,20 @@ class Story:
             f"{before.orders} before it. All {len(rows)} rows are right, and each was written once"
         )
         self.narrator.proved(once)
-        facts = {
+        facts = self._facts(entry, window, old, new) | {"orders_read": read, "orders_since": since, "rows": rows}
+        return (proof, both, once), facts
+
+    def _facts(self, entry: HeadEntry, window: list[Row], old: Counts, new: Counts) -> dict[str, Any]:
+        """The start of a job, and a window that was open then with its orders of both sides."""
+        return {
             "job_id": entry.job_id,
             "savepoint": entry.start.savepoint,
+            "migrated_from": entry.start.migrated_from,
             "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
             "open_window": window,
             "orders_before": old,
             "orders_after": new,
-            "orders_read": read,
-            "orders_since": since,
-            "rows": rows,
         }
-        return (proof, both, once), facts
 
     def _expect_minutes(self, before: datetime) -> list[Row]:
         """Wait until the results by the minute up to ``before`` are there, each row once and exact."""

@@ -120,11 +120,7 @@ class World:
 
     def environment(self, gateway_url: str, jobmanager_url: str) -> Mapping[str, str]:
         """The variables that the DAG and its operators read; the same names as in compose.env."""
-        backfill = {
-            "tables": {"orders": self.archive.as_uri()},
-            "from_": START.isoformat(),
-            "to": BOUNDARY.isoformat(),
-        }
+        backfill = {"tables": {"orders": self.archive.as_uri()}, "from_": START.isoformat(), "to": BOUNDARY.isoformat()}
         return {
             "FLINKCOMPAT_GATEWAY_URL": gateway_url,
             "FLINKCOMPAT_JOBMANAGER_URL": jobmanager_url,

@@ -27,10 +27,7 @@ class KubernetesUnavailable(Exception):
 
 
 def control_plane() -> Path:
-    """The one binary of the control plane; its first argument is ``etcd``, ``kube-apiserver`` or another part.
-
-    The first call builds it: 12 minutes of processor time, and 3 GB in Go's own build cache.
-    """
+    """The one binary of the control plane; the first call builds it, in 12 minutes of processor time and 3 GB."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):
         digest.update((MODULE / name).read_bytes())

@@ -222,35 +222,29 @@ class LocalKube:
 
     def create(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create a custom resource of Flink's; unknown fields are refused. Raises ApiException."""
-        made: dict[str, Any] = self._custom().create_namespaced_custom_object(
-            GROUP, GROUP_VERSION, NAMESPACE, _plural(body["kind"]), dict(body), field_validation="Strict"
-        )
-        return made
+        return self._call("create", body["kind"], dict(body), field_validation="Strict")
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """A custom resource of Flink's, of a kind such as ``FlinkSessionJob``. Raises ApiException."""
-        found: dict[str, Any] = self._custom().get_namespaced_custom_object(
-            GROUP, GROUP_VERSION, NAMESPACE, _plural(kind), name
-        )
-        return found
+        return self._call("get", kind, name)
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         """Every custom resource of a kind. Raises ApiException."""
-        found: list[dict[str, Any]] = self._custom().list_namespaced_custom_object(
-            GROUP, GROUP_VERSION, NAMESPACE, _plural(kind)
-        )["items"]
+        found: list[dict[str, Any]] = self._call("list", kind)["items"]
         return found
 
     def patch(self, kind: str, name: str, change: Mapping[str, Any]) -> dict[str, Any]:
         """Merge a change into a custom resource; unknown fields are refused. Raises ApiException."""
-        changed: dict[str, Any] = self._custom().patch_namespaced_custom_object(
-            GROUP, GROUP_VERSION, NAMESPACE, _plural(kind), name, dict(change), field_validation="Strict"
-        )
-        return changed
+        return self._call("patch", kind, name, dict(change), field_validation="Strict")
+
+    def _call(self, verb: str, kind: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        call = getattr(self._custom(), f"{verb}_namespaced_custom_object")
+        answer: dict[str, Any] = call(GROUP, GROUP_VERSION, NAMESPACE, f"{kind.lower()}s", *arguments, **options)
+        return answer
 
     def delete(self, kind: str, name: str, timeout: float = 60.0) -> None:
         """Delete a custom resource and wait until it is gone. Raises ApiException, LocalKubernetesError."""
-        self._custom().delete_namespaced_custom_object(GROUP, GROUP_VERSION, NAMESPACE, _plural(kind), name)
+        self._call("delete", kind, name)
 
         def there() -> str:
             try:
@@ -428,10 +422,6 @@ def _etcd_flags(data: Path, clients: int, peers: int) -> list[str]:
         "--unsafe-no-fsync",
         "--log-level=warn",
     ]
-
-
-def _plural(kind: str) -> str:
-    return f"{kind.lower()}s"
 
 
 def _text(path: Path) -> str:

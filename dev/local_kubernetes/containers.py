@@ -31,10 +31,7 @@ _PROGRAMS = {
         "org.apache.flink.kubernetes.entrypoint.KubernetesApplicationClusterEntrypoint",
         "-Xmx384m",
     ),
-    "kubernetes-taskmanager.sh": (
-        "org.apache.flink.kubernetes.taskmanager.KubernetesTaskExecutorRunner",
-        "-Xmx400m",
-    ),
+    "kubernetes-taskmanager.sh": ("org.apache.flink.kubernetes.taskmanager.KubernetesTaskExecutorRunner", "-Xmx400m"),
 }
 
 

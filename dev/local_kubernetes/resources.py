@@ -59,10 +59,7 @@ def session_job(name: str, deployment: str, job: Resource) -> Resource:
 def application(
     name: str, job: Resource, rest_port: int, folder: Path, pod_template: Resource | None = None
 ) -> Resource:
-    """A FlinkDeployment in application mode, native, that keeps its state under a folder of this machine.
-
-    ``rest_port``: where the operator finds its JobManager on this machine, so no two may have the same one.
-    """
+    """A native FlinkDeployment in application mode with state on this machine; its ``rest_port`` must be its own."""
     options = {
         "rest.port": str(rest_port),
         "state.savepoints.dir": (folder / "savepoints").as_uri(),

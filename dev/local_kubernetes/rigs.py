@@ -112,10 +112,7 @@ def application_rig(work: Path, home: Path, runner_jar: Path, args: Sequence[str
 
 
 def create_session(kube: LocalKube, flink: LocalFlink, name: str = "session") -> dict[str, Any]:
-    """Create the session FlinkDeployment of a LocalFlink, and wait until the operator says that it is ready.
-
-    The Kubernetes has no controllers: what they would report of the two Deployments is reported here.
-    """
+    """Create the FlinkDeployment of a LocalFlink, report its Deployments available, and wait until it is ready."""
     kube.create(session_deployment(flink, name))
     apps = client.AppsV1Api(kube.api)
     parts = (name, f"{name}-taskmanager")

@@ -6,18 +6,7 @@ Pairs are SQL files under ``dev/measure/pairs``, rows under ``dev/measure/data``
 from __future__ import annotations
 
 PROGRAMS = (
-    "connectors",
-    "corpus",
-    "corpus_restores",
-    "migration_tables",
-    "migrations",
-    "pairs",
-    "planner",
-    "random",
-    "reserved_words",
-    "restore_tests",
-    "savepoints",
-    "settings",
-    "stacked",
-)
+    "connectors", "corpus", "corpus_restores", "migration_tables", "migrations", "pairs", "planner", "random",
+    "reserved_words", "restore_tests", "savepoints", "settings", "stacked",
+)  # fmt: skip
 """The programs that ``python -m dev.measure`` lists and runs."""

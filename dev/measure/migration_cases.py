@@ -62,10 +62,7 @@ NOT_RUN = "not_run"
 
 
 def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
-    """Every change to migrate on a line of Flink whose id matches ``only``, a regular expression.
-
-    ``old_line`` takes the savepoints, where that is another one. Raises FixtureError when nothing matches.
-    """
+    """Changes to migrate on a line, or from ``old_line`` to it, whose id matches ``only``. Raises FixtureError."""
     own = list(own_pairs(line))
     every = [*map(Migrated, own), *variants(own)]
     if not old_line:

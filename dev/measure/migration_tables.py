@@ -30,10 +30,7 @@ _CIRCUMSTANCES: Mapping[str, Callable[[_Entry], bool]] = {
 
 
 def shares() -> dict[str, Counter[MigrationExtent]]:
-    """Numbers of measured changes that Flink did not take, by its outcome and by the state that a migration keeps.
-
-    A change of several jobs counts as its worst.
-    """
+    """Changes that Flink did not take, by outcome and kept state; one of several jobs counts as its worst."""
     found: dict[str, Counter[MigrationExtent]] = {ending: Counter() for ending in ENDINGS}
     for name, plans in planned().items():
         restore = pairs()[name]

@@ -122,10 +122,7 @@ def judged(runs: Runs, old: Side, new: Side) -> Judgement:
 
 
 def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
-    """What becomes of the columns of each sink of the new script; None: the old one has not this sink.
-
-    Several queries into one sink are told only where all of them keep the same columns.
-    """
+    """Columns of each sink of the new script by what is kept of them; None: the old one does not have this sink."""
     before, after = (list(outputs.values()) for outputs in Change(old, new)._outputs)
     found: dict[str, Columns | None] = {}
     for output in after:

@@ -129,11 +129,7 @@ class PairRunner:
         self._gateway = SqlGateway(flink.gateway_url)
         self._jobs = JobManager(flink.jobmanager_url)
         url = urlsplit(flink.jobmanager_url)
-        self._cluster = {
-            "execution.target": "remote",
-            "rest.address": str(url.hostname),
-            "rest.port": str(url.port),
-        }
+        self._cluster = {"execution.target": "remote", "rest.address": str(url.hostname), "rest.port": str(url.port)}
         self._printed = flink.work_dir / "log" / "taskmanager.out"
         self._folder = folder
         self._numbers = count(1)
@@ -154,10 +150,7 @@ class PairRunner:
         done: Callable[[_Ended], None],
         run: Callable[[Pair], _Ended],
     ) -> list[str]:
-        """Run all pairs, ``threads`` at a time: what is wrong with those that could not be run.
-
-        No pair is begun once ``until`` holds; ``done`` is told of each that was run, as ``run`` does it.
-        """
+        """Run all pairs that begin before ``until`` holds, some at a time; errors of those that could not be run."""
 
         def one(pair: Pair) -> _Ended:
             measured = run(pair)
@@ -171,7 +164,7 @@ class PairRunner:
     def take(
         self, pairs: Iterable[Pair], threads: int, log: Callable[[str], None]
     ) -> tuple[dict[str, Savepoint], list[str]]:
-        """The savepoints of the old sides, by id of the pair, and what is wrong with those that left none."""
+        """The savepoints of the old sides, by id of the pair, and the errors of those that left none."""
         found = self._each(self.taken, pairs, threads, log)
         return {name: each for name, each in found.items() if isinstance(each, Savepoint)}, _failures(found)
 
@@ -183,7 +176,7 @@ class PairRunner:
         log: Callable[[str], None],
         until: Callable[[], bool] = lambda: False,
     ) -> dict[str, _Made | str]:
-        """What an action gives for each pair, by id, or why it could not be done; without those not begun."""
+        """Results of an action by id of the pair, or the error; without pairs that did not begin."""
 
         def one(pair: Pair) -> tuple[str, _Made | str] | None:
             if until():
@@ -202,10 +195,7 @@ class PairRunner:
         return self._restored(pair, self.taken)
 
     def restore(self, pair: Pair, savepoint: Savepoint) -> Measured:
-        """Restore what another line of Flink left, which planned the old side: that this one does not is a result.
-
-        Raises MeasureError or another DeployError where it cannot be run.
-        """
+        """Restore the savepoint of another line of Flink; a new side that this line does not plan is a result."""
         try:
             return self._restored(pair, lambda _: savepoint)
         except TargetError as error:
@@ -255,7 +245,7 @@ class PairRunner:
         return replace(side, script=script)
 
     def _once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """What ``make`` gives, made once for all pairs that ask for the same."""
+        """The result of ``make``, made once for all pairs that ask for the same."""
         with self._lock:
             future = self._made.get(key)
             mine = future is None
@@ -270,10 +260,7 @@ class PairRunner:
         return made
 
     def savepoint(self, old: Side, kept_back: Collection[str] = ()) -> Savepoint:
-        """What the side leaves once it has read the rows before. Raises MeasureError.
-
-        The rows after have come by then, but those ``kept_back``, which are for :meth:`bring`.
-        """
+        """The savepoint after the rows before; rows after arrive then, but those ``kept_back`` for :meth:`bring`."""
         with self._first_rows(old) as (folder, run, job_id, _):
             try:
                 poll(
@@ -289,11 +276,11 @@ class PairRunner:
         return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
 
     def bring(self, savepoint: Savepoint, rows: Collection[str]) -> None:
-        """Has the rows after come that were kept back."""
+        """Let the rows after arrive that were kept back."""
         self._arrive({feed for feed in _feeds(savepoint.old) if feed.rows in rows}, savepoint.folder, "after")
 
     def later(self, earlier: Savepoint) -> str:
-        """The savepoint of the same side once it has gone on and read the rows after. Raises MeasureError."""
+        """The savepoint of the same side after it has resumed and read the rows after. Raises MeasureError."""
         run, side = next(self._numbers), earlier.old
         with self._job(side, earlier.folder, run, Start(Snapshot(earlier.path))) as job_id:
             wait_running(self._jobs, job_id)
@@ -314,18 +301,18 @@ class PairRunner:
         return (folder / "template").as_uri()
 
     def restored(self, new: Side, savepoint: Savepoint) -> tuple[str, ...]:
-        """What the side prints for the rows after, from a savepoint. Raises MeasureError where it is refused."""
+        """Rows that the side prints for the rows after, from a savepoint. Raises MeasureError if it is refused."""
         restored = self.attempt(new, savepoint)
         if restored.outcome is not None:
             raise MeasureError(f"{restored.outcome}: {restored.exception}")
         return restored.rows or ()
 
     def from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the side prints for the rows before, and what for those after; all is after where it ends by itself."""
+        """Rows that the side prints for the rows before, and for those after; all are after if it ends by itself."""
         return self._once(("from scratch", new), lambda: self._from_scratch(new))
 
     def after_alone(self, new: Side) -> tuple[str, ...]:
-        """What the side prints where it has never seen the rows before."""
+        """Rows that the side prints if it has never seen the rows before."""
 
         def made() -> tuple[str, ...]:
             with self._first_rows(new, "after") as (folder, run, *_):
@@ -429,7 +416,7 @@ class PairRunner:
             return Restored(results.REFUSED_AT_RESTORE if at_restore else results.FAILED_LATER, _lasting(ended))
 
     def _check_restored(self, job_id: str, savepoint: str) -> None:
-        """Raises MeasureError where the JobManager says that the job began from something else, or empty."""
+        """Raise MeasureError if the JobManager reports another start than from this savepoint."""
         if not same_snapshot(began := self._jobs.restored_from(job_id), savepoint):
             raise MeasureError(f"job {job_id} began from {began or 'nothing'}, not from {savepoint}")
 
@@ -465,14 +452,14 @@ class PairRunner:
         return job_id
 
     def _rows(self, run: int, folder: Path) -> tuple[str, ...]:
-        """What the sinks of a run have printed or written so far, as ``table +I[…]``."""
+        """Rows that the sinks of a run have printed or written so far, as ``table +I[…]``."""
         line = re.compile(rf"{run}\.(\w+)(?::\d+)?> (.*)")
         printed = self._printed.read_text("utf-8", "replace").splitlines()
         rows = [f"{match[1]} {match[2]}" for text in printed if (match := line.fullmatch(text))]
         return (*rows, *self._written(folder))
 
     def _written(self, folder: Path) -> tuple[str, ...]:
-        """What lies in files, topics and tables of a run."""
+        """Rows in files, topics and tables of a run."""
         files = sorted(path for path in (folder / _OUT_FOLDER).rglob("*") if path.is_file())
         rows = [f"{path.parent.name} +I[{text}]" for path in files for text in path.read_text("utf-8").splitlines()]
         return (*rows, *(self._services.stored(folder) if self._services else ()))
@@ -483,7 +470,7 @@ class PairRunner:
             self._put(feed, folder, phase)
 
     def _put(self, feed: Feed, folder: Path, phase: str, name: str = "") -> int:
-        """How many rows have come."""
+        """Let rows arrive; their number."""
         if not feed.topic:
             _copy(feed.rows, folder, phase, name)
             return len(feed.lines(phase))
@@ -521,7 +508,7 @@ def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
 
 
 def _lasting(error: Exception) -> str:
-    """What it says, without what differs from run to run."""
+    """The message without the parts that differ from run to run."""
     return _OBJECT_HASH.sub("", _SAVEPOINT.sub("SAVEPOINT", str(error)))
 
 
@@ -530,17 +517,17 @@ def _feeds(side: Side) -> set[Feed]:
 
 
 def _leaves_rows(side: Side) -> bool:
-    """Whether it writes where a restore of the same savepoint writes too."""
+    """True if it writes where a restore of the same savepoint writes too."""
     return _OUT in side.script or bool(side.database) or writes_topics(side.script)
 
 
 def has_fillers(side: Side) -> bool:
-    """Whether it reads rows that come until every subtask has some."""
+    """True if it reads rows that arrive until every subtask has some."""
     return bool(_fillers(side))
 
 
 def _fillers(side: Side) -> dict[str, Feed]:
-    """Of the tables whose rows have fillers."""
+    """The tables whose rows have fillers."""
     return {table: feed for table, feeds in tables_read(side.script).items() for feed in feeds if feed.filled}
 
 

@@ -120,11 +120,7 @@ class Pair:
 
 
 def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
-    """Every pair of every ``*.sql`` and ``*.pairs`` file for a line of Flink whose id matches ``only``, a regular
-    expression.
-
-    Raises FixtureError, with file and line, on a malformed file, and when nothing matches.
-    """
+    """Pairs over files on a line of Flink whose id matches ``only``. Raises FixtureError, also if there is none."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".sql", ".pairs"))
     pairs = [pair for path in files for pair in parse_pairs(path.read_text("utf-8"), path.name)]
     found = [pair for pair in pairs if re.search(only, pair.id) and pair.line in ("", line)]
@@ -134,10 +130,7 @@ def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
 
 
 def load_base(line: str, only: str = "") -> list[Pair]:
-    """The pairs of the base set whose id matches ``only``, a regular expression, in their order.
-
-    Raises FixtureError, with the id, where there is no such pair, and when nothing matches.
-    """
+    """Pairs of the base set whose id matches ``only``, in their order. Raises FixtureError, also if there is none."""
     written = {pair.id: pair for pair in load_pairs(line)}
     base: dict[str, list[str]] = tomllib.loads(BASE.read_text("utf-8"))
     wide = measured.load(measured.WIDE, only={name for ids in base.values() for name in ids})
@@ -206,10 +199,7 @@ def _here(script: str) -> str:
 
 
 def load_connector_pairs(only: str = "", file: Path = CONNECTORS) -> list[Pair]:
-    """Every pair whose id matches ``only``, a regular expression.
-
-    Raises FixtureError, with the pair, where one is malformed, and when nothing matches.
-    """
+    """Pairs over connectors whose id matches ``only``. Raises FixtureError, also if there is none."""
     try:
         families: Mapping[str, Any] = tomllib.loads(file.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:

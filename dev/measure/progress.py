@@ -72,7 +72,7 @@ class Feed:
 
     @property
     def filled(self) -> bool:
-        """Whether several subtasks read them, which all have to be given something."""
+        """True if several subtasks read them, each of which needs rows."""
         return (DATA / self.rows / "before.filler.csv").exists()
 
 
@@ -89,11 +89,11 @@ class Arrival:
         return Arrival({table: rows + read.get(table, 0) for table, rows in self.rows.items()}, self.ends)
 
     def is_unread(self, seen: Progress) -> bool:
-        """Whether a source of the job has not read all of its table."""
+        """True if a source of the job has not read all of its table."""
         return not seen.rows or any(rows < self.rows.get(table, 0) for table, rows in seen.rows.items())
 
     def is_late(self, seen: Progress) -> bool:
-        """Whether the sinks have not been told that nothing older comes."""
+        """True if the watermark of the sinks is not at the end yet."""
         return any(seen.watermark < end for table, end in self.ends.items() if table in seen.rows)
 
 
@@ -120,7 +120,7 @@ def tables_read(script: str) -> dict[str, tuple[Feed, ...]]:
 
 
 def writes_topics(script: str) -> bool:
-    """Whether it names a topic that no rows are sent to."""
+    """True if it names a topic to which no rows are sent."""
     return any(set(_names(match)) - known_rows() for match in _PLACE.finditer(script) if match["topics"])
 
 
@@ -143,7 +143,7 @@ def known_rows() -> set[str]:
 
 
 def ends_by_itself(script: str) -> bool:
-    """Whether a script makes or reads so many rows and no more."""
+    """True if a script makes or reads a fixed number of rows."""
     return bool(_ENDS_BY_ITSELF.search(script))
 
 
@@ -259,10 +259,7 @@ def progress(jobs: JobManager, job_id: str) -> Progress:
             counts = [_metric(jobs, path, name, "sum") for counted, name in sources if counted == table]
             rows.setdefault(table, []).extend(counts or [0])
         watermarks.extend(_metric(jobs, path, name, "min") for name in names if _SINK_WATERMARK.fullmatch(name))
-    return Progress(
-        {table: min(counts) for table, counts in rows.items()},
-        min(watermarks, default=_NO_WATERMARK),
-    )
+    return Progress({table: min(counts) for table, counts in rows.items()}, min(watermarks, default=_NO_WATERMARK))
 
 
 def _metric(jobs: JobManager, path: str, name: str, how: str) -> int:

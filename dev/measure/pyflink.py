@@ -19,25 +19,14 @@ from typing import Self
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense
 from airflow_flinkcompat.local_flink.processes import find_java
+from dev.services.jvm import FLINK_OPTIONS
 
 HOME_VARIABLE = "FLINKCOMPAT_PYFLINK"
 DEFAULT_HOME = Path(__file__).parents[2] / ".venv-pyflink"
 VERSION = "2.3.0"
 _RUNNER = Path(__file__).with_name("pyflink_runner.py")
 _SECONDS = 600.0
-_PACKAGES = (
-    "java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect", "java.text", "java.time",
-    "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks",
-)  # fmt: skip
-JAVA_OPTIONS = " ".join(
-    [
-        "-Xmx700m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES),
-    ]
-)
-"""Of a JVM that Flink's client runs in, on Java 17."""
+JAVA_OPTIONS = " ".join(FLINK_OPTIONS)
 
 
 class PyFlinkError(DeployError):
@@ -95,11 +84,7 @@ class PyFlink:
     def plan(
         self, program: str, name: str, settings: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
     ) -> list[str]:
-        """The compiled plan of every job the program makes, in order, as Flink writes it; none is started.
-
-        ``name`` is the program's file in messages, ``settings`` are Flink's options its environments begin with,
-        ``arguments`` its command line. Raises ProgramRefused.
-        """
+        """The compiled plan of every job of a program, in order; none is started. Raises ProgramRefused."""
         return self._ask("plan", program, name, settings, arguments)
 
     def submit(

@@ -126,7 +126,7 @@ def ids(path: Path) -> set[str]:
 
 
 def holds(path: Path, pair: Pair) -> bool:
-    """Whether a file has a result of a pair as it is written now."""
+    """True if a file has a result of a pair as it is written now."""
     entries = read(path)["pairs"] if path.exists() else []
     wanted = {"id": pair.id, **texts(pair.old.script, pair.new.script), **settings(pair)}
     return any(all(entry[key] == value for key, value in wanted.items()) for entry in entries)
@@ -160,7 +160,7 @@ def entry_of(measured: Measured) -> dict[str, Any]:
 
 
 def predicted(entry: Entry, version: str) -> dict[str, Any]:
-    """The entry with what ``check`` says of it now."""
+    """The entry with the verdict of ``check`` of today."""
     report = judged(entry, version)
     consequence = stated_consequence(report)
     prediction = {
@@ -187,13 +187,13 @@ def _side(entry: Entry, name: str, version: str) -> Side:
 
 
 def stated_consequence(report: Report) -> Consequence | None:
-    """How the restore is said to end: what happens first wins, a refusal before wrong rows."""
+    """The predicted end of the restore: the first event wins, a refusal before wrong rows."""
     said = {finding.consequence for finding in report.deciding}
     return next((each for each in Consequence if each in said), None)
 
 
 def is_unsafe(entry: Entry) -> bool:
-    """Called compatible, and not restored right: the one mistake that must not happen."""
+    """True if it is called compatible and was not restored right: the one mistake that must not happen."""
     return bool(entry["predicted"]["outcome"] == Outcome.COMPATIBLE and entry["outcome"] != RIGHT)
 
 
@@ -213,7 +213,7 @@ def mark(entry: Entry) -> str:
 
 
 def report(data: Mapping[str, Any]) -> str:
-    """Predicted beside real, a line a pair, and the summary."""
+    """Predictions and outcomes, a line for each pair, and the summary."""
     entries: Sequence[Entry] = data["pairs"]
     lines = [("pair", "predicted", "measured", "")]
     for entry in entries:
@@ -226,7 +226,7 @@ def report(data: Mapping[str, Any]) -> str:
 
 
 def summary(data: Mapping[str, Any]) -> str:
-    """What was measured and how well it had been predicted, in one line."""
+    """Outcomes, and how well they were predicted, in one line."""
     entries: Sequence[Entry] = data["pairs"]
     ends = Counter(entry["outcome"].replace("_", " ") for entry in entries)
     right = [entry for entry in entries if entry["outcome"] == RIGHT]
@@ -240,7 +240,7 @@ def summary(data: Mapping[str, Any]) -> str:
 
 
 def write(data: Mapping[str, Any], path: Path) -> None:
-    """A run that ends while it writes leaves the file as it was."""
+    """Write a file; a run that ends meanwhile leaves it as it was."""
     unfinished = path.with_suffix(".tmp")
     unfinished.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     unfinished.replace(path)
@@ -257,10 +257,7 @@ def renew(path: Path) -> dict[str, Any]:
 
 
 def newest(line: str, name: str = "flink") -> Path | None:
-    """The newest results file of a line of Flink; ``name`` is one of :data:`NAMES`.
-
-    From one line to another it is that of ``1.20-to-2.3``, called :data:`UPGRADE`.
-    """
+    """The newest results file of a line, or of ``1.20-to-2.3`` with :data:`UPGRADE` as its name."""
     return max(FOLDER.glob(f"{name}-{line}-*.json"), default=None)
 
 

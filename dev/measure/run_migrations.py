@@ -31,6 +31,7 @@ from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration.writing import WrittenState
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.testing.fixture_cases import FixtureError
@@ -85,7 +86,7 @@ class Ending:
     told: bool = False
 
     def entry(self) -> dict[str, Any]:
-        """It as an entry of a results file."""
+        """The entry of a results file."""
         return {
             "id": self.pair.id,
             "area": self.pair.area,
@@ -117,42 +118,70 @@ def judged_again(entry: results.Entry, version: str) -> results.Entry:
 def migrated(
     bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepoint], versions: tuple[str, str]
 ) -> Ending:
-    """Migrate the state of one change, between ``versions`` of Flink.
-
-    Raises MeasureError or another DeployError where it cannot be run.
-    """
+    """Migrate the state of one change, between ``versions`` of Flink. Raises DeployError if it cannot be run."""
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
     made, scripts = migration_of_plans(bench, old, new, versions)
     states = {name: line.effect for line, name in zip(made.operators, _names(made), strict=True)}
-    alone = change.alone
-    ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
+    ending = Ending(pair, change.alone, NOT_MIGRATABLE, made.kept, states)
     if made.kept is MigrationExtent.NONE:
-        refused = (
-            each
-            for each in MigrationReport.of(made).operators
-            if each.effect in (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED)
-        )
-        return replace(ending, fault="; ".join(f"{each.operator} {each.state}" for each in refused))
-    if not alone:
+        return replace(ending, fault=lost_state(made))
+    if not change.alone:
         ending = replace(ending, alone=bench.restore(pair, taken(pair)).outcome)
     savepoint = taken(replace(pair, id=f"{pair.id} migrated"))
-    target = str(savepoint.folder / f"migrated-{uuid4().hex}")
+
+    def write(template: str, target: str) -> Iterable[WrittenState]:
+        return migrate_savepoint(savepoint.path, template, target, made, int(time.time() * 1000))
+
+    reference = bench.complete(pair.reference) if pair.reference else new
+    found = attempt(bench, new, reference, savepoint, write)
+    ending = replace(ending, outcome=found.outcome, fault=found.fault, entries=found.entries, runs=found.runs)
+    if found.outcome != RIGHT:
+        return ending
+    if has_fillers(pair.new):
+        ending = replace(ending, runs=ending.runs.without_fillers())
+    return _judged(ending, scripts, found.restored, made)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A savepoint that was rewritten and restored: RIGHT until its rows are judged, or why it does not run."""
+
+    outcome: str
+    fault: str = ""
+    entries: int = 0
+    restored: Restored = field(default_factory=Restored)
+    runs: Runs = field(default_factory=lambda: Runs((), (), (), (), ()))
+
+
+def attempt(
+    bench: PairRunner,
+    new: Side,
+    reference: Side,
+    savepoint: Savepoint,
+    write: Callable[[str, str], Iterable[WrittenState]],
+) -> Attempt:
+    """Rewrite a savepoint by ``write(template, target)``, restore it, and run ``reference`` from scratch."""
+    target = f"{savepoint.folder}/migrated-{uuid4().hex}"
+    template = bench.template(new)
     try:
-        now = int(time.time() * 1000)
-        written = migrate_savepoint(savepoint.path, bench.template(new), target, made, now)
+        written = write(template, target)
     except (NotMigratable, MigrationVerificationFailed, SavepointUnreadable) as error:
-        return replace(ending, outcome=NOT_WRITTEN, fault=f"{type(error).__name__}: {error}")
+        return Attempt(NOT_WRITTEN, f"{type(error).__name__}: {error}")
     entries = sum(count for each in written for count in each.entries.values())
     restored = bench.attempt(new, replace(savepoint, path=f"file:{target}"))
     if restored.outcome is not None:
-        return replace(ending, outcome=REFUSED, fault=f"{restored.outcome}: {restored.exception}", entries=entries)
-    reference = bench.complete(pair.reference) if pair.reference else new
+        return Attempt(REFUSED, f"{restored.outcome}: {restored.exception}", entries)
     before, expected = bench.from_scratch(reference)
     runs = Runs(savepoint.printed, restored.rows or (), before, expected, bench.after_alone(reference))
-    if has_fillers(pair.new):
-        runs = runs.without_fillers()
-    return _judged(replace(ending, entries=entries, runs=runs), scripts, restored, made)
+    return Attempt(RIGHT, "", entries, restored, runs)
+
+
+def lost_state(made: Migration) -> str:
+    """The state that a migration cannot keep, by operator."""
+    lost = (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED)
+    operators = (each for each in MigrationReport.of(made).operators if each.effect in lost)
+    return "; ".join(f"{each.operator} {each.state}" for each in operators)
 
 
 def migration_of_plans(
@@ -194,7 +223,7 @@ def _judged(ending: Ending, scripts: tuple[Script, Script], restored: Restored, 
 
 
 def _not_exact(made: Migration, restored: Restored) -> str:
-    """Which source that goes on has read other rows than those after the savepoint."""
+    """Sources that resume and have read other rows than those after the savepoint."""
     goes_on = {
         line.new.name.rpartition(".")[2].strip("`")
         for line in made.operators
@@ -246,7 +275,7 @@ def _judge_again() -> int:
 
 
 def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
-    """The results file, and what is wrong with changes that could not be run; results of others stay as they are."""
+    """The results file, and the errors of changes that could not be run; other results stay as they are."""
     today = datetime.now(UTC).date().isoformat()
     lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
     name = NAMES[2 if options.connectors else bool(options.flink_old)]
@@ -295,7 +324,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
 
 
 def summary(data: Mapping[str, Any]) -> str:
-    """How many changes ended how, and which not right, in some lines."""
+    """Numbers of outcomes, and the changes that did not end right, in some lines."""
     entries: Iterable[Mapping[str, Any]] = data["pairs"]
     ends = Counter(entry["outcome"] for entry in entries)
     told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(ends.items()))

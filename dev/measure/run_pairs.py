@@ -88,10 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
-    """Measure, and write the results file: it, and what is wrong with pairs that could not be run.
-
-    With ``--only`` or ``--connectors``, and on a line of the base set, the rest of the newest file stays as it is.
-    """
+    """Measure, and write the results file next to former results; errors of pairs that could not be run."""
     if (options.programs or options.connectors) and options.flink != "2.3":
         raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
     if options.flink_old and (options.programs or options.connectors or options.flink_old == options.flink):
@@ -127,7 +124,7 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
 
 
 def _set(options: argparse.Namespace) -> tuple[str, Path]:
-    """What the results are called, and the folder of the pairs."""
+    """The name of the results, and the folder of the pairs."""
     if options.flink_old:
         return results.UPGRADE, UPGRADES
     if options.programs:
@@ -155,7 +152,7 @@ def _upgraded(
 def _measured(
     options: argparse.Namespace, folder: Path, pairs: list[Pair], add: Callable[[Measured], None]
 ) -> list[str]:
-    """Measure, and write each result as it comes; what is wrong with pairs that could not be run."""
+    """Measure, and write each result at once; errors of pairs that could not be run."""
     late = deadline(options.minutes)
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.

@@ -18,30 +18,36 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side as Script
-from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent
-from airflow_flinkcompat.exec_graph.model import RestoreEffect
 from airflow_flinkcompat.history.known_history import KnownHistory, history_spark
-from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.migration import migrate_savepoint
+from airflow_flinkcompat.migration.writing import WrittenState
 from dev.measure import results
-from dev.measure.migration_verdict import Runs, columns_of, fault, judged
+from dev.measure.migration_verdict import columns_of, fault, judged
 from dev.measure.pair_runner import PairRunner, Savepoint
 from dev.measure.pairs import CACHE, RELEASES, Pair, Side
 from dev.measure.progress import tables_read
 from dev.measure.results import net, parts
-from dev.measure.run_migrations import NOT_MIGRATABLE, NOT_WRITTEN, REFUSED, RIGHT, WRONG, migration_of_plans
+from dev.measure.run_migrations import (
+    NOT_MIGRATABLE,
+    NOT_WRITTEN,
+    REFUSED,
+    RIGHT,
+    WRONG,
+    attempt,
+    lost_state,
+    migration_of_plans,
+)
 from dev.measure.running import add_arguments, add_drawing, bench_of, deadline, say
 from dev.measure.stacked_pairs import stacked_pairs
 
@@ -52,7 +58,7 @@ _BAD = (WRONG, REFUSED, NOT_WRITTEN)
 
 @dataclass(frozen=True)
 class Stacked:
-    """Results of migrating one pair, without history and with it: an outcome of each, and what is wrong."""
+    """Results of migrating one pair, without history and with it: an outcome and a fault of each."""
 
     pair: Pair
     alone: tuple[str, str]
@@ -65,8 +71,8 @@ class Stacked:
     def entry(self) -> dict[str, Any]:
         """It as an entry of the results file."""
         ends = {"outcome": self.alone[0], "with_history": self.history[0]}
-        told = {"fault": self.alone[1], "history_fault": self.history[1]}
-        faults = {name: wrong for name, wrong in told.items() if wrong}
+        found = {"fault": self.alone[1], "history_fault": self.history[1]}
+        faults = {name: wrong for name, wrong in found.items() if wrong}
         sides = {"old": self.pair.old.script, "new": self.pair.new.script}
         return {"id": self.pair.id, "about": self.pair.about, **ends, **faults, **sides}
 
@@ -85,12 +91,12 @@ class _Bench:
         made, _ = migration_of_plans(self.flink, old, new, (self.version, self.version))
         savepoint = self.flink.taken(pair)
         scripts = [self._script(side, savepoint) for side in (old, new)]
-        alone = self._ended(pair, new, savepoint, made, None)
+        alone = self._ended(new, savepoint, made, None)
         history = KnownHistory(dict.fromkeys(tables_read(new.script), ""))
         computed = history.applied(made, *scripts)
         if not any(line.from_history for line in computed.operators):
             return Stacked(pair, alone, (SAME, ""))
-        with_history = self._ended(pair, new, savepoint, computed, (history, scripts[0], scripts[1]))
+        with_history = self._ended(new, savepoint, computed, (history, scripts[0], scripts[1]))
         return Stacked(pair, alone, with_history)
 
     def _script(self, side: Side, savepoint: Savepoint) -> Script:
@@ -99,39 +105,27 @@ class _Bench:
 
     def _ended(
         self,
-        pair: Pair,
         new: Side,
         savepoint: Savepoint,
         made: Migration,
         history: tuple[KnownHistory, Script, Script] | None,
     ) -> tuple[str, str]:
-        """An outcome, and what is wrong."""
+        """An outcome, and its fault."""
         if made.kept is MigrationExtent.NONE:
-            lost = (RestoreEffect.NOT_MIGRATABLE, RestoreEffect.DROPPED)
-            refused = (each for each in MigrationReport.of(made).operators if each.effect in lost)
-            return NOT_MIGRATABLE, "; ".join(f"{each.operator} {each.state}" for each in refused)
-        target = f"{savepoint.folder}/migrated-{uuid4().hex}"
-        template = self.flink.template(new)
+            return NOT_MIGRATABLE, lost_state(made)
 
-        def write() -> None:
+        def write(template: str, target: str) -> Iterable[WrittenState]:
             now = int(time.time() * 1000)
             if history is None:
-                migrate_savepoint(savepoint.path, template, target, made, now)
-                return
+                return migrate_savepoint(savepoint.path, template, target, made, now)
             known, old_script, new_script = history
             with known.computing(old_script, new_script, savepoint.path, made, lambda line: None) as computer:
-                migrate_savepoint(savepoint.path, template, target, made, now, computer.workers, computer)
+                return migrate_savepoint(savepoint.path, template, target, made, now, computer.workers, computer)
 
-        try:
-            self.spark.submit(write).result()
-        except (NotMigratable, MigrationVerificationFailed, SavepointUnreadable) as error:
-            return NOT_WRITTEN, f"{type(error).__name__}: {error}"
-        restored = self.flink.attempt(new, replace(savepoint, path=f"file:{target}"))
-        if restored.outcome is not None:
-            return REFUSED, f"{restored.outcome}: {restored.exception}"
-        before, expected = self.flink.from_scratch(new)
-        runs = Runs(savepoint.printed, restored.rows or (), before, expected, self.flink.after_alone(new))
-        runs = runs.without_fillers()
+        found = attempt(self.flink, new, new, savepoint, lambda *places: self.spark.submit(write, *places).result())
+        if found.outcome != RIGHT:
+            return found.outcome, found.fault
+        runs = found.runs.without_fillers()
         # Only keys that became one are sent otherwise than by a run from scratch, where nothing begins.
         if all(line.keeps and not (line.new_fields or line.merges or line.accepted) for line in made.operators):
             rows, wanted = runs.restored, runs.expected
@@ -153,10 +147,7 @@ _HIGHEST_ROW = re.compile(r"SELECT (?P<columns>k, g, v\b.*?) FROM .*PARTITION BY
 
 
 def _same_by_key(script: str, rows: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether the highest row of each key is the same in the end.
-
-    It is sent again without what it was before, and how often follows from which of several sources was read first.
-    """
+    """True if the highest row of each key is the same in the end; how often it is sent depends on timing."""
     match = _HIGHEST_ROW.search(script)
     if match is None:
         return False
@@ -183,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
-    """The results file, and what is wrong with pairs that could not be run."""
+    """The results file, and the errors of pairs that could not be run."""
     today = datetime.now(UTC).date().isoformat()
     newest = results.newest(options.flink, "stacked/flink")
     path: Path = options.out or newest or results.FOLDER / "stacked" / f"flink-{options.flink}-{today}.json"
@@ -214,7 +205,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
 
 
 def _is_of(entry: Mapping[str, Any], pair: Pair) -> bool:
-    """Return whether it is a right result of this pair as it is drawn now."""
+    """True if an entry is a right result of this pair as it is drawn now."""
     drawn = {"id": pair.id, "old": pair.old.script, "new": pair.new.script}
     return not _wrong(entry) and all(entry[key] == value for key, value in drawn.items())
 

@@ -110,13 +110,8 @@ class Flink:
     def ask(self, command: str, *fields: str) -> str:
         """The answer to one row of questions."""
         if command not in self._running:
-            self._running[command] = subprocess.Popen(
-                self._command(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self._running[command] = subprocess.Popen(self._command(command), text=True, **pipes)
         process = self._running[command]
         print("\t".join(fields), file=process.stdin, flush=True)
         assert process.stdout is not None
@@ -190,18 +185,9 @@ def listed(asked: Flink, what: str = "list", *classes: str) -> tuple[list[Listed
         type = name if sort == "enum" else _TYPES.get(name, "string")
         type = "zone" if key.endswith("time-zone") else type
         where = () if kind == "setting" else (kind, factory)
-        options.append(
-            Listed(
-                where,
-                key,
-                f"list:{type}" if is_list == "true" else type,
-                default,
-                tuple(older.split()),
-                required == "true",
-                tuple(uses.split()),
-                description,
-            )
-        )
+        type = f"list:{type}" if is_list == "true" else type
+        former, used = tuple(older.split()), tuple(uses.split())
+        options.append(Listed(where, key, type, default, former, required == "true", used, description))
     return options, zones
 
 
@@ -446,62 +432,20 @@ _SAMPLES = {
     "int": ("1", "-1", "+7", "1.0", " 1", "2147483647", "2147483648", "0x10", "1_000", ""),
     "long": ("1", "-9223372036854775808", "9223372036854775808", "1L", "1e3"),
     "float": (
-        "1",
-        "1.5",
-        ".5",
-        "1.",
-        " 1 ",
-        "1e39",
-        "1e-60",
-        "NaN",
-        "-Infinity",
-        "1f",
-        "1,5",
-        "0x1p3",
-        "0x10",
-        "x",
-        "",
+        "1", "1.5", ".5", "1.", " 1 ", "1e39", "1e-60", "NaN", "-Infinity", "1f", "1,5", "0x1p3", "0x10", "x", "",
     ),
     "duration": (
-        "1 s",
-        "1s",
-        "10",
-        "1 min",
-        "-1 s",
-        "1.5 s",
-        "1 us",
-        "1 \u00b5s",
-        "PT10S",
-        "P1D",
-        "-PT1S",
-        "PT",
-        "s",
-        "1 h 5 min",
-        "99999999999999999999",
-        "106751991167301 d",
-        "1 fortnight",
-        "1 week",
-        "",
+        "1 s", "1s", "10", "1 min", "-1 s", "1.5 s", "1 us", "1 \u00b5s", "PT10S", "P1D", "-PT1S", "PT", "s",
+        "1 h 5 min", "99999999999999999999", "106751991167301 d", "1 fortnight", "1 week", "",
     ),
     "memory": ("1", "64 mb", "64MB", "1 kib", "1 gib", "-1", "1.5 g", "9999999 tb", "mb", ""),
     "map": ("a:b", "a:b,c:d", "a", "a:b:c", "{a: b}", "'a:b':c", "a:b,", ""),
     "zone": (
-        "UTC",
-        "utc",
-        "Z",
-        "GMT+8",
-        "GMT+08:00",
-        "GMT+8:00",
-        "GMT+0800",
-        "GMT+18:30",
-        "UTC+8",
-        "EST",
-        "default",
-        "Nowhere/City",
-        "",
+        "UTC", "utc", "Z", "GMT+8", "GMT+08:00", "GMT+8:00", "GMT+0800", "GMT+18:30", "UTC+8", "EST", "default",
+        "Nowhere/City", "",
     ),
     "string": ("x", ""),
-}
+}  # fmt: skip
 
 
 def drawn(draw: random.Random, type: str, zones: Sequence[str]) -> Iterator[str]:
@@ -515,13 +459,8 @@ def drawn(draw: random.Random, type: str, zones: Sequence[str]) -> Iterator[str]
     samples = _SAMPLES.get(type)
     if samples is None:
         constants = type.split("|")
-        samples = (
-            *constants,
-            draw.choice(constants).lower(),
-            draw.choice(constants) + "x",
-            constants[0].replace("_", "-"),
-            "",
-        )
+        wrong = draw.choice(constants).lower(), draw.choice(constants) + "x", constants[0].replace("_", "-"), ""
+        samples = (*constants, *wrong)
     yield from draw.sample(samples, min(5, len(samples)))
     alphabet = "".join(samples) + " 0123456789"
     yield "".join(draw.choice(alphabet) for _ in range(draw.randint(1, 6)))

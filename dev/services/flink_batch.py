@@ -6,7 +6,6 @@ Batch mode, and streaming to the end of bounded files for what Flink runs in no 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
@@ -14,31 +13,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pyspark
 from py4j import protocol
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import JavaGateway
 
 from airflow_flinkcompat.local_flink.cluster import flink_home
 from airflow_flinkcompat.local_flink.jars import fetch
+from dev.services.jvm import FLINK_OPTIONS, SPARK_JARS, jvm
 
-_SPARK_JARS = Path(pyspark.__file__).parent / "jars"
-_PACKAGES: tuple[str, ...] = (
-    "java.lang",
-    "java.net",
-    "java.io",
-    "java.nio",
-    "sun.nio.ch",
-    "java.lang.reflect",
-    "java.text",
-    "java.time",
-)
-_PACKAGES += ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks")
-_OPTIONS = [
-    "-Xmx700m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES),
-]
 _CONFIGURATION = {
     "parallelism.default": "1",
     "table.local-time-zone": "UTC",
@@ -91,7 +72,7 @@ class FlinkBatch:
 
 def parquet_jars() -> tuple[Path, ...]:
     """What Flink's parquet format needs: its jar, and Hadoop's classes, which Spark has."""
-    return (fetch("flink-sql-parquet"), *sorted(_SPARK_JARS.glob("hadoop-client-*.jar")))
+    return (fetch("flink-sql-parquet"), *sorted(SPARK_JARS.glob("hadoop-client-*.jar")))
 
 
 def columnar_jars() -> tuple[Path, ...]:
@@ -103,22 +84,8 @@ def columnar_jars() -> tuple[Path, ...]:
 def flink_batch(more: Iterable[Path] = ()) -> Iterator[FlinkBatch]:
     """One Flink for as long as the block lasts, ``more`` jars beside its own; the JVM ends with it."""
     jars = ":".join(map(str, (*sorted((flink_home() / "lib").glob("*.jar")), *more)))
-    (py4j,) = _SPARK_JARS.glob("py4j-*.jar")
-    port, process = launch_gateway(
-        jarpath=str(py4j),
-        classpath=jars,
-        javaopts=_OPTIONS,
-        die_on_exit=True,
-        return_proc=True,
-        redirect_stderr=subprocess.DEVNULL,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    try:
+    with jvm(jars, FLINK_OPTIONS) as gateway:
         yield FlinkBatch(gateway)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait(timeout=30)
 
 
 _PROPERTIES = {

@@ -12,11 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
 from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.local_flink.processes import choose_ports
+from dev.services.jvm import SPARK_JARS, jvm
 
 _VERSION = "4.1.2"
 _MODULE = ("org.apache.kafka", "kafka_2.13", _VERSION)
@@ -51,7 +50,7 @@ class Broker:
     def topic(self, jvm: Any, partitions: int = 1, name: str = "", cleanup: str = "delete") -> str:
         """A new topic; of a name of its own where none is given."""
         name = name or f"t{uuid.uuid4().hex[:10]}"
-        with self._admin(jvm) as admin:
+        with self.admin(jvm) as admin:
             topic = jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.Short.parseShort("1"))
             settings = jvm.java.util.HashMap()
             settings.put("cleanup.policy", cleanup)
@@ -79,7 +78,7 @@ class Broker:
     def delete_below(self, jvm: Any, topic: str, offsets: Mapping[int, int]) -> None:
         """Deletes the records of partitions below an offset, as retention does."""
         wanted, java = jvm.java.util.HashMap(), jvm.java.lang
-        with self._admin(jvm) as admin:
+        with self.admin(jvm) as admin:
             # Py4J does not find a static method beside one of an instance that has its name.
             loader = admin.getClass().getClassLoader()
             kind = java.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete", True, loader)
@@ -116,7 +115,7 @@ class Broker:
             consumer.close()
 
     @contextmanager
-    def _admin(self, jvm: Any) -> Iterator[Any]:
+    def admin(self, jvm: Any) -> Iterator[Any]:
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(self._properties(jvm))
         try:
             yield admin
@@ -136,7 +135,7 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 @contextmanager
 def kafka_broker(folder: Path) -> Iterator[Broker]:
     """One broker for as long as the block lasts."""
-    broker, controller = _free_ports(2)
+    broker, controller = choose_ports(dict.fromkeys(("the broker", "its controller"))).values()
     configuration = folder / "kraft.properties"
     configuration.write_text(_PROPERTIES.format(broker=broker, controller=controller, folder=folder), encoding="utf-8")
     java = ["java", _HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{server_jars()}/*"]
@@ -164,7 +163,7 @@ def server_jars() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if complete.exists():
             return folder
-        (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+        (ivy,) = SPARK_JARS.glob("ivy-*.jar")
         retrieve = f"{folder}/[artifact]-[revision].[ext]"
         command = ["java", "-jar", str(ivy), "-cache", str(ivy_directory() / "kafka-cache"), "-dependency", *_MODULE]
         subprocess.run(
@@ -177,16 +176,6 @@ def server_jars() -> Path:
 def ivy_directory() -> Path:
     """Ivy's own cache, which a fresh machine fills once; with Maven's beside it, it trips over half-filled folders."""
     return cache_directory() / "ivy"
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -207,35 +196,16 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 @contextmanager
 def kafka_client() -> Iterator[Any]:
-    """The JVM, for as long as the block lasts."""
-    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
-    port, process = launch_gateway(
-        jarpath=str(py4j),
-        classpath=f"{server_jars()}/*",
-        javaopts=["-Xmx128m", "-XX:+UseSerialGC"],
-        die_on_exit=True,
-        return_proc=True,
-        redirect_stderr=subprocess.DEVNULL,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    try:
+    """A JVM with Kafka's own client, for tests without Spark, for as long as the block lasts."""
+    with jvm(f"{server_jars()}/*", ["-Xmx128m", "-XX:+UseSerialGC"]) as gateway:
         yield gateway.jvm
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait(timeout=30)
 
 
-def positions(broker: Broker, jvm: Any) -> dict[str, dict[str, int]]:
+def positions(broker: Broker, java: Any) -> dict[str, dict[str, int]]:
     """Consumer group → committed position by partition."""
-    properties = jvm.java.util.Properties()
-    properties.setProperty("bootstrap.servers", broker.servers)
-    admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
-    try:
+    with broker.admin(java) as admin:
         groups = [row.groupId() for row in admin.listConsumerGroups().all().get()]
         found = {name: admin.listConsumerGroupOffsets(name).partitionsToOffsetAndMetadata().get() for name in groups}
         return {
             name: {str(part): offsets[part].offset() for part in offsets.keySet()} for name, offsets in found.items()
         }
-    finally:
-        admin.close()

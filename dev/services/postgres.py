@@ -6,7 +6,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from airflow_flinkcompat.local_flink.processes import choose_ports
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,9 @@ class Postgres:
 
     def run(self, sql: str) -> list[str]:
         """The rows of the last statement, columns parted by ``|``."""
-        command: list[str | Path] = [
-            self.bin / "psql",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
-            "-U",
-            "postgres",
-            "-d",
-            "postgres",
-        ]
+        place = f"-h 127.0.0.1 -p {self.port} -U postgres -d postgres".split()
         done = subprocess.run(
-            [*command, "-v", "ON_ERROR_STOP=1", "-X", "-q", "-A", "-t", "-f", "-"],
+            [self.bin / "psql", *place, "-v", "ON_ERROR_STOP=1", "-X", "-q", "-A", "-t", "-f", "-"],
             input=sql,
             env={**os.environ, "PGPASSWORD": self.password, "PGTZ": "UTC"},
             capture_output=True,
@@ -73,20 +64,9 @@ def postgres() -> Iterator[Postgres]:
             place.chmod(0o755)
             os.chown(data, as_user["user"], as_user["group"])
         run: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, **as_user}
-        initdb: list[str | Path] = [
-            newest / "bin" / "initdb",
-            "-D",
-            data,
-            "-U",
-            "postgres",
-            "-A",
-            "scram-sha-256",
-            "--no-sync",
-        ]
-        subprocess.run([*initdb, f"--pwfile={place / 'password'}", "-E", "UTF8", "--no-locale"], **run)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        initdb: list[str | Path] = [newest / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256"]
+        subprocess.run([*initdb, "--no-sync", f"--pwfile={place / 'password'}", "-E", "UTF8", "--no-locale"], **run)
+        (port,) = choose_ports({"PostgreSQL": None}).values()
         settings = f"-h 127.0.0.1 -p {port} -c unix_socket_directories='' -c fsync=off"
         control: list[str | Path] = [newest / "bin" / "pg_ctl", "-D", data, "-w"]
         subprocess.run([*control, "-l", data / "log", "-o", settings, "start"], **run)
