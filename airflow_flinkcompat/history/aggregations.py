@@ -1,7 +1,7 @@
 """State of an aggregation, computed from the rows of its table.
 
-Accumulators are computed with a backfill's translations of results, each part of a call separately: for an average the
-sum and the count. Rows of windows are put into the slices in which Flink stores them.
+Each part of a call's accumulator is computed separately with a backfill's SQL: for an average, the sum and the
+count. Rows of windows are assigned to the slices that Flink stores.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
 
 
 def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """The query for legacy group windows, each of which has its own accumulator."""
+    """The query for legacy group windows, each with its own accumulator."""
     of = _Aggregation(rows, operator, layout)
     if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
-        raise NotComputable("of the legacy group windows only TUMBLE is computed from history yet")
+        raise NotComputable("legacy group windows other than TUMBLE are not computed from history yet")
     if operator.window.time_attribute is not TimeAttribute.ROWTIME or rows.time.type.name != "TIMESTAMP":
-        raise NotComputable("legacy group windows are computed from history over event time of type TIMESTAMP only")
+        raise NotComputable("legacy group windows are computed from history only over event time of type TIMESTAMP")
     if operator.window.window.measure is not Measure.TIME:
         raise NotComputable("windows over rows are not computed from history yet")
     if early := [name for name in dict(rows.pipeline.settings) if name.startswith("table.exec.emit.")]:
@@ -109,7 +109,7 @@ class _Aggregation:
 
     @property
     def node(self) -> Node:
-        """The rows, of windows in the slices in which Flink keeps them."""
+        """The rows, assigned to the slices that Flink stores if they are windowed."""
         if self.operator.kind is AggregateKind.GROUP_WINDOW and self.operator.window is not None:
             return self.rows.in_windows(self.operator.window.window)
         windows, sessions = self.windows, self.sessions
@@ -158,14 +158,14 @@ class _Aggregation:
         raise NotComputable(f"state that {field.words} stores next to its accumulator is not computed from history yet")
 
     def _accumulators(self, state: NamedState) -> StateRows:
-        """The row of accumulators; the map that an accumulator keeps separately is not computed here."""
+        """The row of accumulators; the separate map of an accumulator is not computed here."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
         calls = [self._calls(field) for field in computed]
         flat = [call for of_field in calls for call in of_field]
         rows = [] if self.keys else [AggregateCall("COUNT", (), BIGINT)]
         steps: Step = self.rows.grouped(self.node, self.keys, [*flat, *rows])
         after_rows = len(self.keys) + len(flat)
-        if rows:  # of no rows Flink keeps nothing, and Spark makes one of them
+        if rows:  # without input rows Flink stores nothing, but Spark returns a row
             steps = Where(steps, f"c{after_rows} > 0")
         if rows or any(len(of_field) > 1 for of_field in calls):
             numbers, columns = count(len(self.keys)), [f"c{i}" for i in range(len(self.keys))]
@@ -221,7 +221,7 @@ class _Aggregation:
         return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Each distinct value with a bit for each call that has counted it; NULL has a state of its own."""
+        """Each distinct value with a bit for each call that has counted it; NULL has its own state."""
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
         ((value,), _, _) = over[0]
@@ -267,7 +267,7 @@ class _Aggregation:
 
 @dataclass
 class _Columns:
-    """Columns of rows, each expression once, after those of a key."""
+    """Columns of rows after the key columns, each expression once."""
 
     held: list[Expression]
 

@@ -20,8 +20,8 @@ _METADATA = {"topic": (STRING, "m_topic"), "partition": (INT, "m_partition"), "o
 class TopicWithArchive:
     """A table whose older rows are read from an archive, and the others from its topic.
 
-    ``archive``: the same rows, also those that the topic has deleted. ``span``: the archive may leave out rows
-    outside of it.
+    ``archive``: source of the same rows, including those that the topic has deleted. ``span``: span of event time;
+    the archive may leave out other rows.
     """
 
     topic: KafkaSource
@@ -46,7 +46,7 @@ class TopicWithArchive:
         return replace(self, span=span)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
-        """The field itself: each side's rows are decoded where they are read."""
+        """The field itself, as the rows of both sides are decoded when they are read."""
         for side in (self.topic, self.archive):
             side.decode(column, field, table)
         return field
@@ -54,7 +54,7 @@ class TopicWithArchive:
 
 @dataclass(frozen=True)
 class ArchivedTopic(TopicWithArchive):
-    """A topic whose archive stores offsets: the archive is read as far as it reaches, then the topic.
+    """A topic whose archive stores offsets: the archive is read to its end, then the topic.
 
     Attributes:
         stored: The table of the archive.

@@ -21,15 +21,15 @@ from airflow_flinkcompat.history.archived_topic import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
 
 _OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhash64(m_offset))"}
-"""SQL over offsets, some of which may be missing or duplicated: true if each is there once."""
+"""Aggregates over offsets that reveal missing and duplicate ones."""
 
 
 @dataclass(frozen=True)
 class _Reach:
     """Extent of each partition.
 
-    ``begin`` is the offset of the first row, ``end`` that after the last one, ``taken`` that from which on the topic is
-    read. ``twice``: the archive holds records more than once.
+    ``begin``: offset of the first row. ``end``: offset after the last row. ``taken``: first offset that is read from
+    the topic. ``twice``: the archive contains some records more than once.
     """
 
     begin: Mapping[int, int]
@@ -39,7 +39,7 @@ class _Reach:
 
 
 class ArchivedTopicReader:
-    """Reader of the records below one offset of each partition, from the archive or the topic."""
+    """Reader of the records below an end offset in each partition, from the archive or the topic."""
 
     def __init__(self, session: SparkSession, source: ArchivedTopic) -> None:
         self._session, self._source = session, source
@@ -50,7 +50,7 @@ class ArchivedTopicReader:
         self._reach()
 
     def rows(self) -> DataFrame:
-        """The rows of both, decoded, each with its partition and offset."""
+        """The decoded rows of archive and topic, each with its partition and offset."""
         reach, source = self._reach(), self._source
         recent = KafkaReader(self._session, between(source.topic, reach.taken, reach.end)).rows()
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
@@ -72,11 +72,11 @@ class ArchivedTopicReader:
         return in_order(self.rows())
 
     def check_sequence(self) -> None:
-        """Refuse several partitions: the order in which a job mixes them is recorded nowhere."""
+        """Refuse several partitions: the order of their rows in a job is recorded nowhere."""
         KafkaReader(self._session, self._source.topic).check_sequence()
 
     def reads_topic(self) -> bool:
-        """True if a record is read from the topic, and not each one from the archive."""
+        """True if at least one record is read from the topic."""
         reach = self._reach()
         return any(reach.taken[number] < end for number, end in reach.end.items())
 
@@ -132,7 +132,7 @@ class ArchivedTopicReader:
         return taken if all(found[row["m_partition"]]["sum"] == row["sum"] for row in sums) else None
 
     def _missing(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> BackfillError:
-        """Error for records that are in neither of them."""
+        """Error for records that are in neither the archive nor the topic."""
         source = self._source
         for number in sorted(needed):
             there = rows.where(f"m_partition = {number}").selectExpr("m_offset AS id")
@@ -161,13 +161,13 @@ def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], d
 
 
 def between(topic: KafkaSource, start: Mapping[int, int], end: Mapping[int, int]) -> KafkaSource:
-    """The records of a topic from offset to offset."""
+    """The records of a topic between two offsets of each partition."""
     first, last = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (start, end))
     return replace(topic, start=first, end=last)
 
 
 def _decoded(source: BackfillSource, table: Table, count: int) -> list[str]:
-    """Spark SQL of the first columns; NULL for one that is not read exactly, which nobody asks for then."""
+    """Spark SQL of the first columns; NULL for an unused column that cannot be decoded."""
     found = []
     for position, column in enumerate(table.stored[:count]):
         text = "CAST(NULL AS STRING)"
@@ -185,5 +185,5 @@ def by_partition(offsets: Mapping[int, int]) -> Column:
     number, by_offset = F.col("m_partition"), defaultdict[int, list[int]](list)
     for partition, offset in sorted(offsets.items()):
         by_offset[offset].append(partition)
-    # Looking it up in a map costs as much per row as reading it.
+    # A lookup in a map costs as much per row as the read itself.
     return F.coalesce(*(F.when(number.isin(each), F.lit(offset)) for offset, each in by_offset.items()), F.lit(None))

@@ -29,14 +29,14 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Operator, OtherKind, Source, StatelessSegment, operators
 
 _NOT_STORED = "the operator does not store its watermark, which shows the rows that the job had emitted"
-_WAITING = f"{_NOT_STORED}; only timers of an OVER by event time show it, for its own input rows and its own clock"
+_WAITING = f"{_NOT_STORED}; its timers show it only for an event-time OVER whose input rows and clock are unchanged"
 _NEVER_SENT = "an OVER by processing time would never emit rows that still wait for the watermark"
 
 
 def with_computable_state(
     found: Migration, new: Side, old: Side | None, tables: Mapping[str, str], begins: bool
 ) -> tuple[Migration, Mapping[str, str]]:
-    """A migration with computed state, and by operator name the reason why its state cannot be computed.
+    """A migration with computed state, and reasons by operator name for state that cannot be computed.
 
     ``tables``: place of the rows by table name, "" for the declared one. ``old``: script of the job that had read the
     rows. ``begins``: the job has never run, so only its rows determine the watermark.
@@ -54,7 +54,7 @@ def with_computable_state(
     sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
 
     new_tables = new_sources(found)
-    # Of these the savepoint holds no watermark.
+    # The savepoint contains no watermark of these.
     without_watermark = {line.new.id for line in found.operators if line.old is None and line.new is not None}
     completes_windows = {
         line.new.id
@@ -109,7 +109,7 @@ def with_computable_state(
 
 
 def declared_elsewhere(tables: Mapping[str, str]) -> Mapping[str, str]:
-    """Places of tables whose rows are not where their script states."""
+    """Places of the tables whose rows are not in the declared place."""
     return {table: place for table, place in tables.items() if place}
 
 
@@ -153,12 +153,12 @@ def _clock(table: Table) -> Hashable:
 
 
 def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
-    """The computed parts in the words of the script, instead of the plan's names for expressions."""
+    """An operator's migration with the script's words instead of the plan's names for expressions."""
     if not line.from_history or line.new is None:
         return line
     written = {each.state.name: each.state for each in queries[line.new.id].states}
 
-    def named(stored: Stored, by: Stored) -> Stored:
+    def in_script_words(stored: Stored, by: Stored) -> Stored:
         pairs = zip(stored.fields, by.fields, strict=True)
         return replace(
             stored,
@@ -169,14 +169,14 @@ def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, State
         by = written.get(state.name)
         if by is None:
             return state
-        key = named(state.map_key, by.map_key) if state.map_key and by.map_key else state.map_key
-        return replace(state, value=named(state.value, by.value), map_key=key)
+        key = in_script_words(state.map_key, by.map_key) if state.map_key and by.map_key else state.map_key
+        return replace(state, value=in_script_words(state.value, by.value), map_key=key)
 
     return replace(line, states=tuple(replace(each, new=renamed(each.new)) for each in line.states))
 
 
 def new_sources(found: Migration) -> Mapping[str, StateSpec]:
-    """The sources for which the old job has nothing, by the names of their tables."""
+    """Sources that the old job lacks, by the names of their tables."""
     lines = (line for line in found.operators if line.effect is RestoreEffect.EMPTY and line.old is None)
     specs = (line.new for line in lines if line.new is not None)
     return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
@@ -228,7 +228,7 @@ def _is_union(operator: Operator) -> bool:
 
 
 def _reaches(segment: StatelessSegment, table: str) -> bool:
-    """True if rows of a table pass a segment with only unions in between."""
+    """True if rows of a table reach a segment through unions only."""
     origin = segment.origin
     if isinstance(origin, Source):
         return origin.table == table

@@ -97,7 +97,10 @@ class HistoryComputer:
         if found and not self.accepts:
             raise found.to_error(operator)
         if found:
-            self.say(f"{operator}: accepted that history differs from what the job has read. Keys or windows: {found}")
+            self.say(
+                f"{operator}: accepted that history differs from the rows that the job has read. "
+                f"Keys or windows: {found}"
+            )
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
         """Recompute some keys in plain Python and compare them with the written ones."""
@@ -153,7 +156,7 @@ class HistoryComputer:
             raise NotMigratable(f"the history of {what} cannot be read: {reason}") from None
 
     def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
-        """The query for an operator's state, once history certainly supplies it."""
+        """The query for an operator's state, if history determines that state."""
         from pyspark.sql import functions as F
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
@@ -184,7 +187,7 @@ class HistoryComputer:
         if query.time_to_live:
             remark += "; the arrival time of a row counts as the last write of its value"
         return [
-            f"{spec.name} is computed from {read.source.place}, up to where the job had read it{remark}"
+            f"{spec.name} is computed from {read.source.place}, up to the job's position{remark}"
             for read in query.reads
         ]
 
@@ -227,7 +230,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     assert isinstance(spec.layout, StateLayout)
     keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
     if not keyed:
-        raise NotComputable(f"the savepoint holds no keyed state of {spec.name}")
+        raise NotComputable(f"the savepoint contains no keyed state of {spec.name}")
     header = next(keyed_headers(operator, savepoint))
     states = tuple(as_it_is(each, each) for each in spec.layout.states)
     line = OperatorMigration(
@@ -248,8 +251,8 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
 def prepare(
     asked: Sequence[tuple[HistoryComputer, StateSpec]], savepoint: str, folder: str, say: Callable[[str], None]
 ) -> None:
-    """Aggregates the rows that a job had read by a savepoint, for later."""
-    # Subtasks may have come to several: no window that one of them still holds is left out.
+    """Aggregate the rows that a job had read by a savepoint, for a later run."""
+    # Subtasks may have different watermarks; the lowest one leaves out no window that is still open.
     watermark = min(
         (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
     )
@@ -267,7 +270,7 @@ def prepare(
                     f"{spec.name}: {unmerged} of {len(found)} states are computed from all rows after the job has "
                     "stopped"
                 )
-            # Of a state without slices nothing is left out, and its operator stores no watermark to compare with.
+            # Nothing is left out of a state without slices, whose operator stores no watermark to compare with.
             reached = watermark if query.windows is not None else None
             for each in found:
                 prepared.write_groups(each, reached, say)

@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.types import APPROXIMATE, DataType, TimeAttribute
 
 
 class NotComputable(Exception):
-    """A state cannot be computed from history; the message is the reason, as the end of a sentence."""
+    """A state that cannot be computed from history; the message is the reason, as the end of a sentence."""
 
 
 def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
@@ -49,11 +49,11 @@ def _groups(context: CompileContext, node: Aggregate, needed: frozenset[int], ab
 
 
 _RECOMPUTABLE_CALLS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
-"""Calls whose result does not depend on the order of rows, nor on rows that were taken back."""
+"""Calls whose result depends neither on the order of rows nor on retracted rows."""
 
 
 def is_recomputable(segment: StatelessSegment) -> bool:
-    """True if the rows that leave a segment follow from those of the tables below."""
+    """True if the output rows of a segment follow from the rows of the tables below it."""
     if segment.functions:
         return False
     match segment.origin:
@@ -96,13 +96,13 @@ ROW_OPERATORS: Mapping[type[Node], Compile] = {
     Aggregate: _groups,
     Computed: lambda context, node, needed, above: node.steps,
 }
-"""Compilers of the rows that operators below pass on."""
+"""Compilers of the rows that the operators below emit."""
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
 _UNORDERED = "rows of one key are equal in sort order, and their arrival order is unknown"
 
 
 def refused_as(type: str) -> str:
-    """SQL that ends a run if the arrival order of two rows is unknown."""
+    """SQL that fails a run because the arrival order of two rows is unknown."""
     return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
 
 
@@ -126,7 +126,7 @@ def first_ranks(
     arriving: bool = True,
     every: bool = False,
 ) -> Step:
-    """The rows of the ranks that are kept."""
+    """The rows of the kept ranks."""
     newest = operator.kind in _BY_TIME and not operator.order[0][1]
     by = [
         f"c{i} {'ASC' if ascending else 'DESC'} NULLS "

@@ -36,7 +36,7 @@ _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)
 _HOUR = 3_600_000
 _FAR, _NEAR = 2090, 2037
-"""Years with endless clock rules, and years that Java's tables cover too."""
+"""A year that only recurring clock rules cover, and one that Java's tables cover too."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class LocalClock:
         return self._moment(end - 1)
 
     def reached(self, watermark: int) -> int:
-        """Progress of the clock: windows that end by the next millisecond have fired, and no others."""
+        """Time that the clock has reached: exactly the windows that end by the next millisecond have fired."""
         if self.zone == "UTC" or abs(watermark) > _FURTHEST:
             return watermark
         before, after = (self._offset(watermark + days * 24 * _HOUR) for days in (-2, 2))
@@ -65,7 +65,7 @@ class LocalClock:
 
     @cached_property
     def _by_season(self) -> bool:
-        """True if clocks change each year from now on, which decides how Flink sets timers."""
+        """True if the clocks change every year in future, which affects how Flink sets timers."""
         near, far = (len({_offset(self.zone, datetime(year, month, 1, tzinfo=UTC)) for month in range(1, 13)}) > 1
                      for year in (_NEAR, _FAR))  # fmt: skip
         if near is not far:
@@ -83,7 +83,7 @@ class LocalClock:
         return _offset(self.zone, (_EPOCH + moment * _MILLISECOND).replace(tzinfo=UTC))
 
     def _plain(self, local: int) -> int:
-        """First moment at which a clock shows a time; for a skipped time, as though the clock had not changed."""
+        """Time in UTC at which the clock first shows a local time; a skipped one as if it had not changed."""
         shown = (_EPOCH + local * _MILLISECOND).replace(tzinfo=time_zone(self.zone))
         return local - _millis(shown)
 
@@ -101,7 +101,7 @@ class LocalClock:
 
 
 _FURTHEST = 200_000_000_000_000
-"""Watermarks that lie further from 1970 are those of a job to which none has come, or all."""
+"""Milliseconds from 1970; a watermark further away means that input has not begun or has ended."""
 
 
 def _offset(zone: str, moment: datetime) -> int:
@@ -135,7 +135,7 @@ class EntryWriter:
         spans: True if the start and the end of a window follow the key.
         watermark: The watermark; windows that ended before it are not stored.
         moment: Rule that selects entries by their times, which follow the key.
-        expired: Values last written at or before this time have expired, in milliseconds; for state with a TTL.
+        expired: For state with a TTL, values last written at or before this time, in milliseconds, have expired.
     """
 
     key: tuple[StateField, ...]
@@ -191,7 +191,7 @@ class EntryWriter:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
 
     def _place(self, bounds: Sequence[int], reached: int) -> tuple[bytes, int, bytes] | None:
-        """Namespace of a slice or window, with the end of the next firing and its own; None if all have fired."""
+        """Namespace of a slice or window, its next firing, and that timer's namespace; None if all have fired."""
         end = bounds[-1]
         if self.windows is not None:
             place = self.windows.place(end, reached)
@@ -262,7 +262,7 @@ def value_content(state: NamedState) -> Content:
     """Serializer of a state's value."""
     of = _CONTENTS.get(state.value.form)
     if of is None:
-        raise SavepointUnreadable(f"how values of the form {state.value.form} are stored is unknown")
+        raise SavepointUnreadable(f"the stored bytes of values of the form {state.value.form} are unknown")
     if state.time_to_live and state.kind is KeyedStateKind.LIST:
         raise SavepointUnreadable("lists with a state TTL are not computed")
     content = _living(of(state)) if state.time_to_live else of(state)
@@ -298,13 +298,13 @@ def _value(state: NamedState) -> Content:
 
 
 def _rows(state: NamedState) -> Content:
-    """A list whose one column holds its rows in order; its further flags are all false so far."""
+    """Writer of a list from a column with its rows in order; the flag after each row is false."""
     of_row, trailing = row_writer(state.value.fields), bytes(ROWS[state.value.form])
     return lambda columns: write_rows([StoredRow(of_row(row), trailing) for row in columns[0]], state)
 
 
 def _sorted_map(state: NamedState) -> Content:
-    """A map whose one column holds its keys in their order, each with its number."""
+    """Writer of a map from a column with its keys in order, each with its count."""
     of_row = row_writer(state.value.fields)
 
     def written(columns: Columns) -> bytes:

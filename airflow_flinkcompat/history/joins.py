@@ -57,27 +57,27 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
 
 
 def _has_a_key(segment: StatelessSegment) -> bool:
-    """True if the rows of a side have a key by their origin, not only by their table's declaration."""
+    """True if the key of a side's rows follows from an operator, not only from the table's declaration."""
     origin = segment.origin
     return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
 
 
 def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> bool:
-    """True if a side counts matches with rows that are replaced by key: each counts again (measured)."""
+    """True if a side counts a match again each time the matching row is replaced by key (measured)."""
     other = layout.states[1 - side]
     by_key = not other.counts_rows and other.map_key is None
     return layout.states[side].counts_matches and by_key and not appends(operator.segments[1 - side])
 
 
 def _may_go(segment: StatelessSegment) -> bool:
-    """Return whether a replaced row may be retracted, so that its count matters."""
-    # A condition has the rows before updates sent, so that none is counted twice.
+    """True if a replaced row may be retracted, so that its count matters."""
+    # With a condition Flink also emits the rows before updates, so that none is counted twice.
     below = segment.origin
     return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))
 
 
 def _sides(condition: Expression) -> set[int]:
-    """The inputs of a join whose columns a condition is over."""
+    """The inputs of a join whose columns a condition uses."""
     return {leaf.operator for leaf in leaves(condition) if isinstance(leaf, OperatorColumn)}
 
 
@@ -112,12 +112,12 @@ class JoinSide:
         return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
 
     def stored(self, other: JoinSide) -> Step:
-        """Stored rows of the side, which is joined with another one."""
+        """Stored rows of this side of a join."""
         state, width = self.layout.states[self.side], len(self.types)
         found = self.with_matches(other) if state.counts_matches else self.counted()
         if state.counts_rows:
             return found
-        # A row is the only one of its key, which is that of the join, or is the key of a map.
+        # A row is unique by its key, which is the key of the join or of a map.
         row = [*range(len(self.layout.key), width)]
         of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
         match_count = [width + 1] if state.counts_matches else []
@@ -155,9 +155,11 @@ class JoinSide:
         return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
 
     def _with_pairs(self) -> Step:
-        """The stored rows if further conditions decide about matches: pairs are counted."""
+        """The stored rows of a join with further conditions: matching pairs are counted."""
         joined = replace(self.rows, segment=StatelessSegment(replace(self.operator, join="INNER")))
-        columns = [joined.passed(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])]
+        columns = [
+            joined.joined_column(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])
+        ]
         pairs = joined.grouped(joined.node, columns, [AggregateCall("COUNT", (), BIGINT)])
         width = len(columns)
         of_row = [*enumerate(f"c{i}" for i in range(width))]
@@ -165,7 +167,7 @@ class JoinSide:
         both = UnionAll((own, Select(pairs, (*of_row, (width, _NONE), (width + 1, f"c{width}")))), (*range(width + 2),))
         by = tuple(grouped(InputRef(i, column.type)) for i, column in enumerate(columns))
         counted = Group(both, by, ((width, f"sum(c{width})"), (width + 1, f"sum(c{width + 1})")))
-        # Of a row that came several times each one has its pairs.
+        # Each copy of a row that arrived several times has its own pairs.
         matched = Select(counted, (*of_row, (width, f"c{width}"), (width + 1, f"c{width + 1} DIV c{width}")))
         return exact(matched, [*self.types, "BIGINT", "BIGINT"])
 
@@ -177,7 +179,7 @@ def _place(state: NamedState, field: StateField) -> int:
 
 _NONE = "CAST(0 AS BIGINT)"
 _EPOCH = 1
-"""Flink's clock before any watermark is at 1970, up to which no row is stored."""
+"""Flink's clock before the first watermark, in milliseconds since 1970."""
 
 
 def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
@@ -187,7 +189,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
         )
     for side in sides:
         assert side.table.watermark is not None
-        side.selected(Scan(side.table), [side.table.watermark.expression])  # it is read before all else
+        side.selected(Scan(side.table), [side.table.watermark.expression])  # Spark must be able to compute it
     assert operator.bounds is not None
     first, last = operator.bounds
     states = {state.name: state for state in layout.states}
@@ -195,7 +197,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
         _TimedSide(JoinSide(rows, operator, side, layout), states[f"IntervalJoin{name}Cache"], reach)
         for side, (rows, name, reach) in enumerate(zip(sides, ("Left", "Right"), (-first, last), strict=True))
     )
-    # The timer that looks after the rows of a side is stored by the name of the other one.
+    # The timers for the rows of one side are stored under the name of the other side.
     computed = (
         *(StateRows(each.state, each.cached()) for each in (left, right)),
         StateRows(states["IntervalJoinRightTimerState"], left.timers(), Moment.TIMED),
@@ -214,7 +216,7 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
 class _TimedSide:
     """The rows of one side.
 
-    ``reach``: largest time distance from a row to a later match of the other side, in milliseconds.
+    ``reach``: largest time distance from a row to a later match on the other side, in milliseconds.
     """
 
     side: JoinSide
@@ -231,7 +233,7 @@ class _TimedSide:
         return len(self._keys) + len(self.state.value.fields)
 
     def _still_joined(self) -> Step:
-        """The key, the row and its time in microseconds, of rows that may still be joined."""
+        """Key, row and time in microseconds of the rows that may still find a match."""
         side, place = self.side, self._time
         (time,) = (
             side.rows.over_table(time.output)
@@ -258,7 +260,7 @@ class _TimedSide:
         return exact(Select(grouped, (*enumerate(columns),)), [*self._keys, "BIGINT", "ARRAY"])
 
     def timers(self) -> Step:
-        """Times at which rows of a key are removed next."""
+        """The next time at which rows of each key are removed."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         grouped = Group(self._still_joined(), tuple(keys), ((len(keys), f"min(c{self._time})"),))
         fires = f"c{len(keys)} + {(self.reach + 1) * 1000}"

@@ -55,11 +55,11 @@ class KnownHistory:
 
     Attributes:
         tables: Place of the rows by table name; "" for the place that the script declares.
-        accepted: With :attr:`Accept.HISTORY` stored state is kept where history differs from it, and entries
-            that only history has are not written.
+        accepted: With :attr:`Accept.HISTORY`, stored state is kept where history differs, and entries that exist only
+        in history are not written.
         prepared: Path or URI of a folder that :meth:`prepare` wrote; None: all rows are read.
         sample: Number of keys per operator that Python recomputes before a savepoint is published.
-        prepared_once: True if ``prepared`` may have been deleted: all rows are read then.
+        prepared_once: True if ``prepared`` may have been deleted; all rows are then read.
     """
 
     tables: Mapping[str, str]
@@ -170,7 +170,7 @@ class KnownHistory:
     def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
         """Sentences about the reads of :meth:`computing` and its inexact parts, without Spark."""
         specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
-        places, extent = AssumedHistory(self.places), "up to where the job has read it when it stops"
+        places, extent = AssumedHistory(self.places), "up to the job's position when it stops"
         try:
             if savepoint is None:
                 yield from preview(new, specs, places, extent)
@@ -202,7 +202,7 @@ class KnownHistory:
     def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
         """Compare the savepoint's state of computed operators with their history."""
         lines = [line for line in migration.operators if line.from_history]
-        # Beside kept metrics all others are compared too, and what is lost may not be what history says.
+        # If fields are kept, the whole old state is compared; a dropped field may differ from history.
         kept = [
             line.old
             for line in lines
@@ -259,7 +259,7 @@ class KnownHistory:
     def _computers(
         self, *jobs: _Job, savepoint: str, say: Callable[[str], None] = lambda line: None
     ) -> Iterator[tuple[HistoryComputer, ...]]:
-        # What is decided without Spark needs none of its packages.
+        # Decisions without Spark need none of its packages.
         from airflow_flinkcompat.history.computing import HistoryComputer
         from airflow_flinkcompat.history.prepared import NOTHING, PreparedHistory
 
@@ -301,12 +301,12 @@ class KnownHistory:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Places of tables whose rows are not where their script states."""
+        """Places of the tables whose rows are not in the declared place."""
         return declared_elsewhere(self.tables)
 
 
 def _moment(reached: int) -> datetime | None:
-    """The end of the last windows that an operator had sent; None if it had sent none."""
+    """The end of the last windows that an operator had emitted; None if it had emitted none."""
     return None if reached <= LONG_AGO else from_micros((reached + 1) * 1000)
 
 

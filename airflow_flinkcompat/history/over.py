@@ -1,10 +1,10 @@
 """State of an OVER aggregation: accumulators and, by event time, rows that are not yet emitted.
 
-Read in Flink 2.3 and compared with savepoints: by event time rows wait for their watermark, each with a timer. With an
-unbounded frame an emitted row is only in the accumulators, and a row below the watermark is dropped. A bounded frame
-also keeps its rows, to retract them when they leave it, and drops a row if a later one of its key was emitted. A time
-frame removes all state of a key once one and a half of its length has passed since the key's last row, or earlier,
-depending on arrivals. Keys written here are removed with the first watermark.
+According to the code of Flink 2.3 and its savepoints, event-time rows wait for their watermark, each with a timer. With
+an unbounded frame, an emitted row remains only in the accumulators, and a row below the watermark is dropped. A bounded
+frame also keeps its rows, to retract them when they leave it. It drops a row if a later one of its key was emitted. A
+time frame removes all state of a key at 1.5 times its length after the key's last row, or earlier, depending on
+arrivals. The first watermark removes expired keys that are written here.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
 
 @dataclass(frozen=True)
 class FramedRows(TableRows):
-    """Rows whose accumulators an event-time OVER holds: emitted rows that have not left its frame."""
+    """Rows in the accumulators of an event-time OVER: emitted rows that have not left its frame."""
 
     over: OverOperator = field(kw_only=True)
 
     @property
     def _in_parts(self) -> bool:
-        """True if the frame's content depends on all rows, and differs between moments."""
+        """False, as the content of a frame depends on all rows and changes with time."""
         return False
 
     @property
@@ -99,7 +99,7 @@ class FramedRows(TableRows):
 
     @property
     def _sent_until(self) -> int | None:
-        """Time up to which rows were emitted, in microseconds; the watermark may be lower."""
+        """Time up to which rows were emitted, in microseconds; the watermark, but at least ``LONG_AGO``."""
         return None if self.watermark is None else max(self.watermark, LONG_AGO) * 1000
 
     @property
@@ -107,7 +107,7 @@ class FramedRows(TableRows):
         return self.over.frame.preceding is not None
 
     def _timed(self, columns: Sequence[Expression]) -> Select:
-        """The key, some columns, and the event time in microseconds, of all rows."""
+        """Key, some columns and the event time in microseconds of all rows."""
         read = self.selected(super().node, [*self._keys, *columns, self.time])
         last = len(read.columns) - 1
         return Select(read, (*enumerate([*(f"c{i}" for i in range(last)), micros_of(f"c{last}")]),))
@@ -117,7 +117,7 @@ class FramedRows(TableRows):
         return timed if self._sent_until is None else Where(timed, f"{time} > {self._sent_until}")
 
     def _sent(self, timed: Select, place: int, ties: bool = False) -> Step:
-        """The rows that were sent and are still in the frame."""
+        """The rows that were emitted and are still in the frame."""
         width, time, frame = len(timed.columns), f"c{place}", self.over.frame
         sent: Step = timed if self._sent_until is None else Where(timed, f"{time} <= {self._sent_until}")
         if frame.preceding is None:
@@ -159,7 +159,7 @@ class FramedRows(TableRows):
         timed, cleaned = self._timed(()), state.name == _CLEANED
         rows = Where(timed, f"{time} > 0") if cleaned else self._sent(timed, len(keys))
         last, number = f"max({time})" + (f" + {self._taken_away * 1000}" if cleaned else ""), f"c{len(keys) + 1}"
-        # Of no rows Spark makes one where there is no key.
+        # Without a key, Spark's aggregation of no rows returns a row.
         found = Where(Group(rows, (*keys,), ((len(keys), last), (len(keys) + 1, "count(1)"))), f"{number} > 0")
         if cleaned:
             columns = Select(found, (*enumerate([*keys, time, f"{time} DIV 1000"]),))

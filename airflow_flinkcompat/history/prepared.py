@@ -1,9 +1,10 @@
 """History that was aggregated while the old job still ran, up to an earlier savepoint of it.
 
-At the switch only rows after that savepoint are read, and their result is merged with the prepared one. A folder holds
-the rows of each aggregation as Parquet, under a digest of their computation, with the sampled results of Python, and
-how far each table was read for both. Parts that are missing, because their computation has changed, are computed from
-all rows. So are parts prepared from rows that the savepoint has not read because the job went back to a checkpoint.
+At the switch, only rows after that savepoint are read, and their result is merged with the prepared one. A folder
+contains the rows of each aggregation as Parquet, named by a digest of their computation, and Python's results for
+sampled keys. It also stores the position up to which each table was read for both. Parts are computed from all rows if
+they are missing, because their computation has changed. The same applies to parts prepared from rows that the savepoint
+has not read, because the job fell back to a checkpoint.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MANIFEST = "prepared.json"
 _VARYING = ("input", "inputs", "window_range")
 """Fields of a step that differ between savepoints, or are compared separately."""
 _HOW_FAR = ("end", "read", "span")
-"""Fields of a source that limit how far it is read or which rows are requested."""
+"""Fields of a source that limit its end position or the requested rows."""
 Reads = Mapping[str, Mapping[str, Any]]
 
 
@@ -63,7 +64,7 @@ class PreparedHistory:
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
-            raise BackfillError(f"{folder} holds no complete prepared history: write one with migrate prepare")
+            raise BackfillError(f"{folder} contains no complete prepared history: write one with migrate prepare")
         try:
             return cls(place, {digest: PreparedPart(**each) for digest, each in json.loads(found).items()})
         except (AttributeError, TypeError, ValueError):
@@ -87,7 +88,7 @@ class PreparedHistory:
 NOTHING = PreparedHistory()
 
 
-# Spark 4.1 makes a plan that it refuses itself of a union that reads unions of what was prepared and what came since.
+# For a union over unions of prepared and later rows, Spark 4.1 makes a plan that it then refuses.
 _SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases"}
 
 
@@ -120,7 +121,7 @@ class PreparedExecution(Execution):
         before = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns)
         if before.dtypes != rest.dtypes:
             raise BackfillError(
-                f"the prepared rows in {self._prepared.folder} have other types than the rows have now: prepare again"
+                f"the prepared rows in {self._prepared.folder} differ in type from the present rows: prepare again"
             )
         rows = before.union(rest)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.merge.keys)]
@@ -149,7 +150,7 @@ class PreparedFolder:
         return PreparedHistory(self._place, self._parts)
 
     def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
-        """Aggregate the parts that a later run can resume."""
+        """Aggregate the parts from which a later run can resume."""
         for group in _groups_of(step):
             digest, reads = digest_of(group), positions(group)
             if reads is None or digest in self._parts:
@@ -171,7 +172,7 @@ class PreparedFolder:
 def delete_prepared(session: SparkSession, folder: str) -> None:
     place = normalised(folder, "migrate prepare")
     files = FileSystem(session, place)
-    # The manifest goes first: no run resumes from a half-deleted folder.
+    # The manifest is deleted first, so that no run resumes from a half-deleted folder.
     files.delete(f"{place}/{_MANIFEST}")
     files.delete(place)
 
@@ -183,7 +184,7 @@ def can_resume(step: Step) -> bool:
 
 
 def digest_of(step: Step) -> str:
-    """Digest of a step's computation, whatever part of its tables was read."""
+    """Digest of a step's computation, independent of the rows that were read."""
     return sha256("\n".join(_step_texts(step)).encode()).hexdigest()[:32]
 
 
@@ -198,7 +199,7 @@ def _step_texts(step: Step) -> Iterator[str]:
 
 
 def by_value(part: Any, without: Collection[str] = ()) -> Any:
-    """A value's content in a form that is equal in each process."""
+    """A value's content in a form that is the same in every process."""
     if is_dataclass(part):
         own = [each.name for each in fields(part) if each.compare and each.name not in without]
         return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]

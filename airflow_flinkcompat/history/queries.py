@@ -77,7 +77,7 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
             return between_windows
         operator, layout = _as_stored(side, spec, operator)
         time_to_live = 0
-        # Of an OVER the compiled plan does not tell it.
+        # The compiled plan does not contain the TTL of an OVER.
         if any(state.time_to_live for state in layout.states) or (
             isinstance(operator, OverOperator) and value(_TTL, dict(pipeline.settings).get(_TTL, "0")) != "0"
         ):
@@ -95,7 +95,7 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
     require_plain(operator)
-    # Which rows are of a value that has not expired Spark says alone.
+    # Only Spark can find the rows of a value that has not expired.
     return replace(query, time_to_live=time_to_live, plain=() if time_to_live else query.plain)
 
 
@@ -118,10 +118,10 @@ def _require_added_to(tables: Iterable[Table]) -> None:
 def _between_windows(
     side: Side, pipeline: Pipeline, operator: Operator, spec: StateSpec, locations: Locations
 ) -> StateQuery | None:
-    """The query of a ranking that receives the rows of an ended window and emits its own at once.
+    """The query for a ranking that receives the rows of an ended window and emits its result at once.
 
-    The watermark that ends a window passes the aggregation below and the ranking before any savepoint is taken: the
-    query has no rows. None for any other operator.
+    The watermark that ends a window passes the aggregation below and the ranking before any savepoint is taken, so
+    the query has no rows. None for any other operator.
     """
     below = _windows_below(operator) if isinstance(operator, RankOperator) else None
     if below is None:
@@ -165,7 +165,7 @@ def require_plain(operator: Operator) -> None:
         if isinstance(segment.origin, Operator):
             require_plain(segment.origin)
         if len(segment.windows) > (window is not None):
-            raise NotComputable("rows that come from windows with another definition are not computed from history yet")
+            raise NotComputable("rows from windows with another definition are not computed from history yet")
         if segment.window_filters:
             raise NotComputable("conditions on the bounds of windows are not computed from history yet")
         if segment.hints or (isinstance(segment.origin, Source) and segment.origin.hints):
@@ -196,7 +196,7 @@ def _line(side: Side) -> str | None:
 
 
 def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator]:
-    """The operator of the script's own plan from which Flink made one of the compiled plan."""
+    """The operator in the script's own plan for an operator of the compiled plan."""
     if not isinstance(spec.layout, StateLayout):
         raise NotComputable(spec.layout.reason if spec.layout is not None else "it stores nothing by key")
     outputs, problems = side.outputs
@@ -230,10 +230,10 @@ def _as_stored(side: Side, spec: StateSpec, operator: Operator) -> tuple[Operato
 
 
 def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -> tuple[Operator, StateLayout] | None:
-    """An operator of the script as the compiled plan stores one; None if it is another one."""
+    """An operator of the script with its layout in the compiled plan; None if they do not match."""
     match operator:
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-            raise CannotLower("an OVER is supported directly over a table only")
+            raise CannotLower("an OVER is supported only directly over a table")
         case OtherOperator() | JoinOperator(form=JoinForm.TEMPORAL | JoinForm.LOOKUP):
             raise CannotLower(f"the state of {operator.kind} is not computed from history yet")
         case OverOperator():
@@ -252,14 +252,14 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
 
 
 def _ranks_what_is_read(operator: RankOperator) -> bool:
-    """True if it ranks rows of a table, or of a Top-N over such rows, by their content."""
+    """True if the operator ranks rows of a table, or is a Top-N by content over recomputable rows."""
     if isinstance(operator.segment.origin, Source):
         return not operator.segment.functions
     return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_recomputable(operator.segment)
 
 
 def _is_read(operator: AggregateOperator) -> bool:
-    """True if it aggregates rows of tables, or rows derived from them; in windows, from several."""
+    """True if the operator aggregates recomputable rows; in windows, only of one table or a union."""
     origin = operator.segment.origin
     if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):
         return is_recomputable(operator.segment)
@@ -286,7 +286,7 @@ def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, extent:
 def _extent_read(source: BackfillSource, extent: str) -> str:
     topic = topic_of(source)
     if isinstance(topic, KafkaSource) and topic.end.offsets:
-        # Of a partition without records a reader says how it begins, by a number below 0.
+        # A negative offset is the start position of a partition of which no record was read.
         begins = dict(topic.start.offsets)
         ends = {partition: max(offset, 0) for partition, offset in topic.end.offsets}
         below = ",".join(f"{partition}:{offset}" for partition, offset in sorted(ends.items()))
@@ -294,7 +294,7 @@ def _extent_read(source: BackfillSource, extent: str) -> str:
         return f"at most {records:,} records, below the offsets {below}"
     if isinstance(source, FileSource) and source.read is not None and source.read.seen:
         files, unfinished = len(source.read.seen), len({split.path for split in source.read.in_progress})
-        in_part = f", {unfinished} of them in part" if unfinished else ""
+        in_part = f", {unfinished} of them partly read" if unfinished else ""
         return f"{files:,} {'file' if files == 1 else 'files'} that the job has found{in_part}"
     return extent
 

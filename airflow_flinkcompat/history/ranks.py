@@ -49,7 +49,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     ranking = _Ranking(rows, operator, layout, state)
     if ranking.defined is not None:
         ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
-    # They are never sent: rows of a Top-N are not taken back here, so none of a greater rank comes up.
+    # Additional rows are never emitted: no row of the Top-N is retracted here, so no lower row moves up.
     several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
     return StateQuery(
         (rows.table,),
@@ -62,7 +62,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
 
 
 def _derived_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """A Top-N over rows of operators below in their present state: the arrival of each row is unknown."""
+    """The query for a Top-N over the present rows of operators below, whose arrival is unknown."""
     require_exact(operator)
     kept = {state.name for state in layout.states}
     if not appends(operator.segment) and "data-state" not in kept:
@@ -90,7 +90,7 @@ def _derived_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) 
 
 
 def _require_growing(operator: RankOperator, one: bool) -> None:
-    """Refuse rows that leave their places again; Flink's planner takes more for final than is."""
+    """Refuse rows whose rank may still change; Flink's planner considers too many ranks final."""
     below = operator.segment.origin
     if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
         raise NotComputable("history does not show which rows a Top-N dropped before they reached their final rank")
@@ -106,7 +106,7 @@ def _require_growing(operator: RankOperator, one: bool) -> None:
 
 
 def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """A deduplication that keeps the first row by event time, until it is sent, and then that it was."""
+    """The query for a deduplication that stores the first row by event time, then that it was emitted."""
     states = tuple(_Ranking(rows, operator, layout, state).first_row() for state in layout.states)
     keys = _Ranking(rows, operator, layout, layout.states[0]).keys
     doubts = (_late_first_rows(rows, keys),)
@@ -114,7 +114,7 @@ def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout)
 
 
 def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
-    """Keys with a row that may have been too late to be the first; without any, a punctual row decides."""
+    """Keys whose first row may have been late, with the time after which a punctual row decides."""
     width = len(keys)
     time, watermark, unordered = (f"c{width + i}" for i in range(3))
     on_time = f"min(IF(NOT {unordered} AND ({watermark} IS NULL OR {time} > {watermark}), {time}, NULL))"
@@ -147,7 +147,7 @@ class _Ranking:
 
     @property
     def windows(self) -> SlicedWindow | None:
-        """Windows that are identified by their ends, overlapping or not."""
+        """Windows that are identified by their ends, even if they overlap."""
         found = self.defined
         return found and SlicedWindow(
             WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step
@@ -170,10 +170,10 @@ class _Ranking:
         return self.rows.stored(self.operator.row, self.operator.row_types)
 
     def keys_met(self) -> Step:
-        """Each key with any row, for a deduplication that keeps the first arrival."""
+        """Each key that has a row, for a deduplication that keeps the first arrival."""
         columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
         if self.rows.time_to_live:
-            # It is written when the first row comes, and not any more until it has expired.
+            # The value is written with the first row, and again only after it has expired.
             read = self.rows.selected(self.node, [*self.keys, self.rows.arrival_column], in_order=False)
             arrival = self.rows.checked_arrival(f"unix_millis(c{len(columns)})")
             expired = f"at - since >= {self.rows.time_to_live}"
@@ -186,12 +186,12 @@ class _Ranking:
         return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
 
     def living(self) -> Step:
-        """The last row of each key with its write time; an expired row yields to any later one."""
+        """The last row of each key with its write time; any later row replaces an expired one."""
         order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
         read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.arrival_column])
         by_key, by_order, of_row = self._width
         keys, arrival = [f"c{i}" for i in by_key], f"c{of_row.stop}"
-        # Files are read one after the other; how a job mixes partitions nothing tells.
+        # Files are read one after the other; the order in which a job mixes partitions is unknown.
         of_files = isinstance(self.rows.locations.source(self.rows.table), FileSource)
         alike = f"OVER (PARTITION BY {', '.join([*keys, *([arrival] if of_files else [])])})"
         mixed = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
@@ -210,7 +210,7 @@ class _Ranking:
         return exact(Select(found, tuple(enumerate(columns))), types)
 
     def first_row(self) -> StateRows:
-        """The first row with its time, or that there was one."""
+        """The first row with its time, or a flag that it was emitted."""
         ((order, _, _),) = self.operator.order
         columns, width = [*self.keys, self.rows.over_table(order), *self.row], len(self.keys)
         read = self.rows.selected(self.node, columns)
@@ -259,7 +259,7 @@ class _Ranking:
         return exact(grouped, [*self._key_types, *sort_types, "ARRAY"])
 
     def by_row_key(self) -> Step:
-        """The rows of the first ranks by their unique keys; no two rows of a partition are equal in order."""
+        """The rows of the first ranks by their unique keys; no two rows of a partition have equal sort keys."""
         assert self.state.map_key is not None
         found, (by_key, _, of_row) = self._ranked(every=False), self._width
         fields = self.state.value.fields

@@ -20,21 +20,21 @@ from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.binary_row import PlainValue
 
 ROWS = 100_000
-"""Maximum rows of sampled keys that one partition adds up; with more it leaves keys out."""
+"""Maximum number of rows of sampled keys that a partition adds up; beyond it, keys are left out."""
 _DIGITS = 80
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 Identity = tuple[PlainValue, ...]
-"""Values that are equal where Flink stores the same."""
+"""Values in a form that is equal if Flink stores the same bytes."""
 Place = tuple[int, tuple[int, ...], Identity]
-"""The number of a state, the bounds of a window or slice in milliseconds, and of a map its key."""
+"""Number of a state, bounds of a window or slice in milliseconds, and key of a map."""
 Partial = Any
-"""Partial result of some rows: for DISTINCT values by identity, for a SUM also the sum of magnitudes."""
+"""Partial result of rows: for DISTINCT, values by identity; for a SUM, also the sum of magnitudes."""
 
 
 def identity(values: Iterable[Any]) -> Identity:
-    """Values that are equal where Flink stores the same."""
+    """Values in a form that is equal if Flink stores the same bytes."""
     return tuple(
         repr(each) if isinstance(each, float) else bytes(each) if isinstance(each, bytearray) else each
         for each in values
@@ -109,9 +109,9 @@ class PlainState:
     """Definition of one state for the Python recomputation.
 
     Attributes:
-        calls: One for each column of an accumulator row, in order; else those that make up its number.
+        calls: One for each column of an accumulator row, in order; otherwise those that result in its number.
         by: Columns of a map's key.
-        holds: A column, and true if it must be non-NULL, false if NULL; other rows do not change the state.
+        holds: A column, and True if it must be non-NULL, False if NULL; other rows do not change the state.
         mask: True if the number has a bit for each call that counted a row.
         there: True if the entry exists even if its number is 0.
     """
@@ -132,12 +132,12 @@ class PlainState:
 
 @dataclass(frozen=True)
 class PlainAggregation:
-    """Definition of an aggregation for the Python recomputation of rows, whose first columns are the key.
+    """Definition of an aggregation for the Python recomputation, over rows that begin with the key.
 
     Attributes:
         key: Number of key columns.
         time: Event-time column of a windowed operator.
-        spans: True if start and end identify a window, false if the end of its slice does.
+        spans: True if start and end identify a window, False if the end of its slice does.
     """
 
     key: int
@@ -174,7 +174,7 @@ class PlainAggregation:
             return None
         if self.spans:
             return start, end
-        # CUMULATE keeps the rows of slices that have fired as one, under the end of the first.
+        # CUMULATE stores all slices that have fired as one, under the end of the first.
         fired = windows.kind is WindowKind.CUMULATE and end - 1 <= reached
         return (widest + windows.step,) if fired else (end,)
 
@@ -213,7 +213,7 @@ class PlainKey:
 
 @dataclass
 class KeySample:
-    """Keys with the least hashes among those of some rows, each with all of its rows.
+    """Keys with the lowest hashes among those of some rows, each with all of its rows.
 
     ``below``: keys from this hash on were left out; None: no key was.
     """
@@ -241,7 +241,7 @@ class KeySample:
 
 @dataclass(frozen=True)
 class KeySampling:
-    """Definition of a sample, shipped to the rows.
+    """Definition of a sample, sent to Spark's executors.
 
     ``reached``: watermark in milliseconds of the windows' clock. ``most``: maximum number of rows of a partition
     that are added up.

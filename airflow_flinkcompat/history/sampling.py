@@ -198,7 +198,7 @@ def drawn(
     keys: int,
     before: KeySample | None = None,
 ) -> KeySample:
-    """The keys with the least hashes: one look at all rows."""
+    """The keys with the lowest hashes, from one pass over all rows."""
     from pyspark.sql import functions as F
 
     reached = 0 if watermark is None else LocalClock(rows.made.zone).reached(watermark)
@@ -207,7 +207,7 @@ def drawn(
         least = (reached - rows.made.windows.size) * 1000 - (0 if rows.made.zone == "UTC" else _DAY)
         frame = frame.where(F.col(f"c{rows.made.time}") > least)
     columns = [F.col(f"c{i}") for i in range(rows.made.key)]
-    # Spark's hash is that of the columns which are not NULL.
+    # Spark's hash ignores columns that are NULL.
     hashed = F.xxhash64(*columns, *(column.isNull() for column in columns)) if columns else F.lit(0)
     wanted = _DRAWN * count
     left_out = KeySample(_LEAST_HASH + _HASHES * wanted // keys if wanted < keys else None)
@@ -249,7 +249,7 @@ def _unequal(state: PlainState, expected: Sequence[tuple[Any, Any]], written: Se
 def _same(value: Any, stored: PlainValue, size: Any) -> bool:
     if not isinstance(value, float) or not isinstance(stored, float):
         return bool(value == stored)
-    # Its parts were added up in another order.
+    # The parts of a sum were added in another order.
     rounded = math.isclose(value, stored, rel_tol=0, abs_tol=ROUNDING * size) if math.isfinite(size) else False
     return value == stored or rounded or (math.isnan(value) and math.isnan(stored))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HistoryLocations(TableLocations):
-    """Places, of which ``URI#…`` names an archive of a topic.
+    """Places by table name; ``URI#…`` names an archive of a topic.
 
     The part after ``#`` names its columns of partition and offset, ``PARTITION,OFFSET``, or the event time from which
     on rows come from the topic.
@@ -58,7 +58,7 @@ class HistoryLocations(TableLocations):
 
 @dataclass(frozen=True)
 class AssumedHistory(HistoryLocations):
-    """The same before a job's positions are known."""
+    """The same places before a job's positions are known."""
 
     def source(self, table: Table) -> BackfillSource:
         found = super().source(table)
@@ -70,7 +70,7 @@ class AssumedHistory(HistoryLocations):
 
 
 def require_looks(table: Table) -> None:
-    """Check that a file source stores which files it has found."""
+    """Check that a file source stores the files that it has found."""
     if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
         raise Untranslatable(
             f"table {table.name} is bounded: set source.monitor-interval, so that its savepoints store the "
@@ -95,7 +95,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Until:
-    """End of one table's rows; without both fields everything that exists at the time.
+    """End of one table's rows; without both fields, all rows that exist when it is read.
 
     ``offsets``: partition number of a topic, and the offset of the first record that is not read. ``moment``:
     reading ends before the first record of each partition with this timestamp or a later one; files of a folder
@@ -126,7 +126,7 @@ class Until:
 
     @property
     def millis(self) -> int | None:
-        """The moment in milliseconds since 1970."""
+        """The time in milliseconds since 1970."""
         return None if self.moment is None else (self.moment - EPOCH) // _MILLISECOND
 
 
@@ -213,7 +213,7 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
         if found.place != declared.place:
             raise Untranslatable(
                 f"table {table.name}: its source resumes after files of {declared.place}, and it is unknown "
-                f"which of them hold the rows of {found.place}",
+                f"which of them contain the rows of {found.place}",
                 table.span,
             )
         if not found.place.startswith("file:"):
@@ -252,7 +252,7 @@ def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until:
     for number in sorted(end):
         if not first[number] <= wanted[number] <= end[number]:
             raise InputError(
-                f"{asked}: partition {number} of {source.place} holds the offsets from {first[number]} to "
+                f"{asked}: partition {number} of {source.place} contains the offsets from {first[number]} to "
                 f"{end[number]}, not {wanted[number]}"
             )
         if source is of and source.start.mode != "specific" and start[number] == first[number] > 0:
@@ -290,7 +290,7 @@ class RowsRead(HistoryLocations):
 
     Attributes:
         readers: Stored source of the savepoint by table name.
-        new_tables: The tables without any rows here, as the job did not read them.
+        new_tables: Tables that the job did not read.
         ends: End position of each, as soon as it is known.
     """
 
@@ -342,7 +342,7 @@ RESUMES_AFTER_ROWS = "it resumes after the rows that are read"
 
 
 def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:
-    """See that a source can be read, with all of its rows."""
+    """Check that a source can be read completely."""
     from airflow_flinkcompat.backfill.connectors.kafka_spark import is_compacted
     from airflow_flinkcompat.history.archived_topic_spark import ArchivedTopicReader
 
@@ -359,6 +359,6 @@ def check_source(session: SparkSession, source: BackfillSource, say: Callable[[s
         )
     if compacted is None:
         say(
-            f"this user may not read the configuration of {topic.place}, and a compacted topic (cleanup.policy) has "
-            "lost rows"
+            f"this user may not read the configuration of {topic.place}; if the topic is compacted (cleanup.policy), "
+            "rows are missing"
         )

@@ -17,20 +17,20 @@ BOUND_TYPE = "TIMESTAMP(3)"
 
 
 class Moment(StrEnum):
-    """Rule by which a time decides whether an entry is stored."""
+    """Rule that selects the stored entries by their time."""
 
-    WAITING = "those to which the watermark has not come, each with a timer"
-    PASSED = "those to which it has come"
-    TIMED = "all, each with a timer"
+    WAITING = "entries after the watermark, each with a timer"
+    PASSED = "entries up to the watermark"
+    TIMED = "all entries, each with a timer"
 
 
 @dataclass(frozen=True)
 class StateRows:
     """The query for the entries of one named state.
 
-    ``steps``: their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map
-    its key, and the value, as columns ``c0`` … that Python reads exactly; with a time to live when the value was
-    last written, in milliseconds. ``moment``: rule that selects stored entries by the watermark, if there is one.
+    ``steps``: rows with columns ``c0`` … that Python reads exactly: the key, the end of a slice, the time of a state
+    with ``moment``, the key of a map, and the value. With a time to live, the time of its last write follows, in
+    milliseconds. ``moment``: rule that selects stored entries by the watermark; None: all are stored.
     """
 
     state: NamedState
@@ -48,9 +48,9 @@ class PlainRows:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Rows whose treatment by the job history does not show.
+    """Rows whose treatment by the job does not follow from history.
 
-    ``steps``: their one column is the end of the window in which they matter, in microseconds. ``reason``: the
+    ``steps``: their one column is the end of the window in which the row matters, in microseconds. ``reason``: the
     unknown fact, as the end of a sentence.
     """
 
@@ -71,7 +71,7 @@ class StateQuery:
         timers_show_pending: True if timers of an operator without a stored watermark show its rows not yet emitted.
         clocks: Inputs that determine the watermark of an operator that does not store it.
         time_to_live: State TTL in milliseconds; 0: none.
-        plain: Rows from which Python recomputes some keys; empty if it does not.
+        plain: Rows from which Python recomputes some keys; empty without a recomputation.
     """
 
     tables: tuple[Table, ...]
@@ -95,7 +95,7 @@ class StateQuery:
 
     @property
     def reads(self) -> Sequence[Read]:
-        """Sources that it reads, each table once."""
+        """Sources that the query reads, each table once."""
         return list({read.table: read for each in self.states for read in reads_of(each.steps)}.values())
 
 

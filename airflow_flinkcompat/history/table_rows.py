@@ -73,7 +73,7 @@ BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
 """Window fields of a row, in the order of the columns after its own."""
 EVERY_WINDOW = Range()
 LONG_AGO = -(1 << 50)
-"""A watermark in front of all rows, whose microseconds are a BIGINT."""
+"""A watermark before all rows whose microseconds fit into a BIGINT."""
 _ARRIVAL_KEYS = ("timestamp", "file.modification-time")
 """Metadata with the time of a record or a file."""
 
@@ -142,13 +142,13 @@ class TableRows:
         """The condition of a join, over the columns of both sides."""
 
         def leaf(each: Expression) -> Expression:
-            return self.passed(each.operator, each.output) if isinstance(each, OperatorColumn) else each
+            return self.joined_column(each.operator, each.output) if isinstance(each, OperatorColumn) else each
 
         equal = (FunctionCall("=", pair, BOOLEAN) for pair in join.keys)
         parts = tuple(transform(each, leaf) for each in (*equal, *sorted(join.conditions, key=describe)))
         return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
 
-    def passed(self, side: int, column: Expression) -> Expression:
+    def joined_column(self, side: int, column: Expression) -> Expression:
         """A column of one side of the join below, as an index into the columns of both sides."""
         join = self.segment.origin
         assert isinstance(join, JoinOperator)
@@ -160,7 +160,7 @@ class TableRows:
         return InputRef(before + place, type.with_nullability(True) if without_match else type)
 
     def _side(self, join: JoinOperator, side: int) -> Project:
-        """Columns of a join's side: computed before a row without a match becomes NULL."""
+        """Columns of a join's side, computed before those without a match become NULL."""
         rows = self._inputs[side]
         columns = tuple(map(rows.of_type, join.rows[side], join.row_types[side]))
         return Project(rows.node, columns, tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns)))
@@ -215,7 +215,7 @@ class TableRows:
         ]
 
     def _follow_one_another(self, union: OtherOperator) -> Union:
-        """The rows of all inputs of a union, of the columns that are read."""
+        """The rows of all inputs of a union, with the columns that are read."""
         if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
             raise NotComputable("a union whose inputs have different column types is not computed from history yet")
         time = self._time
@@ -248,7 +248,7 @@ class TableRows:
         return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
-        """A resolved expression over the columns of the table, of several of :attr:`node`."""
+        """A resolved expression over the columns of the table; for several tables, over those of :attr:`node`."""
         return typed(retyped(transform(part, self._leaf)))
 
     def of_type(self, part: Expression, type: DataType) -> Expression:
@@ -270,7 +270,7 @@ class TableRows:
             place = origin.row.index(leaf.output.column)
             return InputRef(place, origin.row_types[place], leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
-            return self.passed(leaf.output.input, leaf.output.column)
+            return self.joined_column(leaf.output.input, leaf.output.column)
         if isinstance(leaf, OperatorColumn) and isinstance(origin, AggregateOperator):
             outputs = [*map(KeyOutput, origin.keys), *origin.aggregates]
             if leaf.output not in outputs:
@@ -287,7 +287,7 @@ class TableRows:
 
     @property
     def time(self) -> InputRef:
-        """The event time of the table, of a union that of all its tables."""
+        """The event time of the table, or of all tables of a union."""
         found = self._time
         if found is None:
             raise NotComputable("the event-time column of rows of several tables is unknown")
@@ -324,13 +324,13 @@ class TableRows:
         if self.watermark is None or self.watermark < LONG_AGO:
             return self
         begins = (self.watermark + 2 - windows.size) * 1000
-        # Local time is never a day away from UTC.
+        # Local time differs from UTC by less than a day.
         return replace(
             self, published=Range(from_micros(begins if self.time.type.name == "TIMESTAMP" else begins - DAY))
         )
 
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
-        """Rows by keys, aggregated."""
+        """Rows aggregated by keys."""
         distinct_args = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
         if not distinct_args:
             return self._grouped(node, keys, calls)
@@ -383,7 +383,7 @@ class TableRows:
 
     @property
     def _in_parts(self) -> bool:
-        """True if the rows of parts of the tables make up all rows, unlike those of a join."""
+        """True if rows from parts of the tables add up to all rows, unlike those of a join."""
         if isinstance(self.segment.origin, Source):
             return True
         return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)
@@ -391,7 +391,7 @@ class TableRows:
     def _since_they_expired(
         self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
     ) -> Step:
-        """Rows except those of an expired value: after a gap of the time to live a value begins again."""
+        """Rows except those of an expired value; after a gap of the time to live, a value begins again."""
         arrival = len(self.table.columns)
         of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
         columns = tuple((i, f"c{i}") for i in sorted(read | {arrival}))
@@ -402,7 +402,7 @@ class TableRows:
         return Where(Select(steps, (*columns, last)), f"c{arrival + 2} IS NULL OR c{arrival} >= c{arrival + 2}")
 
     def bound(self, field: WindowField) -> InputRef:
-        """A bound of a row's window, of rows in windows."""
+        """A bound of a row's window."""
         type = self.time.type if field is WindowField.TIME else timestamp(3)
         return InputRef(len(self.columns) + BOUNDS.index(field), type)
 
@@ -434,5 +434,5 @@ _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
 
 
 def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
-    """The call that merges its values of several parts of its rows, in a column."""
+    """The call that merges a column of another call's results over parts of the rows."""
     return AggregateCall(_MERGED_BY[call.function], (column,), call.type)

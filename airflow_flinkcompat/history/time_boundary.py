@@ -22,17 +22,17 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def names_a_time(text: str) -> bool:
-    """True if the suffix of an archive's place is a time instead of columns: it begins as a date does."""
+    """True if the suffix of an archive's place is a time, which begins with a date, instead of columns."""
     return _DATE.match(text) is not None
 
 
 @dataclass(frozen=True)
 class BoundaryArchive(TopicWithArchive):
-    """A table whose rows before an event time are those of the archive, and the others those of the topic.
+    """A table whose rows come from an archive before an event time, and from its topic from then on.
 
     Attributes:
         time: The event time in Spark SQL, over the stored columns as ``c0`` ….
-        field: Its position among them; None if it is computed.
+        field: Position of the event time among the stored columns; None if it is computed.
         boundary: Boundary in microseconds of the event time's clock.
     """
 

@@ -1,14 +1,14 @@
-"""Reader of an archive without offsets and of its topic, once the event time provably separates them.
+"""Reader of an archive without offsets and its topic, if the event time provably separates them.
 
-Only the archive holds records that the topic has deleted. The proof therefore compares the common records, row by row
-and with multiplicity:
+Only the archive contains records that the topic has deleted. The proof therefore compares the common records, row by
+row and with multiplicity:
 
-* Below the boundary the archive is read. It must hold each record that the job has read and the topic still has, as
+* Below the boundary, the archive is read. It must contain each record that the job has read and the topic still has, as
   often as the topic does, and no record that the job has yet to read.
-* From the boundary on the topic is read. The archive must hold no row there that the topic lacks: none was deleted.
-* A deleted record is only noticed if the archive holds it. An archive written in topic order does, provided that it
-  holds a later record of the partition. The records that the topic still has show this order: the archive holds the
-  first ones of each partition, some of them below the boundary and some above.
+* From the boundary on, the topic is read. Every archived row there must be in the topic, so that none was deleted.
+* A deleted record is noticed only if the archive contains it. An archive written in topic order does, provided that it
+  contains a later record of the partition. The records that the topic still has show this order: the archive contains
+  the first ones of each partition, some of them below the boundary and some above.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ _FACTS = {
     "surplus": "count_if(NOT below AND archived > held)",
     "surplus_from": f"min(IF(NOT below AND archived > held, {TIME}, NULL))",
 }
-"""Facts about the records of a partition; the last three concern rows of the archive, which have none."""
+"""Facts about the records of a partition; the last three are about archived rows, which have none."""
 _OFFSETS = "name the archive's columns of partition and offset, if it has them"
 _OF_RECORDS = {
     "untimed": f"has no event time, so that the boundary cannot place it; {_OFFSETS}",
     "missing": (
-        "lies below the boundary, but the archive holds fewer copies of it than the topic: it ends before the "
-        "boundary, or has lost rows. Name an earlier boundary, or an archive that holds it"
+        "lies below the boundary, but the archive contains fewer copies of it than the topic: it ends before the "
+        "boundary, or has lost rows. Name an earlier boundary, or an archive that contains it"
     ),
     "again": (
         "lies below the boundary and is in the archive, but the job has not read it yet: it would count twice. "
         "Name an earlier boundary"
     ),
     "twice": (
-        "lies below the boundary, but the archive holds more copies of it than the topic: it has duplicate rows, "
+        "lies below the boundary, but the archive contains more copies of it than the topic: it has duplicate rows, "
         f"or the topic has deleted an equal record, which cannot be distinguished; {_OFFSETS}"
     ),
 }
-"""Fault of the first record of a partition for each of ``_FACTS``."""
+"""Faults of the first such record of a partition, by their names in ``_FACTS``."""
 
 
 @dataclass(frozen=True)
@@ -133,32 +133,32 @@ def _problems(source: BoundaryArchive, lost: Mapping[int, int], found: Mapping[i
         begins = f"partition {number} now begins at offset {first}, and"
         if row is None or not row["older"]:
             yield (
-                f"{begins} no record that the job has read and the topic still holds lies below the boundary, "
+                f"{begins} no record that the job has read and the topic still contains lies below the boundary, "
                 f"so that deleted records may lie above it. Name a later boundary, or {_OFFSETS}"
             )
         elif not row["newer"]:
             yield (
-                f"{begins} the archive holds no record from the boundary on that the job has read, so that it "
-                "may lack deleted ones. Name an earlier boundary, or wait until the archive holds more"
+                f"{begins} the archive contains no record from the boundary on that the job has read, so that it "
+                "may lack deleted ones. Name an earlier boundary, or wait until the archive contains more"
             )
         elif row["ends"] is not None and row["last"] > row["ends"]:
             yield (
                 f"{begins} the archive has its record at offset {row['last']}, but not the one at offset "
                 f"{row['ends']}: it is truncated, or not written in topic order, and may lack deleted records. "
-                f"Wait until it holds both, or {_OFFSETS}"
+                f"Wait until it contains both, or {_OFFSETS}"
             )
 
 
 @dataclass(frozen=True)
 class _Joined:
-    """Sources read: the archive below the boundary, None if the topic has all records, and the topic."""
+    """Sources: the archive below the boundary, or None if the topic has all records, and the topic."""
 
     archive: BackfillSource | None
     topic: KafkaSource
 
 
 class BoundaryArchiveReader:
-    """Reader of the records below one offset of each partition, once the boundary provably separates them."""
+    """Reader of records below an end offset in each partition, if the boundary provably separates them."""
 
     def __init__(self, session: SparkSession, source: BoundaryArchive) -> None:
         self._session, self._source = session, source
@@ -169,7 +169,7 @@ class BoundaryArchiveReader:
         self._joined()
 
     def rows(self) -> DataFrame:
-        """The rows of both, decoded; after the prepared ones those of the topic, whatever their time."""
+        """The decoded rows of archive and topic; after prepared rows, only those of the topic."""
         joined, source = self._joined(), self._source
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         recent = self._timed(joined.topic)
@@ -179,7 +179,7 @@ class BoundaryArchiveReader:
         return older.select(*names).union(recent.where(F.col(TIME) >= source.boundary).select(*names))
 
     def newest(self) -> KafkaSource:
-        """The records that the topic still holds: in each partition they have the greatest event time of all."""
+        """The records in the topic, which include the latest event time of each partition."""
         return self._joined().topic
 
     def _joined(self) -> _Joined:
@@ -201,7 +201,7 @@ class BoundaryArchiveReader:
                 f"{source.topic.place}: partition {number} now begins at offset {at}, after the prepared rows: "
                 "run without the prepared history"
             )
-        # All that the archive holds then was in the topic when the topic's end is asked.
+        # The archive is listed before the end of the topic is read, so that the topic has had all its rows.
         archive = self._unchanging(source.archive)
         latest = {number: at for (_, number), at in offsets(session, source.topic.topics, Position("latest")).items()}
         if latest.keys() != end.keys():
@@ -211,7 +211,7 @@ class BoundaryArchiveReader:
         last = {number: max(latest[number], at) for number, at in end.items()}
         topic = self._timed(between(source.topic, held, last)).withColumn("read", F.col(OFFSET) < by_partition(end))
         (first,) = topic.agg(F.min(TIME)).collect()[0]
-        # A row is as old as one that is equal to it.
+        # Equal rows have equal event times.
         oldest = source.boundary if first is None else min(first, source.boundary)
         rows = self._timed(_narrowed(source, archive, None, oldest)).where(f"{TIME} IS NULL OR {TIME} >= {oldest}")
         if found := problems(source, Parted(topic, rows, lost)):
@@ -222,7 +222,7 @@ class BoundaryArchiveReader:
         return _Joined(archive, between(source.topic, start, end))
 
     def _unchanging(self, archive: BackfillSource) -> BackfillSource:
-        """The current archive; of a lake, the snapshot at the start of the run."""
+        """The current archive; for a lake, its snapshot at the start of the run."""
         reader_of(self._session, archive).check()
         if not isinstance(archive, FileSource):
             return archive
@@ -251,7 +251,7 @@ reader = BoundaryArchiveReader
 def _narrowed(
     source: BoundaryArchive, archive: BackfillSource, span: TimeSpan | None, oldest: int | None = None
 ) -> BackfillSource:
-    """The archive, restricted to requested times if the time is one of its columns."""
+    """The archive, restricted to requested times if the event time is one of its columns."""
     if source.field is None or not isinstance(archive, TimeBounded):
         return archive
     if oldest is not None:

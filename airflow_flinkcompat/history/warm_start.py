@@ -1,7 +1,7 @@
 """The warm start of a new job: the savepoint that it would have left after reading its tables so far.
 
-It is written as a migration is. The old savepoint is replaced by one of the new job that has read all rows and kept
-nothing of them: the template with the positions after these rows and their watermark.
+It is written like a migration. In place of an old savepoint, it starts from the template with the positions after these
+rows and their watermark, as if the new job had read all rows and kept no state.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _NOT_WARM = "NO WARM START: a state cannot be computed from history, so no savep
 class WarmStart:
     """Initial state of a job that has never run.
 
-    ``until``: end position by table name; a table that is not named is read completely. ``reasons``: reason by
-    source or operator name why its state is incomplete; empty if all is complete.
+    ``until``: end position by table name; other tables are read completely. ``reasons``: reasons for incomplete
+    state, by the name of its source or operator; empty if all state is complete.
     """
 
     side: Side
@@ -123,7 +123,7 @@ class WarmStart:
 
     @property
     def headline(self) -> str:
-        """A sentence about the warm start, which begins with a word in capitals."""
+        """A sentence about the warm start that begins with words in capitals."""
         return _NOT_WARM if self.reasons else _WARM
 
     def preview(self) -> Iterator[str]:
@@ -158,7 +158,7 @@ class WarmStart:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Context in which the rows are available, with a Spark that stays for the computation."""
+        """Context in which the rows are available, with a Spark session that stays for the computation."""
         with history_spark(self.history.master, [(self.side, self._locations)]) as session:
             for name, end in self._ends(session).items():
                 source = SourceEnds(ends=((name, end),)).source(self._tables[name])
@@ -239,7 +239,7 @@ class WarmStart:
 
 
 def _line(spec: StateSpec) -> OperatorMigration:
-    """The fate of a state in the savepoint of a job that has read all rows and kept nothing of them."""
+    """The migration of a state as if the job had read all rows and kept no state."""
     if spec.kind is StateKind.POSITIONS:
         return OperatorMigration(RestoreEffect.RIGHT, spec, spec, "")
     return OperatorMigration(RestoreEffect.EMPTY, spec, spec, "")
@@ -255,7 +255,7 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 
 def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) -> OperatorState:
-    """An operator with the keyed state of the template, which holds no key: the headers alone, put inline."""
+    """An operator with the keyed state of the template, which has no keys: its headers, stored inline."""
 
     def inline(keyed: KeyGroups | None) -> KeyGroups | None:
         return keyed and replace(keyed, handle=Inline("headers", read_handle(keyed.handle, path)))

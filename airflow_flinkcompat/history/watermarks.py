@@ -38,9 +38,9 @@ def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Sel
     if any(table.option(option) or dict(rows.pipeline.settings).get(option) for option in _IDLE):
         raise NotComputable(f"partitions may be idle, so history does not show which rows were late for {matter}")
     width = len(columns)
-    # Rows that no condition lets through move the watermark too.
+    # Rows that fail a condition also advance the watermark.
     read = rows.selected(Scan(table), [*columns, rows.time, table.watermark.expression, *rows.conditions])
-    # A broker's partitions have watermarks of their own, of which the job's is the least; files are read one by one.
+    # Each partition of a topic has its own watermark, the job's is the lowest; files are read one by one.
     stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | ArchivedTopic) else ""
     before = f"OVER ({stream}ORDER BY arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     mixed = "FALSE" if stream else "min(arrival.stream) OVER () <> max(arrival.stream) OVER ()"
@@ -81,7 +81,7 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
 
 
 NEVER = -(1 << 63)
-"""The watermark of a job to which none has come."""
+"""The watermark of a job that has received none."""
 _PARTITION = "flinkcompat_partition"
 
 
@@ -136,7 +136,7 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
 
 
 def least_watermark(session: SparkSession, rows: TableRows) -> int:
-    """Least event time of future rows that are not late, whoever makes the watermarks."""
+    """Lowest event time of future rows that are not late, regardless of the origin of watermarks."""
     table, locations = rows.table, rows.locations
     source = locations.source(table)
     topic = topic_of(source)
@@ -173,7 +173,7 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
 
 
 def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
-    """Records that the topic still holds, with one in each partition later than all deleted ones."""
+    """The records in the topic, with one in each partition that is later than all deleted ones."""
     from airflow_flinkcompat.history.time_boundary_spark import BoundaryArchiveReader
 
     if table.watermark_delay is None:

@@ -127,8 +127,8 @@ class Differences:
 
     def to_error(self, operator: str) -> HistoryDiffers:
         return HistoryDiffers(
-            f"{operator}: history differs from what the job has read. Keys or windows: {self}. Rows are missing in "
-            "history, occur more than once, or are not those below the positions of the savepoint: pass the "
+            f"{operator}: history differs from the rows that the job has read. Keys or windows: {self}. Rows are "
+            "missing in history, occur more than once, or are not those below the positions of the savepoint: pass the "
             f"right history, or accept {Accept.HISTORY}"
         )
 

@@ -29,7 +29,7 @@ _END = 8
 """Length of the end of a slice or window, before a map's key."""
 _SIGN = 1 << 63
 EVER = 1 << 50
-"""A watermark above all rows, whose microseconds are a BIGINT."""
+"""A watermark after all rows whose microseconds fit into a BIGINT."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class KafkaReader:
         return in_order(self.rows())
 
     def check_sequence(self) -> None:
-        """Refuse several partitions: the order in which a job mixes them is recorded nowhere."""
+        """Refuse several partitions: the order of their rows in a job is recorded nowhere."""
         source = self._source
         if len(reach(self._session, source)[1]) > 1:
             raise BackfillError(

@@ -7,13 +7,13 @@ CREATE TABLE orders (
   'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
 --- case: an OVER by event time gets other rows
--- refused: over-aggregate: the operator does not store its watermark, which shows the rows that the job had emitted; only timers of an OVER by event time show it, for its own input rows and its own clock
+-- refused: over-aggregate: the operator does not store its watermark, which shows the rows that the job had emitted; its timers show it only for an event-time OVER whose input rows and clock are unchanged
 --- old
 SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders WHERE d < 5;
 --- new
 SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders WHERE d < 7;
 --- case: an OVER by event time takes the place of one by no clock
--- refused: over-aggregate: the operator does not store its watermark, which shows the rows that the job had emitted; only timers of an OVER by event time show it, for its own input rows and its own clock
+-- refused: over-aggregate: the operator does not store its watermark, which shows the rows that the job had emitted; its timers show it only for an event-time OVER whose input rows and clock are unchanged
 --- old
 SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new

@@ -75,7 +75,7 @@ def test_all_tables_are_named() -> None:
     assert start.reasons["orders"] == "the history of table orders is missing: pass --history orders"
     assert start.reasons["group-aggregate"] == "the history of table orders is missing: pass --history orders"
     moved = begun("2.3/group-all", known={"orders": "/elsewhere"})
-    assert "it is unknown which of them hold the rows of file:///elsewhere" in moved.reasons["orders"]
+    assert "it is unknown which of them contain the rows of file:///elsewhere" in moved.reasons["orders"]
     with pytest.raises(InputError, match="--until order: the script reads no table of that name; it reads orders"):
         begun("2.3/group-all", until={"order": Until()})
 

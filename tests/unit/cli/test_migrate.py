@@ -206,7 +206,7 @@ def test_history_says_what_would_begin_now(run: Callable[..., Result]) -> None:
     assert "begins now MAX(d)" in told
     result = run(ADDED, "--dry-run", "--history", "orders")
     told = result.stdout
-    assert "orders is read from file:///orders, up to where the job has read it when it stops" in result.stderr
+    assert "orders is read from file:///orders, up to the job's position when it stops" in result.stderr
     assert "global-window-aggregate: all computed state is exact" in result.stderr
     result = run(ADDED, "--dry-run", "--history", "orders", "--savepoint", (ADDED / "old").as_uri())
     assert "orders is read from file:///orders, 1 file that the job has found" in result.stderr

@@ -83,7 +83,7 @@ def test_offsets_that_do_not_change_any_more(
     [
         ("0:3", "orders has the partitions 0, 1: write an offset for each"),
         ("0:3,1:3,2:3", "orders has the partitions 0, 1: write an offset for each"),
-        ("0:3,1:801", "partition 1 of kafka://broker:9092/orders holds the offsets from 0 to 800, not 801"),
+        ("0:3,1:801", "partition 1 of kafka://broker:9092/orders contains the offsets from 0 to 800, not 801"),
     ],
 )
 def test_offsets_that_are_not_there(text: str, says: str, held: dict[str, tuple[int, int]]) -> None:

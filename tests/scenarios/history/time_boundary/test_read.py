@@ -137,7 +137,7 @@ def test_a_boundary_that_parts_nothing_is_refused(
     says = (
         rf"table t: cannot prove that no row is missing between file:///.*/lake and kafka://.*/{topic} "
         rf"at the boundary {BOUNDARY}: the record at offset 6 of partition 0 lies below the boundary, "
-        "but the archive holds fewer"
+        "but the archive contains fewer"
     )
     with pytest.raises(BackfillError, match=says):
         reader.check()
