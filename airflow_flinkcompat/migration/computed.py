@@ -1,4 +1,4 @@
-"""Entries computed from history, next to stored ones: new state is taken, the rest is compared."""
+"""Join of entries computed from history with stored ones: new state is added, the rest is compared."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SHOWN = 5
 ROUNDING = 1e-9
 """Maximum relative difference of two sums of DOUBLE that were added in different order."""
 COMPUTED_BIT = 0x8000
-"""Marks the number of the state of a computed entry, as long as it is not written."""
+"""Bit of a state number that marks a computed entry until it is written."""
 EXPIRED = 0
-"""Time of the last write of a computed value that has expired: Flink may still hold it, unused."""
+"""Time of the last write of a computed value that has expired; Flink may still store it, unused."""
 R = TypeVar("R")
 _Join = Callable[[bytes, bytes], tuple[bytes, str]]
 """Function of a stored and a computed value: the value to write, and the difference in words."""
@@ -136,7 +136,7 @@ class Differences:
 class EntryJoin:
     """Join of stored and computed entries of one operator.
 
-    ``header``: of its new files. ``prefix``: number of bytes of a stored key that hold its key group.
+    ``header``: header of its new files. ``prefix``: length of the key group in a stored key, in bytes.
     """
 
     def __init__(self, made: OperatorMigration, header: KeyedHeader, prefix: int) -> None:
@@ -154,7 +154,7 @@ class EntryJoin:
     def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
         """Entries to write for one key group."""
         found: dict[tuple[int, bytes], bytes] = {}
-        for state, key, value in computed:  # of several slices that are stored as one each has a part
+        for state, key, value in computed:  # slices that are stored as one each have a part
             former, of = found.get((state, key)), self._states[state]
             found[state, key] = value if former is None or of is None else value_merger(of.new)(former, value)
         if not self._stored:
@@ -205,17 +205,17 @@ class EntryJoin:
         for (state, key), _ in computed.items():
             of = self._states[state]
             if of is not None and of.old is not None:
-                if not self._open_alone:  # else a window that was sent before
+                if not self._open_alone:  # otherwise the window was emitted before
                     self._differs("added", state, key, "is in history only")
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]
-            # A new field next to a value that is not written would be alone in its window or key.
+            # Without its value, which is not written, a new field would be alone in its window or key.
             if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
 
     def _holds_nothing(self, state: int, value: bytes) -> bool:
-        """Return whether a value is the empty map that a Top-N keeps for a key whose rows were all retracted."""
+        """True if a value is the empty map that a Top-N keeps for a key whose rows were all retracted."""
         of = self._states[state]
         if of is None or not of.new.value.form.startswith("SortedMap<"):
             return False
@@ -226,7 +226,7 @@ class EntryJoin:
         return of is not None and of.new.time_to_live and last_written(of.new, value) == EXPIRED
 
     def _belongs(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
-        """Check if an entry has the same key and window as one of these values."""
+        """True if an entry has the same key and window as one of the added entries."""
         if not added:
             return False
         parts = StoredKey.read(key[self._prefix :], timer=False)
@@ -240,7 +240,7 @@ class EntryJoin:
             self.differences.shown.append(f"{self._key_text(state, key)} {difference}")
 
     def _key_text(self, number: int, key: bytes) -> str:
-        """A key for a reader, with the end of its window."""
+        """A key in words, with the end of its window."""
         state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
         windowed = state is not None and state.new.namespace is StateNamespace.WINDOW_END
@@ -271,13 +271,13 @@ def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, st
 
 
 class _RowJoin:
-    """Two rows of accumulators as one: kept fields are the first row's, with which the second is compared."""
+    """Join of two accumulator rows: kept fields come from the stored row and are compared."""
 
     def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
         self._stored = [place is not None for place in places]
-        # What has parts of its own is compared as it is stored.
+        # A field with a variable part is compared in its stored form.
         self._readers = [
             field_reader(each.type) if kept and form is not FieldForm.VARIABLE else None
             for each, form, kept in zip(self._fields, self._forms, self._stored, strict=True)
@@ -305,7 +305,7 @@ class _RowJoin:
         return f"{words} is {read(one)!r}, but {read(other)!r} in history" if read else f"{words} differs in history"
 
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
-        """Check if both are the same sum, added in different order."""
+        """True if both values are the same sum, added in different order."""
         if (read := self._readers[place]) is None:
             return False
         left, right = read(one), read(other)

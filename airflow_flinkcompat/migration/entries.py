@@ -22,7 +22,7 @@ _BETWEEN = b","
 
 
 class StoredRow(NamedTuple):
-    """A row of a stored value, and the bytes after it with facts about it."""
+    """A row of a stored value, and the bytes after it, such as its count."""
 
     row: bytes
     trailing: bytes = b""
@@ -49,7 +49,7 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
 
 
 def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
-    """The value that holds these rows."""
+    """The value that contains these rows."""
     parts = [write_int(len(row)) + row + trailing for row, trailing in rows]
     if state.kind is KeyedStateKind.LIST:
         return _BETWEEN.join(parts)
@@ -84,7 +84,7 @@ class StoredKey:
     Attributes:
         moment: Stored time of a timer; else empty.
         row: The key.
-        rest: The namespace, and of a map the key of the user.
+        rest: The namespace, and for a map the user key.
     """
 
     moment: bytes
@@ -114,7 +114,7 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
         mergers = {state.new.name: partial(add_counts, state.new) for state in made.states if state.adds_counts}
     if not mergers and not made.merges:
         return None
-    of_state = [mergers.get(state.name) for state in header.states]  # of timers one is enough
+    of_state = [mergers.get(state.name) for state in header.states]  # one of several equal timers is enough
 
     def change(entries: list[Entry]) -> list[Entry]:
         found: dict[tuple[int, bytes], bytes] = {}
@@ -127,7 +127,7 @@ def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange |
 
 
 def _without_new_fields(state: StateRewrite) -> NamedState:
-    """A new state with nothing to merge of the fields that begin, which are alike for every key."""
+    """A new state whose new fields are not merged, as they are equal for every key."""
     fields = (
         field if place is not None else replace(field, merges=None)
         for field, place in zip(state.new.value.fields, state.fields, strict=True)
@@ -143,7 +143,7 @@ def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
 
     def merged(one: bytes, other: bytes) -> bytes:
         ((left, _),), ((right, _),) = (stored_rows(value[skip:], state) for value in (one, other))
-        # Of two stamps the later one: that key was used last.
+        # The later of both timestamps is the last access.
         return max(one[:skip], other[:skip]) + write_rows([StoredRow(merge(left, right))], state)
 
     return merged
@@ -200,7 +200,7 @@ def _ways(
 
 
 def _of_words(state: StateRewrite) -> WordMapping | None:
-    """The change of a value that is one row and nothing else, all of one size."""
+    """Function that rewrites a value of a single row; None unless all rows have one size."""
     old, new = state.old, state.new
     assert old is not None
     if new.kind is not KeyedStateKind.VALUE or new.value.form != "row" or old.time_to_live or new.time_to_live:
@@ -282,7 +282,7 @@ def last_written(state: NamedState, value: bytes) -> int:
 
 
 def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
-    """The value of a row that was two rows."""
+    """The value of a row that results from two rows."""
     begin = content_begin(state)
     end = begin + _LENGTH
     if one[end:] != other[end:]:
@@ -292,7 +292,7 @@ def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
 
 
 def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
-    """A change of rows as one of the values that hold them."""
+    """Function that applies a change of rows to the values that contain them."""
     if state.value.form != "row" or state.kind is KeyedStateKind.LIST:
         return lambda value: write_rows((StoredRow(change(row), by) for row, by in stored_rows(value, state)), state)
 

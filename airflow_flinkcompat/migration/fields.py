@@ -77,7 +77,7 @@ def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | Non
 
 
 def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
-    """A sum of no values that is NULL in one of both, and 0 in the other."""
+    """Function for a sum of no values, which is NULL in one job and 0 in the other."""
     nothing = zero(new.type)
     if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:
         return lambda row: nothing if row[place].null else row[place]
@@ -149,7 +149,7 @@ def _adder(field: StateField) -> Callable[[Field, Field], Field]:
     if form in ("<f", "<d"):
         return lambda left, right: _word(form, _number(form, left) + _number(form, right))
     half = 1 << (8 * struct.calcsize(form) - 1)
-    # Java's overflow begins at the other end.
+    # Java's integers wrap around.
     return lambda left, right: _word(
         form, (int(_number(form, left)) + int(_number(form, right)) + half) % (2 * half) - half
     )

@@ -1,4 +1,4 @@
-"""Rewriting of one operator's keyed state, a key group at a time, so that memory holds one group.
+"""Rewriting of one operator's keyed state, one key group at a time, to limit memory.
 
 Entries whose keys stay in their groups are copied in place, in ranges. Where a key changes, or the number of key
 groups, entries are first scattered to where they belong and then written group by group. Each part of the work is a
@@ -52,7 +52,7 @@ _END = _NUMBER.pack(END_OF_GROUP)
 class WrittenPart:
     """A file that was written: its key groups, and the number of entries by state.
 
-    ``differences`` is where history differs from the old savepoint; nothing must start from the file then.
+    ``differences``: those between history and the old savepoint, if any; then no job may start from the file.
     """
 
     groups: KeyGroups
@@ -195,7 +195,7 @@ class OperatorRewriting:
 def rewritten_group(
     group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, counts: list[int]
 ) -> Iterator[bytes]:
-    """A key group whose keys stay as they are; stretches that do not change are copied whole."""
+    """A key group with unchanged keys; unchanged stretches are copied whole."""
     at, anything = 0, False
     try:
         while (state := _NUMBER.unpack_from(group, at)[0]) != END_OF_GROUP:
@@ -234,7 +234,7 @@ def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
 
 
 Run = Generator[bytes, None, tuple[int, int]]
-"""Entries of one state in blocks; the end of the old ones, and their number."""
+"""Entries of one state in blocks; the result is the end of the old entries, and their number."""
 
 
 def _run(group: bytes, at: int, way: EntryRewrite) -> Run:
@@ -294,7 +294,7 @@ def _run_of_words(group: bytes, at: int, words: WordMapping) -> Run:
 
 
 class _Fronts(dict[bytes, bytes]):
-    """The first bytes of new values, lengths and null bits, by those of old ones."""
+    """The first bytes of new values, with lengths and null bits, by those of old values."""
 
     def __init__(self, words: WordMapping) -> None:
         super().__init__()
@@ -348,7 +348,7 @@ def pack_entry(entry: Entry) -> bytes:
 
 
 def _by_origin(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Those of the old savepoint, and those computed from history."""
+    """Entries of the old savepoint, and entries computed from history."""
     stored: list[Entry] = []
     computed: list[Entry] = []
     for entry in entries:

@@ -1,4 +1,4 @@
-"""State of other windows or fewer subtasks: slices and timers merged, operator lists joined."""
+"""State for changed windows or fewer subtasks: slices and timers merged, operator lists joined."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredSlices:
     watermark: int
 
     def moved(self, parts: StoredKey, state: KeyedState) -> StoredKey | None:
-        """A key as the windows have it now."""
+        """A key under the present windows."""
         if state.kind is not KeyedStateKind.TIMERS:
             found = self.slice_of(parts)
             return found and found[0]
@@ -118,7 +118,7 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
 
 
 def timers_show_pending(spec: StateSpec) -> bool:
-    """Check if an operator's timers show its rows not yet emitted, as those of an OVER by event time do."""
+    """True if an operator's timers show its rows not yet emitted, as those of an event-time OVER do."""
     kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
     return spec.name == OVER and any(state.name == OVER_ROWS for state in kept)
 
@@ -140,7 +140,7 @@ def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, ra
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:
-    """Begin of an operator's first stored window: all windows that end by then were emitted."""
+    """Start of an operator's first stored window; all windows that end by then were emitted."""
     least: int | None = None
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:
@@ -182,7 +182,7 @@ def window_timer(parts: StoredKey, end: int) -> StoredKey:
 
 
 def timer_moment(fires: int) -> bytes:
-    """Time at which a timer fires, as stored: in the order of its bytes."""
+    """Stored form of the time at which a timer fires; its bytes sort by time."""
     return (fires + _SIGN).to_bytes(_END, "big")
 
 

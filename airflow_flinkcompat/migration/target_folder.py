@@ -1,4 +1,4 @@
-"""The folder of a savepoint that is being written: it becomes one at once, or stays none."""
+"""The folder of a savepoint that is being written: it becomes complete in one step, or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent, read_metadata
 
 _UNFINISHED = "_unfinished-migration"
-"""Mark of a running write with the run's own number: all other content is of that run."""
+"""Mark of a running write with the run's own number: all other content is from that run."""
 _BLOCK = 8 << 20
 
 
@@ -32,17 +32,17 @@ class TargetFolder:
     Whenever a run is killed, the folder is in one of these states:
 
     * It is missing or empty: as before the run, or after a failed run.
-    * It holds the mark and files with numbers for names: unfinished, and cleared by the next run.
-    * It holds the mark and ``_metadata``: the run was killed after it had published. If all files exist that the
+    * It contains the mark and files with UUIDs for names: unfinished, and cleared by the next run.
+    * It contains the mark and ``_metadata``: the run was killed after it had published. If all files exist that the
       metadata names, the savepoint is complete: the next run reports that and leaves it alone. If not, another run
       wrote there too, and Flink does not find the files.
-    * It holds ``_metadata`` and no mark: a savepoint.
+    * It contains ``_metadata`` and no mark: a savepoint.
 
-    Of two runs into one folder at most one continues, and the others fail: a run sets its mark before it lists the
+    At most one of two runs into one folder continues: a run sets its mark before it lists the
     folder, and checks the mark again once ``_metadata`` is written. A run only removes files that it had seen before it
     saw that the mark was its own, so no file of a later run is removed; only the run that wrote ``_metadata`` removes
-    it. Stores other than disks do not refuse to replace a file: a run that pauses there between its last check of the
-    mark and its ``_metadata``, for as long as another run takes, spoils the output of that run.
+    it. Other stores than disks replace an existing file. A run that pauses there between its last check of the mark
+    and its ``_metadata`` spoils the output of another run that finishes in between.
     """
 
     def __init__(self, folder: UPath) -> None:
@@ -74,7 +74,7 @@ class TargetFolder:
         return self._folder.protocol in ("", "file")
 
     def begin(self) -> None:
-        """See that nothing is in the way. What a killed run left is removed."""
+        """Check that the folder is free, and remove the files of a killed run."""
         held = self._names() if self._folder.exists() else set()
         if METADATA in held and _UNFINISHED in held and self._is_whole(held):
             raise FolderTaken(
@@ -86,7 +86,7 @@ class TargetFolder:
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._local:
             self._mark.write_text(self._run)
-        elif _UNFINISHED in held:  # the killed run's is replaced at once, so that its files never lie there unmarked
+        elif _UNFINISHED in held:  # a killed run's mark is replaced in one step: its files stay marked
             self._part(self._run.encode()).rename(self._mark)
         else:
             try:
@@ -104,7 +104,7 @@ class TargetFolder:
         return StateFile(name, content.size, relative=True)
 
     def publish(self, metadata: SavepointMetadata) -> None:
-        """The file that makes it a savepoint, whole at once: an object store shows no half-written object."""
+        """Write ``_metadata``, which completes the savepoint; an object store shows no half-written object."""
         named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
         self._clear(named)
         self._put(metadata.to_bytes())
@@ -114,7 +114,7 @@ class TargetFolder:
         self._mark.unlink()
 
     def _put(self, metadata: bytes) -> None:
-        """Publish the metadata; raises NotMigratable if a disk holds another run's by now."""
+        """Publish the metadata; raises FolderTaken if a disk now contains another run's."""
         if not self._local:
             self._metadata.write_bytes(metadata)
             self._read_back(self._metadata, metadata)

@@ -122,7 +122,7 @@ def _lists(path: str, operator: OperatorState) -> object:
 
 
 def _elements(path: str, operator: OperatorState) -> object:
-    """Elements of all lists, equal whichever subtask keeps an element."""
+    """Elements of all lists, regardless of the subtask that stores an element."""
     found: Counter[object] = Counter()
     for each in operator.lists:
         content = read_handle(each.handle, path)
@@ -136,9 +136,8 @@ def _elements(path: str, operator: OperatorState) -> object:
 
 @dataclass
 class _Total:
-    """The number of entries of a state, and a sum over their kept parts, which no order changes.
-
-    ``merged`` are entries several of which become one, by their new keys.
+    """The number of entries of a state, and a sum over their kept parts in any order. ``merged``: entries that may
+    become one with others, by their new keys.
     """
 
     entries: int = 0
@@ -158,7 +157,7 @@ class _Side:
         line: Migration of the operator; None: only its position in the job changed.
         new: True for the written savepoint.
         in_groups: True if keys are rows, each of which must be in its key group.
-        slices: For the old one, the windows of its entries in the written one; None: windows are unchanged.
+        slices: For the old savepoint, the windows of its entries in the written one; None: windows are unchanged.
     """
 
     path: str
@@ -197,7 +196,7 @@ def _mergers(side: _Side) -> Mapping[str, Merge]:
 
 
 def _kept_state(state: StateRewrite) -> NamedState:
-    """A new state with its kept parts alone."""
+    """A new state, restricted to its kept parts."""
     fields = tuple(state.new.value.fields[number] for _, number in _pairs(state))
     lives = state.new.time_to_live and state.old is not None and state.old.time_to_live
     return replace(state.new, value=Stored(state.new.value.form, fields), time_to_live=lives)
@@ -242,7 +241,7 @@ def _count(
     timers: Sequence[bool],
     totals: dict[str, _Total],
 ) -> None:
-    """Count the entries of a key group. Where windows are others, timers are those that slices need."""
+    """Count the entries of a key group. With changed windows, timers are those that slices need."""
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
     head = number.to_bytes(prefix, "big")
     for state, key, value in read_entries(group):
@@ -269,7 +268,7 @@ def _count(
         for total, kept, merge, rows in counted[state]:
             if merge is not None:
                 total.add(hashed_key, kept(value), merge)
-            elif rows is not None:  # rows that became equal are one entry, which stands for all of them
+            elif rows is not None:  # rows that became equal are one entry with their number
                 parts = StoredKey.read(stored_key, False)
                 times, row = rows(parts.rest, value)
                 total.entries += times
@@ -285,7 +284,7 @@ def _key(side: _Side) -> RowChange | None:
 
 
 def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart, Counted | None]]:
-    """The new states that an old or new one counts for, and what of its values is compared."""
+    """The new states for which a state is compared, each with the compared part of its values."""
     if side.line is None or state.kind is KeyedStateKind.TIMERS:
         yield state.name, _whole, None
         return
@@ -299,7 +298,7 @@ def _compared_states(side: _Side, state: KeyedState) -> Iterator[tuple[str, Comp
                 _counted(each, side.new) if each.adds_counts else None,
             )
     if side.new and state.name not in {each.new.name for each in made}:
-        yield state.name, _whole, None  # it should hold nothing
+        yield state.name, _whole, None  # it must be empty
 
 
 def _whole(value: bytes) -> bytes:
@@ -312,14 +311,14 @@ def _compared_value(state: StateRewrite, new: bool, from_history: bool) -> Compa
     assert stored is not None
     assert other is not None
     begin_of_rows = content_begin(stored)
-    # When a value was last written is compared where both jobs store that.
+    # The time of the last write is compared if both jobs store it.
     end_of_head = content_begin(replace(stored, time_to_live=stored.time_to_live and other.time_to_live))
     rows = _compared_rows(state, stored, new, from_history)
     return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 
 
 def _compared_rows(state: StateRewrite, stored: NamedState, new: bool, from_history: bool) -> ComparedPart:
-    """The kept fields of rows, as the new operator has them, in the order of the old ones."""
+    """Function that extracts the kept fields of rows in the new operator's form and the old order."""
     assert state.old is not None
     if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
         return _whole

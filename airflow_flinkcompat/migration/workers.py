@@ -15,7 +15,7 @@ R = TypeVar("R")
 Scattered = Iterator[tuple[int, bytes]]
 
 _FILES = 128
-"""Number of files that entries are spilled to; more key groups than that share them."""
+"""Number of files that entries are spilled to; with more key groups, some share a file."""
 
 
 class Workers(Protocol):
@@ -37,7 +37,7 @@ class Workers(Protocol):
         """Scatter content by the number of a key group, and gather it for each range of groups, in order.
 
         ``gather`` gets a range with the number and all content of each of its non-empty groups, in order. ``groups``
-        are the ranges, which together hold all groups in order.
+        are the ranges, which together cover all groups in order.
         """
 
 
@@ -94,7 +94,7 @@ class Spill:
         self._opened = ExitStack()
 
     def __enter__(self) -> Self:
-        """Enter; files are opened when content comes."""
+        """Enter; files are opened with their first content."""
         return self
 
     def __exit__(self, *error: object) -> None:

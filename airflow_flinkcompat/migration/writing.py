@@ -1,8 +1,8 @@
 """Writing of a migrated savepoint: the old job's state with the identities and serializers of the new.
 
-A savepoint of the new job that has read nothing is the template: its identities and headers are taken as they are, so
-that nothing is serialised here. The old savepoint is only read. ``_metadata`` comes last, so that a savepoint that was
-not written whole is none.
+A savepoint of the new job that has read nothing is the template: its identities and headers are copied, so that
+nothing is serialised here. The old savepoint is only read. ``_metadata`` is written last, so that Flink cannot
+read an incomplete savepoint.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def migrate_savepoint(
     workers: Workers | None = None,
     history: StateComputer | None = None,
 ) -> tuple[WrittenState, ...]:
-    """Write the savepoint from which the new job resumes; it is complete only once it was read back.
+    """Write the savepoint from which the new job resumes; it is complete only after it was read back.
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
         target: Path or URI of the folder to write. It must be empty, except for files of a killed run.
         migration: Migration of each state.
-        now: Milliseconds since 1970, for values that are to carry when they were last used.
+        now: Milliseconds since 1970, the last access timestamp of values that get one.
         workers: Workers that read and write keyed state; None: this process.
         history: Computer of state from history; None if the migration needs none.
 
@@ -105,7 +105,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
 
 def require_predicted_state(migration: Migration, savepoint: str) -> None:
     """Compare the state that the old plan predicts with the headers of the old job's savepoint."""
-    # A job that has never run has the template in place of a savepoint, and the template has stand-ins for sinks.
+    # For a job that has never run, the template replaces the savepoint, and has stand-ins for sinks.
     compared = (line.old for line in migration.operators if not _is_sink_that_begins(line))
     _require_predicted("old", compared, savepoint, "savepoint")
 
@@ -115,7 +115,7 @@ def _is_sink_that_begins(line: OperatorMigration) -> bool:
 
 
 def require_rewritable(migration: Migration) -> None:
-    """Build each rewriting from predicted layouts alone, so that a dry run refuses what a run would."""
+    """Build each rewriting from predicted layouts alone, so that a dry run fails where a run would."""
     for line in migration.operators:
         layouts = [spec and spec.layout for spec in (line.old, line.new)]
         if line.effect is RestoreEffect.REWRITTEN:
@@ -204,7 +204,7 @@ class _Writing:
         return metadata, tuple(written)
 
     def _matched(self, migration: Migration) -> Mapping[str, OperatorMigration]:
-        """The lines by the identity of the new operator. Every state of the old savepoint is in one of them."""
+        """Migration lines by the id of the new operator. Every state of the old savepoint is in one of them."""
         for line in migration.operators:
             if line.effect is RestoreEffect.NOT_MIGRATABLE:
                 raise NotMigratable(f"the state of {_name(line)} cannot be kept: {line.reason}")
@@ -237,14 +237,14 @@ class _Writing:
                 )
 
     def _by_itself(self, line: OperatorMigration) -> bool:
-        """Check if sink state needs no template: lists carry their serializers, and need no header."""
+        """True if sink state needs no template: lists contain their serializers, and need no header."""
         assert line.old is not None
         return line.old.kind is StateKind.SINK and not any(each.keyed for each in self._old[line.old.id].subtasks or ())
 
     def _missing_sinks(self, taken: Mapping[str, OperatorMigration]) -> Iterator[OperatorState]:
-        """Sinks that the template, which may have stand-ins for them, does not hold."""
+        """Sinks that the template lacks, as it may have stand-ins for them."""
         held = {operator.id: operator for operator in self._new.operators}
-        # Flink refuses a job of which an operator is stored with another maximum parallelism than it has.
+        # Flink refuses a job if an operator's stored maximum parallelism differs from its own.
         limits = {
             self._old[line.old.id].max_parallelism: held[number].max_parallelism
             for number, line in taken.items()
@@ -258,7 +258,7 @@ class _Writing:
     def _operator(
         self, new: OperatorState, old: OperatorState, made: OperatorMigration
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        parallelism = min(old.parallelism, new.max_parallelism)  # Flink reads no operator of more subtasks
+        parallelism = min(old.parallelism, new.max_parallelism)  # Flink cannot read an operator with more subtasks
         subtasks = self._lists(old, parallelism)
         state = replace(new, parallelism=parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
         keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
@@ -284,7 +284,7 @@ class _Writing:
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        """All of its keyed state from history; the other state of its subtasks is kept."""
+        """An operator whose keyed state is all from history; the other state of its subtasks is kept."""
         watermark, header = reached(made.old, old, self._source, self.workers), self._header(new, made)
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
@@ -358,7 +358,7 @@ class _Writing:
         return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
 
     def _carried(self, handle: Handle | None) -> Handle | None:
-        """The same content in the new folder, because Flink claims a savepoint with its files."""
+        """A copy of the content in the new folder, because Flink claims a savepoint with its files."""
         if not isinstance(handle, StateFile):
             return handle
         if handle.path not in self._copied:
