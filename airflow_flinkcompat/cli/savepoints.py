@@ -109,7 +109,7 @@ def write_savepoint(
             written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers, history)
         except (InputError, MigrationVerificationFailed, NotMigratable, SavepointUnreadable):
             raise
-        except Exception as error:  # a store raises whatever its own library does
+        except Exception as error:  # a store raises the errors of its own library
             raise InputError(f"{to} cannot be written from here ({type(error).__name__}: {error})") from error
     entries = sum(count for each in written for count in each.entries.values())
     computed = " or computed" if history is not None else ""

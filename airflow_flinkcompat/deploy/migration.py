@@ -180,7 +180,7 @@ class SavepointWriting(ABC):
             raise DeployError(str(error)) from None
         except DeployError:
             raise
-        except Exception as error:  # a store raises whatever its own library does
+        except Exception as error:  # a store raises the errors of its own library
             raise DeployError(f"{folder} cannot be written from here ({type(error).__name__}: {error})") from None
         named = [(f"{each.made.new.name} {each.made.new.id}", each) for each in written if each.made.new]
         entries = {name: dict(each.entries) for name, each in named if each.entries}

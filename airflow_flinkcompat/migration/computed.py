@@ -189,7 +189,7 @@ class EntryJoin:
             state, key, value = entry
             other = computed.pop((state, key), None)
             join = self._joins[state]
-            if join is None or (other is None and self._holds_nothing(state, value)):
+            if join is None or (other is None and self._is_empty_map(state, value)):
                 yield entry
             elif other is None:
                 self._differs("unknown", state, key, "is not in history")
@@ -214,7 +214,7 @@ class EntryJoin:
             if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
 
-    def _holds_nothing(self, state: int, value: bytes) -> bool:
+    def _is_empty_map(self, state: int, value: bytes) -> bool:
         """True if a value is the empty map that a Top-N keeps for a key whose rows were all retracted."""
         of = self._states[state]
         if of is None or not of.new.value.form.startswith("SortedMap<"):

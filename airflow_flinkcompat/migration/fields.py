@@ -77,7 +77,7 @@ def _take(new: StateField, place: int, old: Sequence[StateField]) -> _Take | Non
 
 
 def _sum(new: StateField, place: int, old: Sequence[StateField]) -> _Take:
-    """Function for a sum of no values, which is NULL in one job and 0 in the other."""
+    """Function that converts a sum of no values, which is NULL in one job and 0 in the other."""
     nothing = zero(new.type)
     if isinstance(new.meaning, CallPart) and not new.meaning.null_at_first:
         return lambda row: nothing if row[place].null else row[place]

@@ -1,8 +1,8 @@
 """Rewriting of one operator's keyed state, one key group at a time, to limit memory.
 
-Entries whose keys stay in their groups are copied in place, in ranges. Where a key changes, or the number of key
-groups, entries are first scattered to where they belong and then written group by group. Each part of the work is a
-range of key groups, reads and writes files of its own, and can run in any process that sees both folders.
+Entries whose keys stay in their groups are copied in place, in ranges. If keys or the number of key groups change,
+entries are first scattered to their new groups and then written group by group. Each part of the work is a range of key
+groups with its own files, and can run in any process that sees both folders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.slices import StoredSlices
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, named
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
     LAST_OF_RUN,
@@ -97,7 +97,7 @@ class OperatorRewriting:
                 with open_keyed(each, self.source) as file:
                     change = entry_rewrites(self.made, file.header, self.header, self.now)
                     for number, group in file.groups(groups):
-                        with named(file.content.name):
+                        with naming_file(file.content.name):
                             writer.group(number, rewritten_group(group, change, file.header, counts))
             return WrittenPart(writer.finish(), self._counts_by_name(counts))
 
@@ -109,7 +109,7 @@ class OperatorRewriting:
         with open_keyed(keyed, self.source) as file:
             change = entry_rewrites(self.made, file.header, self.header, self.now)
             for _, group in file.groups(groups):
-                with named(file.content.name):
+                with naming_file(file.content.name):
                     for number, entry in self._moved(group, change, file.header, key):
                         content = held.setdefault(number, bytearray())
                         before = len(content)

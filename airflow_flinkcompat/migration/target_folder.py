@@ -38,11 +38,11 @@ class TargetFolder:
       wrote there too, and Flink does not find the files.
     * It contains ``_metadata`` and no mark: a savepoint.
 
-    At most one of two runs into one folder continues: a run sets its mark before it lists the
-    folder, and checks the mark again once ``_metadata`` is written. A run only removes files that it had seen before it
-    saw that the mark was its own, so no file of a later run is removed; only the run that wrote ``_metadata`` removes
-    it. Other stores than disks replace an existing file. A run that pauses there between its last check of the mark
-    and its ``_metadata`` spoils the output of another run that finishes in between.
+    At most one of two runs into one folder continues. A run sets its mark before it lists the folder, and checks the
+    mark again after ``_metadata`` is written. It only removes files that it had listed before it found its own mark, so
+    no file of a later run is removed; only the run that wrote ``_metadata`` removes it. Stores other than disks replace
+    an existing file. A run that pauses there between its last check of the mark and its ``_metadata`` spoils the output
+    of another run that finishes in between.
     """
 
     def __init__(self, folder: UPath) -> None:
@@ -78,11 +78,11 @@ class TargetFolder:
         held = self._names() if self._folder.exists() else set()
         if METADATA in held and _UNFINISHED in held and self._is_whole(held):
             raise FolderTaken(
-                f"{self._folder} holds a complete savepoint that another run wrote but left marked as "
+                f"{self._folder} contains a complete savepoint that another run wrote but left marked as "
                 "unfinished: start from it, or pass a folder that does not exist"
             )
         if held and (METADATA in held or _UNFINISHED not in held or not all(map(_of_a_run, held - {_UNFINISHED}))):
-            raise self._holds_something()
+            raise self._not_empty()
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._local:
             self._mark.write_text(self._run)
@@ -93,7 +93,7 @@ class TargetFolder:
                 with self._mark.open("x") as file:
                     file.write(self._run)
             except FileExistsError:
-                raise self._taken() from None
+                raise self._in_use() from None
         self._clear()
 
     def copy(self, content: StoredContent) -> StateFile:
@@ -107,13 +107,13 @@ class TargetFolder:
         """Write ``_metadata``, which completes the savepoint; an object store shows no half-written object."""
         named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
         self._clear(named)
-        self._put(metadata.to_bytes())
+        self._publish_metadata(metadata.to_bytes())
         if not (named <= self._names() and self._is_ours()):
             self._metadata.unlink()
-            raise self._taken()
+            raise self._in_use()
         self._mark.unlink()
 
-    def _put(self, metadata: bytes) -> None:
+    def _publish_metadata(self, metadata: bytes) -> None:
         """Publish the metadata; raises FolderTaken if a disk now contains another run's."""
         if not self._local:
             self._metadata.write_bytes(metadata)
@@ -124,7 +124,7 @@ class TargetFolder:
         try:
             os.link(str(part), str(self._metadata))
         except (FileExistsError, FileNotFoundError):  # another run published, or removed what is here
-            raise self._taken() from None
+            raise self._in_use() from None
         except OSError:  # a disk without links
             part.rename(self._metadata)
         else:
@@ -161,16 +161,16 @@ class TargetFolder:
         """Remove files of runs here, and leave a savepoint and its files alone."""
         found = self._names()
         if not self._is_ours():
-            raise self._taken()
+            raise self._in_use()
         if METADATA in found:
-            raise self._holds_something()
+            raise self._not_empty()
         for name in filter(_of_a_run, found - but):
             (self._folder / name).unlink(missing_ok=True)
 
-    def _taken(self) -> FolderTaken:
+    def _in_use(self) -> FolderTaken:
         return FolderTaken(f"{self._folder} is being written by another run")
 
-    def _holds_something(self) -> FolderTaken:
+    def _not_empty(self) -> FolderTaken:
         return FolderTaken(f"{self._folder} is not empty: pass a folder that does not exist")
 
 

@@ -26,7 +26,7 @@ from airflow_flinkcompat.migration.entries import (
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
-from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, named, write_int
+from airflow_flinkcompat.savepoint.binary import KeyedStateKind, SavepointUnreadable, naming_file, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.keyed_state import KeyedState, key_group, keyed_headers, open_keyed, read_entries
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
@@ -53,21 +53,21 @@ def verify(
 ) -> Mapping[str, Mapping[str, str]]:
     """Compare a written savepoint with its source.
 
-    For each rewritten operator: every key is in its own key group, every state and its timers have as many entries as
-    before, or as are left by keys and slices that are merged now, and all kept fields of all entries are equal, and its
-    files have the header of the template. For each carried one: its entries are equal.
+    For each rewritten operator, every key is in its own key group, and files have the header of the template. Every
+    state and its timers have as many entries as before, less those merged with others; all kept fields of all entries
+    are equal. For each carried operator, entries are equal.
 
     Args:
         source: Path or URI of the old savepoint.
-        target: The same of the written one.
+        target: Path or URI of the written savepoint.
         migration: Planned migration of each state.
-        written: The metadata of the written one, where it is not published yet; None: it is read.
+        written: Metadata of the written savepoint, if it is not published yet; None: it is read.
         workers: Workers that read; None: this process.
         template: Path or URI of the template; None: headers are not compared.
 
     Returns:
-        By the id of the new operator and by state the sum, 32 hex digits, of the hashes of all keys and fields that are
-        kept: the same however they lie in files.
+        Sum of the hashes of all kept keys and fields, 32 hex digits, by the id of the new operator and by state. It
+        does not depend on their order in files.
 
     Raises:
         MigrationVerificationFailed: Something differs. No job may start from the savepoint.
@@ -136,8 +136,9 @@ def _elements(path: str, operator: OperatorState) -> object:
 
 @dataclass
 class _Total:
-    """The number of entries of a state, and a sum over their kept parts in any order. ``merged``: entries that may
-    become one with others, by their new keys.
+    """The number of entries of a state, and a sum over their kept parts in any order.
+
+    ``merged``: entries that may become one with others, by their new keys.
     """
 
     entries: int = 0
@@ -228,7 +229,7 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
         ]
         timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
         for number, group in file.groups(groups):
-            with named(file.content.name):
+            with naming_file(file.content.name):
                 _count(side, number, group, counted, timers, totals)
     return totals
 

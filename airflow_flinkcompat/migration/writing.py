@@ -69,7 +69,7 @@ def migrate_savepoint(
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
-        template: The same of a savepoint that the new job took before it had read anything.
+        template: Path or URI of a savepoint that the new job took before it had read anything.
         target: Path or URI of the folder to write. It must be empty, except for files of a killed run.
         migration: Migration of each state.
         now: Milliseconds since 1970, the last access timestamp of values that get one.

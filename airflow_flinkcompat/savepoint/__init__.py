@@ -1,1 +1,1 @@
-"""The files of a canonical savepoint, read and written without Flink. Knows nothing of SQL."""
+"""The files of a canonical savepoint, read and written without Flink, independent of SQL."""

@@ -13,7 +13,7 @@ class SavepointUnreadable(Exception):
 
 
 @contextmanager
-def named(file: str) -> Iterator[None]:
+def naming_file(file: str) -> Iterator[None]:
     """Add the file's name to a SavepointUnreadable that the block raises."""
     try:
         yield
@@ -29,10 +29,7 @@ def require_version(what: str, version: int, known: Collection[int]) -> None:
 
 
 class DataReader:
-    """Reader of values, one after the other.
-
-    Methods raise SavepointUnreadable if the content ends before the value does.
-    """
+    """Reader of consecutive values. Methods raise SavepointUnreadable if the content ends too early."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -33,7 +33,7 @@ class FieldForm(Enum):
     DECIMAL = auto()
     """A value after all words, always with room for sixteen bytes."""
     TIMESTAMP = auto()
-    """Its milliseconds in the variable part, the rest in its word."""
+    """Milliseconds in the variable part, the rest in the word."""
     VARIABLE = auto()
     """A value after all words."""
 
@@ -41,8 +41,8 @@ class FieldForm(Enum):
 class Field(NamedTuple):
     """One field of a row.
 
-    ``null``: it has no value. ``word`` holds its eight bytes without the offset of its variable part. ``variable_part``
-    has its padded size; None without one.
+    ``null``: True if it has no value. ``word``: its eight bytes, without the offset of its variable part.
+    ``variable_part``: with padding; None without one.
     """
 
     null: bool
@@ -79,7 +79,7 @@ def zero(type: str) -> Field:
 
 
 EMPTY_VIEW = Field(False, struct.pack("<II", 1, 0), bytes(_WORD))
-"""A map that an accumulator stores separately, before it holds anything."""
+"""A map that an accumulator stores separately, while it is empty."""
 NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
 """A row of three numbers, all of them 0."""
 
@@ -104,7 +104,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
         if null:
             return NULL
         room = low + -low % _WORD
-    # A decimal or timestamp that is NULL takes its room all the same, if the row was written with it.
+    # A NULL decimal or timestamp keeps its space in the variable part, if the row was written with it.
     variable_part = row[place : place + room] if place else None
     if variable_part is not None and (
         len(variable_part) < room or (form in (FieldForm.TEXT, FieldForm.VARIABLE) and place + low > len(row))
@@ -239,7 +239,7 @@ def value_reader(type: str) -> Callable[[bytes], PlainValue]:
 
 
 def _unscaled_bytes(unscaled: int, in_word: bool) -> bytes:
-    """A separate decimal: a long, or the shortest bytes that hold it after their length."""
+    """A separate decimal: a long, or its shortest bytes after their length."""
     if in_word:
         return unscaled.to_bytes(_WORD, "big", signed=True)
     return _sized(unscaled.to_bytes(_length(unscaled), "big", signed=True))

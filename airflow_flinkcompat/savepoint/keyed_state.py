@@ -22,7 +22,7 @@ from airflow_flinkcompat.savepoint.binary import (
     DataReader,
     KeyedStateKind,
     SavepointUnreadable,
-    named,
+    naming_file,
     require_version,
     write_int,
 )
@@ -45,7 +45,7 @@ _NUMBER, _LENGTH = struct.Struct(">H").unpack_from, struct.Struct(">I").unpack_f
 class KeyedState:
     """One named state of an operator.
 
-    ``namespace``: serializer of the namespace; None for timers, where the value's includes it.
+    ``namespace``: serializer of the namespace; None for timers, whose value serializer includes it.
     """
 
     name: str
@@ -106,7 +106,7 @@ def _state(reader: DataReader) -> KeyedState:
 
 
 def first_group(begins: tuple[int, ...]) -> int | None:
-    """Offset of the first key group, which is the header's end; None if no group holds anything."""
+    """Offset of the first key group, which is the header's end; None if all groups are empty."""
     return min((begin for begin in begins if begin > 0), default=None)
 
 
@@ -124,7 +124,7 @@ def read_entries(group: bytes) -> Iterator[Entry]:
                 if begin == end:
                     raise SavepointUnreadable("an entry of a key group has no key")
                 key = group[begin:end]
-                # The first bit of a key tells that another state follows; key groups leave it free.
+                # The first bit of a key marks that another state follows; key groups do not use it.
                 last = key[0] & LAST_OF_RUN
                 yield Entry(state, bytes([key[0] & ~LAST_OF_RUN]) + key[1:] if last else key, group[end + 4 : at])
     except struct.error:
@@ -132,7 +132,7 @@ def read_entries(group: bytes) -> Iterator[Entry]:
     if at + 2 != len(group):
         raise SavepointUnreadable("bytes follow the end of a key group")
     if not at:  # Flink looks for an entry in each group that begins somewhere (measured)
-        raise SavepointUnreadable("a key group with an offset holds no entry")
+        raise SavepointUnreadable("a key group with an offset contains no entry")
 
 
 def write_entries(entries: list[Entry]) -> bytes:
@@ -192,7 +192,7 @@ class KeyedFile:
                 yield group, self._group(begin, begins[after] if after < len(begins) else self.content.size)
 
     def _group(self, begin: int, end: int) -> bytes:
-        with named(self.content.name):
+        with naming_file(self.content.name):
             if begin >= end:
                 raise SavepointUnreadable(f"a key group begins at byte {begin}, after the end of its file")
             group = self.content.read(begin, end)
@@ -207,7 +207,7 @@ def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
     """Open the keyed state of a subtask for the block, with its header read."""
     with open_handle(stored.handle, path) as content:
         end = first_group(stored.begins)
-        with named(content.name):
+        with naming_file(content.name):
             header = read_header(content.read(0, content.size if end is None else end))
         yield KeyedFile(header, stored, content)
 
@@ -244,7 +244,7 @@ class KeyedFileWriter:
             self._file.close()
 
     def group(self, number: int, content: Iterable[bytes]) -> None:
-        """Write a key group in pieces; without any, it holds nothing."""
+        """Write a key group in pieces; without any, it is empty."""
         if self._begins[number - self._groups.start]:
             raise SavepointUnreadable(f"key group {number} is stored twice")
         begin = self._written + len(self._block)

@@ -143,7 +143,7 @@ class SubtaskState:
         index: Number of the subtask; negative if it had finished and stores nothing.
         raw: Lists that the operator wrote itself.
         raw_keyed: State by key that the operator wrote itself.
-        marked: True for managed and for raw lists if these are marked as present, even if nothing follows.
+        marked: For managed and for raw lists: True if they are marked as present, even if nothing follows.
     """
 
     index: int
@@ -165,7 +165,7 @@ class SubtaskState:
             out.append(write_int(int(marked or lists is not None)))
             if marked or lists is not None:
                 out.append(_stored(lists))
-        # Two zeros: no rows under way.
+        # Two zeros: no in-flight records.
         return b"".join([*out, _stored(self.keyed), _stored(self.raw_keyed), write_int(0), write_int(0)])
 
 
@@ -190,7 +190,7 @@ class OperatorState:
 
     @property
     def has_state(self) -> bool:
-        """True if it has state: Flink refuses a savepoint if it does not find such an operator."""
+        """True if the operator has state: Flink refuses a savepoint for a job without such an operator."""
         return self.coordinator is not None or any(subtask.has_state for subtask in self.subtasks or ())
 
     @property
@@ -300,7 +300,7 @@ def _subtask(reader: DataReader, headers: bool) -> SubtaskState:
         lists.append(_lists(reader) if marked[-1] else None)
     keyed, raw_keyed = _key_groups(reader, headers), _key_groups(reader, headers)
     if reader.int32() or reader.int32():
-        raise SavepointUnreadable("it holds in-flight records, as an unaligned checkpoint does")
+        raise SavepointUnreadable("it contains in-flight records, as an unaligned checkpoint does")
     return SubtaskState(index, lists[0], lists[1], keyed, raw_keyed, (marked[0], marked[1]))
 
 
@@ -341,7 +341,7 @@ def _incremental(reader: DataReader) -> KeyGroups:
     reader.text()  # the backend
     first, _, _ = reader.int32(), reader.int32(), reader.int64()
     header = _handle(reader)
-    for _ in range(2):  # shared files, then those of its own
+    for _ in range(2):  # shared files, then private ones
         for _ in range(reader.count()):
             reader.text()
             _handle(reader)

@@ -76,7 +76,7 @@ class WordMapping:
         sizes: Bytes of an old and a new row if all rows have one size; else None.
         head: Length of the first bytes of an old row.
         heads: First bytes of new rows by those of old ones.
-        added: Bytes after an old row's words before ranges are picked.
+        added: Bytes that follow an old row's words when ranges are picked.
         pick: Picks the words of a new row, in pieces, from those of an old one followed by ``added``.
     """
 
@@ -90,10 +90,10 @@ class WordMapping:
         self.added = b"".join(field.word for field in fields if not isinstance(field, int))
         number = iter(range(len(forms), len(forms) + len(fields)))
         sources = [field if isinstance(field, int) else next(number) for field in fields]
-        # Neighbours are one stretch.
+        # Adjacent words are one stretch.
         runs = [list(run) for _, run in groupby(enumerate(sources), lambda each: each[1] - each[0])]
         slices = [slice(_WORD * run[0][1], _WORD * (run[-1][1] + 1)) for run in runs]
-        # Of one stretch alone there would be no tuple.
+        # A getter of a single stretch would not return a tuple.
         self.pick: Callable[[bytes], tuple[bytes, ...]] = itemgetter(*slices, *[slice(0, 0)] * max(0, 2 - len(slices)))
 
     def __call__(self, row: bytes) -> bytes:
@@ -161,7 +161,7 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], variab
 
 
 def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
-    """Heads, word codec, word picker (with one more, so that it is a tuple), added words, places."""
+    """Heads, word reader and writer, word picker (with an extra word, for a tuple), added words, places."""
     added = tuple(int.from_bytes(field.word, "little") for field in fields if not isinstance(field, int))
     number = iter(range(len(forms), len(forms) + len(added)))
     sources = [field if isinstance(field, int) else next(number) for field in fields]
@@ -177,5 +177,5 @@ def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
 
 
 def _part(forms: Sequence[FieldForm], field: int | Field) -> tuple[int, bytes | None]:
-    """Size of an old field's variable part, 0 if it states that itself; content of a new one."""
+    """Size of an old field's variable part, 0 if its word states it; content of a new one."""
     return (_ROOM.get(forms[field], 0), None) if isinstance(field, int) else (0, field.variable_part)

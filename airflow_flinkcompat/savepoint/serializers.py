@@ -57,7 +57,7 @@ _READ: Mapping[str, tuple[int, int | None]] = {
 }
 """Versions of each snapshot class and of its own part, as read from savepoints of Flink 1.18 to 2.3.
 
-Only composite snapshots have a part of their own, in front of those of their nested serializers.
+Only composite snapshots have their own part, before the snapshots of their nested serializers.
 """
 _SHORT = re.compile(r"(Serializer)?Snapshot$")
 
@@ -66,8 +66,8 @@ _SHORT = re.compile(r"(Serializer)?Snapshot$")
 class Serializer:
     """One serializer.
 
-    ``types``: the logical types that it serializes, if it contains them: of a row its fields, in order. ``nested``:
-    serializers of parts: of a list the one of its elements, of a map those of keys and values.
+    ``types``: the logical types that it serializes, if it contains them; for a row, those of its fields in order.
+    ``nested``: serializers of parts: for a list, that of its elements; for a map, those of keys and values.
     """
 
     class_name: str
@@ -134,12 +134,12 @@ def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
     match name:
         case "ExternalSerializer":
             type = type_text(read_object(reader).logicalType)
-            reader.flag()  # whether it works with Flink's own structures
+            reader.flag()  # true for Flink's own structures
             return (type,)
         case "LinkedListSerializer":
-            reader.flag()  # whether it may hold nulls
+            reader.flag()  # true if values may be NULL
         case "NFAStateSerializerSnapshot":
-            reader.flag()  # whether a match stores the time of its last event
+            reader.flag()  # true if a match stores the time of its last event
         case "TupleSerializerSnapshot":
             reader.text()  # the class of the tuple
     return ()
@@ -184,7 +184,7 @@ def read_object(reader: DataReader) -> Any:
     stream = _CheckedStream(reader.content[reader.at :])
     try:
         found = javaobj.load(stream, ignore_remaining_data=True)
-    except Exception as error:  # the library raises whatever it comes upon
+    except Exception as error:  # the library raises errors of any type
         raise SavepointUnreadable(f"the Java object at byte {reader.at} cannot be read: {error}") from None
     reader.at += stream.tell()
     return found
@@ -210,7 +210,7 @@ def _shape(word: str, type: Any) -> str:
             return f"ROW<{', '.join(f'`{field.name}` {type_text(field.type)}' for field in _items(type.fields))}>"
         case "STRUCTURED_TYPE":
             fields = ", ".join(f"`{field.name}` {type_text(field.type)}" for field in _items(type.attributes))
-            # Lines of Flink before 2.1 name the class by itself alone.
+            # Flink before 2.1 stores the class alone, without its name.
             name = getattr(type, "className", None) or type.implementationClass.name
             return f"{name}<{fields}>"
         case "ARRAY" | "MULTISET":
@@ -226,6 +226,6 @@ def _shape(word: str, type: Any) -> str:
 
 
 def _items(collection: Any) -> list[Any]:
-    """The elements of one of Java's lists: of a wrapper, those of the wrapped list."""
+    """The elements of a Java list, or of the list in a wrapper."""
     inner = getattr(collection, "c", None) or getattr(collection, "list", None) or collection
     return list(inner) if isinstance(inner, list) else [item for item in inner.annotations if not isinstance(item, str)]

@@ -1,8 +1,8 @@
 """Positions of a savepoint's sources: the offsets of Kafka's partitions, the files of a folder.
 
-Read in Flink 1.20 and 2.3 and the Kafka connectors 3.4 and 4.0, and compared with savepoints of both lines
-(``tests/fixtures/savepoints``): ``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` the
-state of the enumerator.
+``SourceOperator`` stores splits in a list of operator state, ``SourceCoordinator`` the state of the enumerator. This
+follows the code of Flink 1.20 and 2.3 and of the Kafka connectors 3.4 and 4.0, and was compared with savepoints of both
+lines (``tests/fixtures/savepoints``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPLITS = "SourceReaderState"
 _MAGIC = 0xDEADBEEF
 _COORDINATOR_VERSIONS = (0, 1)
 _PARTITIONS, _SPLITS = 2, 3
-"""The versions of what the enumerator of Kafka knows: of each partition its status, or its split too."""
+"""Versions of the state of Kafka's enumerator: the status of each partition, or also its split."""
 _SPLIT_VERSION, _ASSIGNED, _DISCOVERED = 0, 0, b"\x01"
 _NO_STOP = -(1 << 63)
 
@@ -42,7 +42,7 @@ class FileSplit:
     """A part of a file that has not been read to its end.
 
     ``records_read``: number of its rows read, from ``position`` on. ``position``: byte from which they are counted;
-    None: the begin of the part.
+    None: the start of the part.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FilesRead:
     """Files of a folder that have been read.
 
     Attributes:
-        seen: The files that a source which looks for new ones has found; none of one that looks once.
+        seen: The files that a source found, if it monitors its folder; none if it lists the folder once.
         waiting: The parts that no reader has begun to read.
         in_progress: The parts that readers are reading.
     """
@@ -80,7 +80,7 @@ def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, 
 
 
 def file_positions(operator: OperatorState, path: str) -> FilesRead:
-    """Files that a file source has read, as its enumerator and its readers know."""
+    """Files that a file source has read, from the state of its enumerator and its readers."""
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     in_progress = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
     return FilesRead(seen, waiting, in_progress)
@@ -105,7 +105,7 @@ def with_partitions(operator: OperatorState, path: str, partitions: Sequence[Par
 
 
 def with_files(operator: OperatorState, path: str, files: Collection[str]) -> OperatorState:
-    """A source of files, named by Flink's URIs, that has read these to their end and waits for others."""
+    """A file source that has read these files, named by Flink's URIs, to their end, and waits for others."""
     coordinator = _Coordinator.read(operator, path)
     _enumerated(coordinator)
     named = [each.encode() for each in sorted(files)]
@@ -115,7 +115,7 @@ def with_files(operator: OperatorState, path: str, files: Collection[str]) -> Op
 
 
 def _with_splits(operator: OperatorState, path: str, splits: Sequence[tuple[int, bytes]]) -> OperatorState:
-    """The readers of a source with these splits, handed out in turn; a version with each."""
+    """The readers of a source with these splits, each with its version, assigned in turn."""
     subtasks = operator.subtasks or ()
     made = []
     for subtask in subtasks:
@@ -143,7 +143,7 @@ def _splits(operator: OperatorState, path: str) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True)
 class _Coordinator:
-    """State of a source's coordinator: that of its enumerator in a version of its ``own``."""
+    """State of a source's coordinator: the state of its enumerator, with the version ``own``."""
 
     version: int
     own: int
@@ -167,7 +167,7 @@ class _Coordinator:
 
 
 def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], frozenset[str]]:
-    """The splits that no reader has got, and the files that were found; lengths are little endian."""
+    """The splits that no reader has, and the files that were found; lengths are little endian."""
     reader = DataReader(coordinator.state)
     magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
     if magic != _MAGIC or coordinator.own != 1:

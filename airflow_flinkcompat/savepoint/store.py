@@ -1,4 +1,4 @@
-"""Files of a savepoint, on any store that universal-pathlib reaches, and their operator state lists."""
+"""Files of a savepoint, on any store that universal-pathlib supports, and their operator state lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from upath import UPath
 
-from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, named
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, naming_file
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     Inline,
@@ -31,7 +31,7 @@ METADATA = "_metadata"
 def read_metadata(path: str, *, headers: bool = False) -> SavepointMetadata:
     """Read a savepoint's metadata; ``headers``: only headers, which incremental checkpoints have too."""
     content = _read(f"{path}/{METADATA}")
-    with named(f"{path}/{METADATA}"):
+    with naming_file(f"{path}/{METADATA}"):
         found = parse_metadata(content, headers=headers)
         properties = DataReader(found.properties)
         read_object(properties)
@@ -88,14 +88,14 @@ def reading(name: str) -> Iterator[None]:
     """Turn any error of a store in the block into a SavepointUnreadable that names the file."""
     try:
         yield
-    except Exception as error:  # a store raises whatever its own library does
+    except Exception as error:  # a store raises the errors of its own library
         raise SavepointUnreadable(f"{name} cannot be read from here ({type(error).__name__})") from None
 
 
 def copy_savepoint(source: str, folder: Path) -> None:
     """Copy a savepoint, its metadata last, into a new folder."""
     stored = _read(f"{source}/{METADATA}")
-    with named(f"{source}/{METADATA}"):
+    with naming_file(f"{source}/{METADATA}"):
         parse_metadata(stored)
     folder.mkdir(parents=True)
     for file in _place(source).iterdir():

@@ -88,5 +88,5 @@ def _name(folder: str) -> str:
 def _delete(folder: str) -> None:
     """Delete the folder of a run that died; nothing refers to it."""
     place = UPath(re.sub(r"^file:/+", "file:///", folder))
-    with suppress(Exception):  # a store raises whatever its own library does
+    with suppress(Exception):  # a store raises the errors of its own library
         place.fs.rm(place.path, recursive=True)

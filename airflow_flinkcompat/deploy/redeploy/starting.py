@@ -371,7 +371,7 @@ def _require_reach(run: Run) -> None:
         return
     try:
         UPath(root).exists()
-    except Exception as error:  # a store raises whatever its own library does
+    except Exception as error:  # a store raises the errors of its own library
         raise DeployRefused(
             f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from "
             f"here ({type(error).__name__}: {error}): install a client for it, or choose earliest, latest, a "

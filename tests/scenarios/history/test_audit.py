@@ -334,7 +334,7 @@ def test_what_differs_is_written_on_request_alone(
         written(KnownHistory({"orders": ""}), "refused")
     assert not (tmp_path / "refused" / "_metadata").exists()
     said, accepted = written(KnownHistory({"orders": ""}, accepted=(Accept.HISTORY,)), "accepted")
-    (told,) = (line for line in said if "accepted that history differs from what the job has read" in line)
+    (told,) = (line for line in said if "accepted that history differs from the rows that the job has read" in line)
     assert "missing in the savepoint" in told
     plain = written(None, "plain")[1]
     assert {state: held.total() for state, held in accepted.items()} == {

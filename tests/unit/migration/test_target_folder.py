@@ -50,9 +50,9 @@ class Run(TargetFolder):
         self._then("is_ours")
         return ours
 
-    def _put(self, metadata: bytes) -> None:
+    def _publish_metadata(self, metadata: bytes) -> None:
         self._then("before_put")
-        super()._put(metadata)
+        super()._publish_metadata(metadata)
         self._then("put")
 
 

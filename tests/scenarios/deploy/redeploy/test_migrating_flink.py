@@ -207,7 +207,7 @@ def test_where_history_is_not_what_the_job_has_read_nothing_is_stopped(
     entry = narrow(target, ledger, files)
     (files.source / "1.csv").write_text("ann,1,2026-01-01 00:00:10\n")
     known = KnownHistory({"orders": ""})
-    with ExitStack() as opened, pytest.raises(DeployRefused, match="history differs from what the job has read"):
+    with ExitStack() as opened, pytest.raises(DeployRefused, match="history differs from the rows that"):
         migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert ledger.head() == entry
