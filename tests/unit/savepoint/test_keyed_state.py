@@ -85,7 +85,7 @@ def test_whatever_is_written_is_read(entries: list[Entry]) -> None:
 def test_a_key_group_without_entries_is_not_written() -> None:
     """Flink restored none that is said to begin somewhere and holds nothing: it reads what follows as an entry."""
     assert write_entries([]) == b""
-    with pytest.raises(SavepointUnreadable, match="holds no entry"):
+    with pytest.raises(SavepointUnreadable, match="contains no entry"):
         list(read_entries(END_OF_GROUP.to_bytes(2, "big")))
 
 
