@@ -77,7 +77,7 @@ def _commands(command: click.Command, context: click.Context, level: int) -> Ite
     yield f"```text\n{' '.join((context.command_path, *command.collect_usage_pieces(context)))}\n```\n"
     options = (each for each in command.params if isinstance(each, click.Option))
     records = (each.get_help_record(context) for each in options)
-    yield from _table(("option", "what it does"), ((f"`{names}`", words) for names, words in filter(None, records)))
+    yield from _table(("option", "meaning"), ((f"`{names}`", words) for names, words in filter(None, records)))
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             child = command.get_command(context, name)
@@ -94,7 +94,7 @@ def _keys() -> Iterator[str]:
          each.help.format(where="before the script's own"))
         for key, each in KEYS.items()
     )  # fmt: skip
-    yield from _table(("key", "value", "option", "variable", "what it is"), rows)
+    yield from _table(("key", "value", "option", "variable", "meaning"), rows)
 
 
 def _jars() -> Iterator[str]:
@@ -190,12 +190,12 @@ def _arguments(section: Any, arguments: dict[str, Any]) -> Iterator[str]:
             _prose(each.description),
         )
 
-    yield from _table(("argument", "type", "default", "what it is"), map(row, section.value))
+    yield from _table(("argument", "type", "default", "meaning"), map(row, section.value))
 
 
 def _attributes(section: Any, _: dict[str, Any]) -> Iterator[str]:
     rows = ((f"`{each.name}`", _prose(each.description)) for each in section.value)
-    yield from _table(("attribute", "what it is"), rows)
+    yield from _table(("attribute", "meaning"), rows)
 
 
 def _outcome(words: str) -> Callable[[Any, dict[str, Any]], Iterator[str]]:

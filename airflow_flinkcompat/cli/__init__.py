@@ -1,7 +1,7 @@
 """The command line ``flinkcompat``: the same judgement without Airflow.
 
-Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback), 3 out of reach: a ledger
-cannot be read or holds nothing, a SQL Gateway, JobManager or platform does not answer. 130: interrupted by Ctrl-C.
+Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback), 3 out of reach: a
+ledger is unreadable or empty, or a SQL Gateway, JobManager or platform does not answer. 130: interrupted by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["cli", "main", "run"]
 _INTERRUPTED = 130
 _COMMANDS = {
     "accept": ("accept", "Waive a finding: it stays in the report and passes the gate."),
-    "audit": ("audit", "Judge all jobs on another version or with another table."),
+    "audit": ("audit", "Judge all jobs on another version or with a changed table."),
     "backfill": ("backfill", "Recompute a script over history with Spark."),
     "batch": ("batch", "Check many changes, one JSON object a line."),
     "bootstrap": ("bootstrap", "Write a savepoint for a script that has never run."),
@@ -41,13 +41,13 @@ _COMMANDS = {
 }
 """Each command's module, and its line in ``--help``, which does not load that module."""
 _LEFT = {
-    "backfill": "what was computed but not published is not shown by any sink; run it again with the same options",
-    "bootstrap": "what was begun under --to is removed; run it again",
-    "ledger": "look with `flinkcompat ledger show` at what was recorded",
-    "migrate": "what was begun under --to is removed, and the old savepoint is unchanged; run it again",
-    "rehearse": "what the rehearsal started is stopped, and the live job was not touched; run it again",
+    "backfill": "unpublished results are in no sink; run it again with the same options",
+    "bootstrap": "the unfinished folder of --to is removed; run it again",
+    "ledger": "`flinkcompat ledger show` prints the recorded steps",
+    "migrate": "the unfinished folder of --to is removed, and the old savepoint is unchanged; run it again",
+    "rehearse": "the jobs of the rehearsal are stopped, and the live job was not touched; run it again",
 }
-"""Effects that each command leaves when interrupted; running a command again repairs the others."""
+"""State of the system after an interrupted command; any other command leaves nothing."""
 
 
 class _Interrupted(Exception):
@@ -98,7 +98,7 @@ def run(command: Callable[[], Any]) -> NoReturn:
     """Run a command and exit: 2, with one message, for usage and input errors; 3 if out of reach.
 
     Args:
-        command: Function that returns the exit code, or something that is none.
+        command: Function that returns the exit code; any value but a number means 0.
     """
     try:
         code = command()

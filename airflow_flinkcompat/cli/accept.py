@@ -1,7 +1,7 @@
 """``flinkcompat accept`` and ``rules``: a waiver of a finding until a day, and the catalogue of rules.
 
-A waiver lies next to the script and states its reason. ``migrate --accept`` is different: it names exceptions that a
-migration makes on request alone.
+A waiver is stored next to the script, with its reason. ``migrate --accept`` is different: it names exceptions that a
+migration makes only on request.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class _Change:
 @click.command("accept")
 @click.argument("what", nargs=-1, metavar="NAME|OLD NEW")
 @click.argument("rule")
-@click.option("--subject", metavar="TEXT", help="The operator or sink it is about, as the report names it.")
-@click.option("--reason", metavar="TEXT", help="Why the finding may stand; needed.")
-@click.option("--until", metavar="DATE", help="The last day on which it may, as 2026-12-31; needed.")
-@click.option("--by", metavar="WHO", help="Who says so (default: user.name and user.email of Git).")
+@click.option("--subject", metavar="TEXT", help="The operator or sink of the finding, as the report names it.")
+@click.option("--reason", metavar="TEXT", help="The reason why the finding is acceptable; required.")
+@click.option("--until", metavar="DATE", help="The last day of the waiver, such as 2026-12-31; required.")
+@click.option("--by", metavar="WHO", help="The author of the waiver (default: user.name and user.email of Git).")
 @click.option(
     "--even-silently-wrong",
     is_flag=True,
-    help="Needed where Flink would keep running with wrong rows and no error, or where that cannot be excluded.",
+    help="Required if Flink may keep running with wrong rows and no error.",
 )
-@click.option("--remove", is_flag=True, help="Take the waivers of RULE out again.")
+@click.option("--remove", is_flag=True, help="Remove the waivers of RULE.")
 @against_option
 @job_options(
     "engine",
@@ -68,8 +68,8 @@ class _Change:
     "planner",
     "jars",
     "config",
-    settings="Of OLD NEW: a setting in force on both sides.",
-    catalog="Of OLD NEW: DDL of tables that the scripts do not declare; several files count as one, in this order.",
+    settings="With OLD and NEW: a setting in force on both sides.",
+    catalog="With OLD and NEW: DDL of tables that the scripts do not declare; several files count as one, in order.",
 )
 def accept_command(
     what: tuple[str, ...],
@@ -83,14 +83,14 @@ def accept_command(
     against: str | None,
     given: Given,
 ) -> None:
-    """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
+    """Waive the finding RULE on the change of deployment NAME, or on the change from script OLD to NEW.
 
-    /dev/null as OLD, or a new deployment, waives a finding in NEW by itself, for lint too.
+    With /dev/null as OLD, or a new deployment, a finding about NEW alone is waived, for lint too.
 
-    It is written into a file next to the script, SCRIPT.waivers.toml, which is committed with the change. The verdict
-    stays the same, and every report shows who waived what; the gate lets it pass until that day. It is bound to the
-    deployed version and to the whole finding: another change is not waived, and once this one is deployed the waiver
-    ends.
+    The waiver is written into a file next to the script, SCRIPT.waivers.toml. Commit it with the change. The verdict
+    stays the same, and every report shows the waiver and its author. The gate lets the finding pass until that day. The
+    waiver is bound to the deployed version and to the whole finding. It covers no other change, and ends once this one
+    is deployed.
     """
     if len(what) not in (1, 2):
         raise InputError(f"name one deployment or two scripts, then the rule: {_FORM}")
@@ -102,9 +102,9 @@ def accept_command(
             'NAME = "when, by whom, with which savepoint"'
         )
     if len(what) == 1 and (given.options.settings or given.options.catalog_sources):
-        raise InputError("--set and --catalog belong to two scripts: of a deployment the project file says them")
+        raise InputError("--set and --catalog need two scripts; a deployment has those of the project file")
     if len(what) == 2 and against is not None:
-        raise InputError("--against belongs to a deployment: with two scripts, OLD is the side compared with")
+        raise InputError("--against needs a deployment; two scripts are compared with each other")
     if remove:
         script, deployment = _place(what, given.config)
         _remove(script, deployment, rule, subject)
@@ -116,11 +116,13 @@ def accept_command(
     if dangerous and not even_silently_wrong:
         raise InputError(
             f"{dangerous[0].rule} ({dangerous[0].subject}): a restore may keep running with wrong rows and no error; "
-            "where it may stand all the same, add --even-silently-wrong"
+            "to waive it nevertheless, add --even-silently-wrong"
         )
     by = by or committer(change.script.absolute().parent)
     if not by:
-        raise InputError("who waives it is not known: add --by WHO, or tell Git your name (git config user.name)")
+        raise InputError(
+            "the author of the waiver is unknown: add --by WHO, or set your name in Git (git config user.name)"
+        )
     place = _path_from_here(waivers_path(change.script))
     text = _read(place)
     for report_engine, finding in found:
@@ -142,8 +144,10 @@ def accept_command(
         said = f"{finding.rule} ({finding.subject}), {waiver.outcome} on {report_engine}"
         click.echo(f"{place}: waived until {day}: {said}")
     place.write_text(text, encoding="utf-8")
-    until_then = "script is another one" if change.identity.deployed == NO_SCRIPT else "change is deployed"
-    click.echo(f"Commit it with the change. The report still shows it, and it is over once the {until_then}.")
+    until_then = "script changes" if change.identity.deployed == NO_SCRIPT else "change is deployed"
+    click.echo(
+        f"Commit the file with the change. Reports still show the finding. The waiver ends once the {until_then}."
+    )
 
 
 def _unknown_rule(rule: str) -> str:
@@ -152,29 +156,27 @@ def _unknown_rule(rule: str) -> str:
 
 
 def _reason_and_day(reason: str | None, until: str | None) -> tuple[str, date]:
-    """The reason and the day. Raises InputError: one is missing, or can be no such thing."""
+    """The reason and the day. Raises InputError: one is missing or invalid."""
     if reason is None or not reason.strip():
-        raise InputError("--reason is missing: say for reviewers why the finding may stand")
+        raise InputError("--reason is missing: explain to reviewers why the finding is acceptable")
     if until is None:
-        raise InputError("--until is missing: name the last day on which it may stand, as --until 2026-12-31")
+        raise InputError("--until is missing: name the last day of the waiver, such as --until 2026-12-31")
     try:
         reason.encode()
         day = date.fromisoformat(until)
     except UnicodeEncodeError:
         raise InputError("--reason is not UTF-8 text") from None
     except ValueError:
-        raise InputError(f"--until {until!r} is no day: write it as 2026-12-31") from None
+        raise InputError(f"--until {until!r} is no date: write it as 2026-12-31") from None
     if mask_secrets(reason) != reason:
-        raise InputError(
-            "--reason contains what looks like a secret: it is kept next to the script; leave the secret out"
-        )
+        raise InputError("--reason seems to contain a secret, and is stored next to the script: leave the secret out")
     if day < utc_day():
-        raise InputError(f"--until {day} is past: name a day from today ({utc_day()}, UTC) on")
+        raise InputError(f"--until {day} is past: name today ({utc_day()}, UTC) or a later day")
     return reason.strip(), day
 
 
 def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
-    """The script that is meant, and the deployment; "" for two scripts."""
+    """The script to which a waiver belongs, and its deployment; "" for two scripts."""
     if len(what) == 1:
         project = require_project(config)
         deployment = named_deployment(project, what[0])
@@ -184,7 +186,7 @@ def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
 
 def _script_file(name: str) -> Path:
     if path_of(name) is None or not Path(name).is_file():
-        raise InputError(f"{name}: is no file here: a waiver is written next to the proposed script")
+        raise InputError(f"{name}: there is no such file here, and a waiver is written next to the proposed script")
     return Path(name)
 
 
@@ -208,7 +210,7 @@ def _remove(script: Path, deployment: str, rule: str, subject: str | None) -> No
 
 
 def _path_from_here(place: Path) -> Path:
-    """A file by its path from here, as messages have it."""
+    """A file's path relative to the working directory, as in messages."""
     return Path(os.path.relpath(place))
 
 
@@ -254,7 +256,7 @@ def _of_scripts(old: str, new: str, given: Given) -> _Change:
 
 
 def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str, Finding]]:
-    """Selected findings, each with its engine; raises InputError if none or several kinds are selected."""
+    """The selected findings, each with its engine. Raises InputError unless they are of one kind."""
     if any(report.environments > 1 for report in change.reports):
         raise InputError(
             f"{change.called}: the program is judged for several ways in which conditions on its environment may turn "
@@ -277,15 +279,17 @@ def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str
 
 def _listed(every: Iterable[tuple[str, Finding]]) -> str:
     there = dict.fromkeys(f"{finding.rule} ({finding.subject})" for _, finding in every)
-    return f"there are {', '.join(there)}" if there else "nothing in it has to be waived"
+    return f"there are {', '.join(there)}" if there else "no finding in it needs a waiver"
 
 
 @click.command("rules")
 @click.argument("code", required=False)
-@click.option("--engine", type=click.Choice(tuple(ENGINES)), help="With --outcome: on that engine (default: on any).")
+@click.option(
+    "--engine", type=click.Choice(tuple(ENGINES)), help="With --outcome: the engine with that outcome (default: any)."
+)
 @click.option("--outcome", type=click.Choice([each.value for each in Outcome]), help="Only rules with that outcome.")
 @format_option("text", "json")
-@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule into DIR instead.")
+@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule into DIR.")
 def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
     """The catalogue of rules, or one rule explained with its example."""
     if folder is not None:

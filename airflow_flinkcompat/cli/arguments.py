@@ -40,10 +40,10 @@ master_option = click.option("--master", metavar="URL", help="Spark master (defa
 
 
 def job_options(*names: str, where: str = "before the script's own", **words: str) -> Callable[[Decorated], Decorated]:
-    """The options of a job, which the command takes as one argument ``given``.
+    """The options of a job, passed to the command as one argument ``given``.
 
-    ``names`` are fields of ``JobOptions`` and ``Given``. ``where`` is where a setting is in force, and ``words`` are
-    other help of an option.
+    ``names`` are fields of ``JobOptions`` and ``Given``. ``where`` names the scripts in which a setting is in force,
+    and ``words`` replace the help of an option.
     """
 
     def decorate(command: Decorated) -> Decorated:
@@ -63,7 +63,7 @@ def job_options(*names: str, where: str = "before the script's own", **words: st
 
 
 def job_option(name: str, words: str = "", where: str = "", argument: str = "") -> Callable[[Decorated], Decorated]:
-    """One declared option, as the argument of its name or of another one."""
+    """A declared option, passed as the argument of its name or of ``argument``."""
     option = _DECLARED[name]
     kind = click.Choice(option.choices) if option.choices else _JAR if name == "jars" else None
     return click.option(
@@ -86,12 +86,12 @@ def format_option(*names: str) -> Callable[[Decorated], Decorated]:
 
 def output_option(example: str) -> Callable[[Decorated], Decorated]:
     """The option for files in further formats."""
-    words = f"Also write this format to a file, as {example}; again for another one."
+    words = f"Also write this format to a file, such as {example}; may be repeated."
     return click.option("--output", "outputs", multiple=True, metavar="FORMAT=FILE", help=words)
 
 
 def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[str, Path]]:
-    """``FORMAT=FILE`` each. Raises :class:`InputError` naming the one that is none."""
+    """``FORMAT=FILE`` texts as pairs. Raises :class:`InputError` naming a malformed one."""
     found = []
     for each in outputs:
         name, equals, path = each.partition("=")
@@ -104,11 +104,12 @@ def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:
-    """Require an engine for a version, whose engine is never guessed."""
+    """Require an engine for a version, because the engine of a version is never guessed."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if engine is None and given:
         raise InputError(
-            f"{' and '.join(given)}: a version of which engine? Add --engine {' or --engine '.join(ENGINES)}, "
+            f"{' and '.join(given)}: the engine of the version is unknown: add --engine "
+            f"{' or --engine '.join(ENGINES)}, "
             f"set {ENGINE_VARIABLE}, or write engine = … into {FILE_NAME}"
         )
     for name, value in options.items():
@@ -143,21 +144,21 @@ def fails_gate(outcome: Outcome, fail_on: str) -> bool:
 
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
-    """``K=V`` pairs as a mapping; raises :class:`InputError` naming a bad one, a ``what`` of ``form``."""
+    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming a bad pair, ``what`` and ``form``."""
     settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise InputError(f"{what} {mask_secrets(pair)!r} is not of the form {form}")
         if settings.setdefault(key.strip(), value.strip()) != value.strip():
-            raise InputError(f"{what} {key.strip()} is given twice, with other values")
+            raise InputError(f"{what} {key.strip()} is set twice, to different values")
     return settings
 
 
 def require_program(option: str, found: Mapping[str, str], *paths: str) -> None:
     """Raise :class:`InputError` if an option of programs has values, and no path is a program."""
     if found and not any(path.endswith(PROGRAM_SUFFIXES) for path in paths):
-        raise InputError(f"{option} belongs to programs: no file ends in .py or .table")
+        raise InputError(f"{option} is for programs, and no file ends in .py or .table: leave it out")
 
 
 def parse_function(text: str) -> FunctionDeclaration:
@@ -177,7 +178,7 @@ def parse_function(text: str) -> FunctionDeclaration:
 def _require_jars(jars: tuple[Path, ...]) -> tuple[Path, ...]:
     for jar in jars:
         if not is_zipfile(jar):
-            raise InputError(f"--jar {jar}: this file is no jar")
+            raise InputError(f"--jar {jar}: is no jar: name a jar file")
     return jars
 
 
@@ -193,14 +194,14 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "variables": lambda pairs: parse_settings(pairs, "variable", "NAME=VALUE"),
     "jars": _require_jars,
 }
-"""Readers of values that are no plain texts, by the names of their options."""
+"""Functions that parse the values of options, by the names of the options."""
 _OF_JOB = declarations(JobOptions)
 _DECLARED = {**_OF_JOB, **declarations(Given), **GATE}
 
 
 @contextmanager
 def command_errors(what: str, *extras: Extra, prefix: str = "") -> Iterator[None]:
-    """Missing packages, and errors of a target or ledger, become errors of the command line.
+    """Turn missing packages, and errors of a target or ledger, into errors of the command line.
 
     ``what`` needs the packages of ``extras``; ``prefix`` begins the message of an error.
     """
@@ -236,7 +237,7 @@ def require_spark(what: str, *extras: Extra) -> None:
 
 
 def _bare_install(what: str, error: ImportError, *extras: Extra) -> InputError:
-    """The error of a command that lacks packages that the bare install leaves out."""
+    """The error of a command whose packages are not part of the bare install."""
     missing = missing_packages(*extras) or (str(error.name),)
     return InputError(
         f"{what} needs packages that are not installed ({', '.join(missing)}): {install_command(*extras)}"

@@ -57,20 +57,20 @@ class _Asked:
     "--git",
     "revisions",
     metavar="RANGE",
-    help="Judge each change of a script in these commits, as v1..main; HEAD: the whole history.",
+    help="Judge each change of a script in these commits, such as v1..main; HEAD: the whole history.",
 )
 @click.option(
     "--ledger",
     metavar="[URI]",
     is_flag=False,
     flag_value="",
-    help=f"Take what is deployed, by this ledger; without URI by {LEDGER_VARIABLE} or the project file.",
+    help=f"Judge the deployed versions in this ledger; without URI, that of {LEDGER_VARIABLE} or the project file.",
 )
 @click.option(
     "--change-table",
     "changed",
     metavar="FILE",
-    help="DDL of tables and views as they would be, for every job that has them.",
+    help="Future DDL of tables and views, for every job that has them.",
 )
 @job_options(
     "engine",
@@ -85,11 +85,16 @@ class _Asked:
     "jars",
     where="in all jobs",
     engine_version="The version that would run the jobs, for instance 2.3.",
-    old_engine_version="The version that runs them now (default: what the ledger or the project file says).",
+    old_engine_version="The version that runs them now (default: that of the ledger or the project file).",
 )
-@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="How many processes judge.")
 @click.option(
-    "--spark", "master", metavar="MASTER", help="Have Spark's workers judge, as local[4] or spark://host:7077."
+    "--processes", type=click.IntRange(1), default=1, show_default=True, help="Number of processes that judge."
+)
+@click.option(
+    "--spark",
+    "master",
+    metavar="MASTER",
+    help="Judge on the workers of this Spark, such as local[4] or spark://host:7077.",
 )
 @format_option(*FORMAT_NAMES)
 @output_option("html=audit.html")
@@ -104,11 +109,11 @@ def audit_command(
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
-    """Judge all jobs: on another version, with a changed table, or for changes of the past.
+    """Judge all jobs: on another version, with a changed table, or for each change in a Git history.
 
     The jobs are the scripts below each PATH (*.sql and *.table; other files by their names), with --ledger the deployed
     versions, with --git each change of a script in a history, and without any of these the deployments of the project
-    file. Options not passed here are read from that file, for each script as check does.
+    file. Options not passed here are read from that file, for each script, as by check.
 
     \b
       flinkcompat audit jobs/ --engine flink --old-engine-version 1.20 --engine-version 2.3
@@ -116,8 +121,8 @@ def audit_command(
       flinkcompat audit jobs/ --change-table ddl/orders.sql
       flinkcompat audit --git v1..main jobs/
 
-    Each job is judged as check judges it, and counted by its result and the rules that decide. A job that cannot be
-    judged is a row of its own, and the others are still judged. A literal secret withholds no verdict.
+    Each job is judged as by check, and counted by its result and the rules that decide. A job that cannot be judged
+    has a row of its own, and the others are still judged. A script with a literal secret is judged, too.
 
     \b
     Exit code, the worst of all jobs:
@@ -166,17 +171,13 @@ def audit_command(
 def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
     """Raise InputError if sources contradict each other, or nothing would change and all would pass."""
     if asked.ledger is not None and (asked.paths or asked.revisions):
-        raise InputError("--ledger takes what is deployed: leave out --git and every PATH")
+        raise InputError("--ledger judges the deployed versions: leave out --git and every PATH")
     given = asked.given.options
     if asked.ledger is not None and (given.settings or given.functions or given.catalog):
-        raise InputError(
-            "--set, --function and --catalog: the ledger says what each job is deployed with; leave them out"
-        )
+        raise InputError("--set, --function and --catalog: the ledger contains those of each job; leave them out")
     if asked.revisions is not None:
         if tables:
-            raise InputError(
-                "--change-table asks of scripts as they are now, --git of changes that were: leave one out"
-            )
+            raise InputError("--change-table is about the present scripts, --git about past changes: leave one out")
         return
     if not (tables or asked.new_version):
         raise InputError(
@@ -184,8 +185,8 @@ def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> No
         )
     if asked.paths and asked.new_version and not asked.old_version and asked.project is None:
         raise InputError(
-            "--engine-version: which version runs the jobs now? Add --old-engine-version, or engine_version = … to a "
-            f"{FILE_NAME}"
+            "--engine-version: the version that runs the jobs now is unknown: add --old-engine-version, "
+            f"or engine_version = … to a {FILE_NAME}"
         )
 
 
@@ -242,7 +243,8 @@ def _roots(asked: _Asked) -> tuple[str, ...]:
     roots = ledger_roots(asked.project)
     if not roots:
         raise InputError(
-            f"--ledger: where is it? Name its URI, set {LEDGER_VARIABLE}, or write ledger = … into a {FILE_NAME}"
+            f"--ledger: its location is unknown: name its URI, set {LEDGER_VARIABLE}, or write ledger = … into a "
+            f"{FILE_NAME}"
         )
     return roots
 
@@ -252,7 +254,7 @@ def _rows(
 ) -> Iterator[AuditRow]:
     if master is not None:
         if processes > 1:
-            raise InputError("--processes are of this machine, --spark has workers of its own: leave one out")
+            raise InputError("--processes run on this machine, --spark uses its own workers: leave one out")
         from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 
         # A planner is of this machine: workers are asked to have one only where it must be asked.
@@ -264,7 +266,7 @@ def _rows(
 
 
 class _Outputs:
-    """Every format that was asked for; a file appears when it is whole."""
+    """Write every requested format; a file appears once it is complete."""
 
     def __init__(self, style: str, outputs: Iterable[str]) -> None:
         self._places: list[tuple[str, Path | None]] = [(style, None), *parse_outputs(outputs, FORMAT_NAMES)]

@@ -59,7 +59,7 @@ from airflow_flinkcompat.sql.script import read_text
 )
 @click.option("--journal", metavar="URI", help="Place of finished chunks (default: next to a sink's folder).")
 @click.option("--boundary", metavar="TS", help="Start of the live job's own windows, where the backfill ends.")
-@click.option("--allow-incomplete", is_flag=True, help="Run although a quiet source has not passed the boundary.")
+@click.option("--allow-incomplete", is_flag=True, help="Run even if a quiet source has not passed the boundary.")
 @click.option("--hand-over", metavar="FILE", help="With --boundary: write the settings that the deployment needs.")
 @click.option("--dry-run", is_flag=True, help="Show what would be read, computed and written; start nothing.")
 @format_option("text", "json")
@@ -82,16 +82,16 @@ def backfill_command(
     given: Given,
     style: str,
 ) -> None:
-    """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to).
+    """Recompute SCRIPT over history with Spark: exactly the windows that are wholly inside [from, to).
 
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
-    never run. Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of a
-    live job begin where these end, and the record of --hand-over (written before anything runs, with --dry-run as well)
-    contains the starting positions of its sources.
+    never run. Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of
+    a live job begin where these end. The record of --hand-over contains the starting positions of its sources; it is
+    written before anything runs, with --dry-run as well.
 
     Settings, functions, catalog and variables that are not passed are taken from the project file flinkcompat.toml,
-    found upwards from SCRIPT, those of the deployment whose script it is before the common ones; so are, from its table
-    backfill, the places, the range, order, chunks and boundary, by the names of the task's arguments.
+    found upwards from SCRIPT. Those of the deployment with this script precede the common ones. Its table backfill
+    sets places, range, order, chunks and boundary, by the names of the task's arguments.
     """
     if not dry_run:
         require_spark("backfill")
@@ -124,13 +124,13 @@ def backfill_command(
         if project is not None and by.deployment:
             table = named_deployment(project, by.deployment).backfill
             name = f"{os.path.relpath(project.path)}: deployment {by.deployment!r}: backfill"
-            if words := ", ".join(taken(asked, table)):
+            if words := ", ".join(set_by_file(asked, table)):
                 click.echo(f"flinkcompat: By {name}: {words}.", err=True)
             asked = over_backfill_table(asked, table, name)
         if (hand_over or asked["allow_incomplete"]) and not asked["boundary"]:
-            raise InputError("--hand-over and --allow-incomplete belong to --boundary: add it")
+            raise InputError("--hand-over and --allow-incomplete need --boundary: add it")
         if asked["journal"] and not asked["chunk"]:
-            raise InputError("--journal belongs to --chunk: add it")
+            raise InputError("--journal needs --chunk: add it")
         request = BackfillRequest(
             JobSpec(
                 text,
@@ -209,8 +209,8 @@ def over_backfill_table(given: Mapping[str, Any], table: Mapping[str, Any], plac
     return found
 
 
-def taken(given: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
-    """The arguments that the file decides about, by name: none of a value."""
+def set_by_file(given: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the arguments that the file sets, without their values."""
     for key in _OPTIONS:
         if table.get(key) is not None and (key in _TABLES or not (given[key] or given.get(_INSTEAD.get(key, "")))):
             yield key
@@ -220,9 +220,7 @@ def _text(value: Any, key: str, place: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{place}: a text is needed")
     if any(mark in value for mark in TEMPLATE):
-        raise InputError(
-            f"{place}: is a template that only Airflow renders, when a task runs: pass its value with {_OPTIONS[key]}"
-        )
+        raise InputError(f"{place}: is a template, which only Airflow renders: pass its value with {_OPTIONS[key]}")
     return value
 
 

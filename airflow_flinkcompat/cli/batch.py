@@ -28,7 +28,7 @@ from airflow_flinkcompat.project.waivers import read_waivers
 from airflow_flinkcompat.secrets import mask_secrets
 
 _NOTICE = "notice"
-"""The key of an answer for the sentence that no planner is installed, which is shown once at the end."""
+"""The key of the remark that no planner is installed, which is shown once at the end."""
 
 
 @click.command("batch")
@@ -40,24 +40,23 @@ _NOTICE = "notice"
     "planner",
     "jars",
     "config",
-    fail_on="Exit with 1 for this and worse (default: that of the project file, else never, and "
-    f"{DEFAULT_GATE} where no engine is named).",
+    fail_on="Exit with 1 for this outcome and worse (default: that of the project file, else never; "
+    f"{DEFAULT_GATE} without an engine).",
 )
 def batch_command(pairs: str, given: Given) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
-    A line may name its "engine". Where neither it nor the command does, both are judged: the answer's outcome and
-    findings are those of the worse verdict, and "engines" holds each engine's own. A pair or line that cannot be read,
-    for errors of syntax in a script too, answers {"id","line","error"} and the rest go on. Literal secrets of the new
-    script keep no verdict back: they are named in "warnings".
+    A line may name its "engine". If neither the line nor the command does, both are judged: the answer's outcome and
+    findings are those of the worse verdict, and "engines" contains each engine's own. A line that cannot be read, or
+    has a script with syntax errors, is answered with {"id","line","error"}; the others are still judged. A new script
+    with literal secrets is judged, too: "warnings" names them.
 
-    A line may name its "deployment", one of the project file: it is judged by the file's options for that, and by the
-    waivers next to its script. Any other line is judged by the file's common options, and may hold "waivers", the text
-    of such a file (flinkcompat accept). A finding that is waived stays in the answer; "gate_outcome" is the outcome
-    that the gate uses.
+    A line may name a "deployment" of the project file: that deployment's options and the waivers next to its script
+    apply. Any other line is judged by the file's common options, and may contain "waivers", the text of a waivers
+    file (flinkcompat accept). A waived finding stays in the answer; "gate_outcome" is the outcome that the gate uses.
 
-    The exit code is that of the worst answer: 1 where one fails the gate of --fail-on, 2 where one is an error and
-    there is a gate.
+    The exit code is that of the worst answer: 1 if one fails the gate of --fail-on, 2 if one is an error and there
+    is a gate.
     """
     project = project_for(given.config, Path())
     common = judging(project, None, given)
@@ -83,7 +82,7 @@ def batch_command(pairs: str, given: Given) -> None:
 
 
 def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | None) -> int:
-    """Exit code for one answer. If an engine is named there is no gate, unless ``fail_on`` sets one."""
+    """The exit code for one answer. If an engine is named, only ``fail_on`` sets a gate."""
     if "error" in answer:
         return 2 if (fail_on or (DEFAULT_GATE if engine is None else "never")) != "never" else 0
     gate = fail_on or (DEFAULT_GATE if "engines" in answer else "never")
@@ -91,7 +90,7 @@ def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | Non
 
 
 def batch(lines: Iterable[bytes], given: Given, project: ProjectFile | None) -> Iterator[dict[str, Any]]:
-    """One answer for every line that is not blank, as it comes."""
+    """Answer every line that is not blank, in order."""
     for number, raw in enumerate(lines, start=1):
         if not raw.strip():
             continue
@@ -112,7 +111,7 @@ def batch(lines: Iterable[bytes], given: Given, project: ProjectFile | None) -> 
 
 
 def _answer(report: Report | Reports, waived: bool) -> dict[str, Any]:
-    """Outcome and findings; of the worse verdict where both engines were asked, with those of each."""
+    """The outcome and findings; for both engines those of the worse verdict, and then those of each."""
     gate = {"gate_outcome": report.gate_outcome.value} if waived else {}
     if isinstance(report, Reports):
         engines = {each.engine: _answer(each, waived) for each in report.each}
@@ -136,7 +135,7 @@ def _answered(pair: Mapping[str, Any], given: Given, project: ProjectFile | None
         asked = replace(asked, engine=named, engine_version=asked.engine_version if named == usual else None)
     deployment = _text(pair, "deployment", "the name of one of the project file")
     if deployment is not None and project is None:
-        raise InputError(f'"deployment" names one of a {FILE_NAME}, and there is none: add --config FILE')
+        raise InputError(f'"deployment" needs a {FILE_NAME}, and there is none: add --config FILE')
     options = judging(project, None, Given(asked, deployment=deployment)).options
     waivers = _waivers(pair, project, deployment)
 
@@ -176,7 +175,7 @@ def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: s
 
 
 def _text(pair: Mapping[str, Any], key: str, what: str) -> str | None:
-    """A text of the line; None if it holds none. Raises :class:`InputError`."""
+    """A text of the line; None without one. Raises :class:`InputError`."""
     value = pair.get(key)
     if key in pair and not isinstance(value, str):
         raise InputError(f'"{key}" must be {what}')
@@ -211,13 +210,13 @@ def _no_number(text: str) -> float:
 
 
 def _finite(text: str) -> float:
-    """Raise :class:`InputError` for a number that could not be written back."""
+    """Raise :class:`InputError` for a number that JSON cannot express."""
     value = float(text)
     return value if math.isfinite(value) else _no_number(text)
 
 
 def _require_unicode(what: str, value: Any) -> None:
-    r"""Raise :class:`InputError` for half a character: ``\ud800`` can be read, but not written."""
+    r"""Raise :class:`InputError` for half of a surrogate pair: ``\ud800`` can be read, but not written."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -80,12 +80,12 @@ def bootstrap_command(
     master: str | None,
     style: str,
 ) -> None:
-    """Write a savepoint from which script NEW, which has never run, begins as though it always had.
+    """Write a savepoint from which script NEW, which has never run, begins as if it had always run.
 
     All of its state is computed on Spark from the rows of its tables, and its sources resume after these rows. If one
-    state cannot be computed nothing is written. Identities and serializers come from a template, as for migrate.
+    state cannot be computed, nothing is written. Identities and serializers come from a template, as for migrate.
 
-    Results until then are not emitted: windows that have ended are for backfill, and standard error lists them.
+    Earlier results are not emitted: standard error lists the windows that have ended; recompute those with backfill.
 
     Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
@@ -121,7 +121,7 @@ def bootstrap_command(
 
 
 def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
-    """Ends by table; raises InputError if one is not of the form ``TABLE=…``."""
+    """The ends of history by table. Raises InputError if one is not of the form ``TABLE=…``."""
     with command_errors("bootstrap", extra, "spark"):
         from airflow_flinkcompat.history.sources import Until
     found = parse_settings(texts, "--until", "TABLE=POSITIONS or TABLE=TIME")

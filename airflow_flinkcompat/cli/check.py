@@ -65,7 +65,11 @@ from airflow_flinkcompat.sql.script import read_script
     where="on both sides",
 )
 @click.option(
-    "--file", "others", multiple=True, metavar="PATH=FILE", help="The text a program finds under a path, on both sides."
+    "--file",
+    "others",
+    multiple=True,
+    metavar="PATH=FILE",
+    help="The content of a file that a program opens under PATH, on both sides.",
 )
 @format_option("text", "json", "markdown")
 @click.option(
@@ -77,11 +81,11 @@ from airflow_flinkcompat.sql.script import read_script
     help="Pass a NEW that contains literal secrets, which cannot be deployed (else: 2).",
 )
 @click.option(
-    "--explain-plan", is_flag=True, help="The same as --planner always; with --gateway or --target these plan."
+    "--explain-plan", is_flag=True, help="The same as --planner always; with --gateway or --target that Flink plans."
 )
 @planner_options
 @click.option(
-    "--savepoint", metavar="URI", help="Savepoint of the deployed job; its state is restored, not what OLD plans."
+    "--savepoint", metavar="URI", help="Savepoint of the deployed job, restored instead of the state that OLD plans."
 )
 def check_command(
     old: str,
@@ -97,9 +101,9 @@ def check_command(
 ) -> None:
     """Check the change from script OLD to script NEW.
 
-    Either may be a file, - for standard input, or REV:path for a file of a Git revision. /dev/null as OLD is a new
-    deployment, which is only read; as NEW a deleted one, whose job has to be stopped. A file that one side lacks and
-    the other one has under the same path is taken for the same.
+    Either may be a file, - for standard input, or REV:path for a file of a Git revision. /dev/null as OLD means a new
+    deployment, which is only read; as NEW it means a deleted one, whose job has to be stopped. If OLD and NEW are one
+    path and one side lacks the file, that side counts as /dev/null.
 
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
     never run. Pass values that only its environment has, such as an environment variable or an argument, with --var,
@@ -109,20 +113,20 @@ def check_command(
 
     A finding that is waived next to NEW (flinkcompat accept) stays in the report, and does not fail the gate.
 
-    A script with errors of syntax is bad input, exit code 2. A NEW that contains literal secrets is judged and ends
-    with 2 as well: it cannot be deployed, whatever its state.
+    A script with syntax errors is bad input, exit code 2. A NEW that contains literal secrets is judged, and results
+    in exit code 2, too: it cannot be deployed, whatever its state.
 
     Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW: engine and
-    version, settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.
+    version, settings, functions, catalog and gate. Those of the deployment with this script precede the common ones.
 
     Settings of --set apply to both sides; --old-set replaces or adds to them on the old side.
 
     On engine flink, if flinkcompat planner install has fetched Flink's own planner, it reports Flink's refusals: of
-    NEW, by line and column with exit code 2; of a restore, by its operator. Nothing is started. Settings of the cluster
+    NEW with line, column and exit code 2; of a restore with its operator. Nothing is started. Settings of the cluster
     of --jobmanager (or --target) are used for planning, below the settings of the scripts.
     """
     if not new:
-        told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
+        told = f"to compare the file with its last commit, run flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
         raise click.UsageError(f"Missing argument 'NEW'; {told}")
     require_program("--var", given.options.variables, old, new)
     place = path_of(new) or path_of(old)
@@ -172,7 +176,7 @@ def _require_use(
 ) -> None:
     """Raise InputError if an option has no effect."""
     if not explain_plan and (planner.plan_dir or (planner.gateway and not planner.target)):
-        raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
+        raise InputError("--gateway and --plan-dir need --explain-plan: add it")
     if elsewhere_planned and savepoint:
         raise InputError("--savepoint is for the planner on this machine: leave out --gateway and --target")
     asked = job.engine is not None and ENGINE_FACTS[job.engine].compiles_plans and job.planner != "never"
@@ -205,7 +209,7 @@ def with_waivers(
     sides: tuple[Side | None, Side | None],
     named: tuple[str, str],
 ) -> tuple[Report | Reports, tuple[str, ...]]:
-    """A verdict with the waivers of the proposed script."""
+    """Apply the waivers of the proposed script to a verdict."""
     each = report.each if isinstance(report, Reports) else (report,)
     judged = apply_waivers(each, waivers, ChangeIdentity.of(*sides), utc_day(), named)
     return Reports(judged.reports) if isinstance(report, Reports) else judged.reports[0], judged.notes
@@ -239,9 +243,9 @@ def _one_sided(
 
 
 def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:
-    """The literal secrets of the proposed side. Raises InputError: Flink refuses one as it stands.
+    """The literal secrets of the proposed side. Raises InputError: a side is bad input.
 
-    Secrets of the deployed side are no reason: a change that takes them out has to pass.
+    Secrets of the deployed side are not checked: a change that removes them has to pass.
     """
     if new is None:  # nothing is to be deployed
         return ()
@@ -257,7 +261,7 @@ def _require_readable(old: Side | None, new: Side | None, engine: str | None) ->
 
 
 def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
-    """Facts around a report: the reason why a backfill refuses the new script, if it may be advised."""
+    """Context of a report: the reason why a backfill refuses the new script, if the report may advise one."""
     each = report.each if isinstance(report, Reports) else (report,)
     if new is None or (report.outcome is Outcome.COMPATIBLE and not any(one.sinks_begin_empty for one in each)):
         return ReportContext()
@@ -267,7 +271,7 @@ def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
 
 
 def render(report: Report | Reports, style: str, known: ReportContext, *, verbose: bool = False) -> str:
-    """The report, or those of both engines, as ``text``, ``json`` or ``markdown``, ending in a line break."""
+    """The report of one or both engines as ``text``, ``json`` or ``markdown``, with a final line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
     if style == "markdown":

@@ -36,7 +36,7 @@ FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab"
 
 
 def _reporting(*more: str) -> Callable[[Decorated], Decorated]:
-    """Options that choose the engine, the gate, and format and place of the output."""
+    """Options for the engine, the gate, and the format and place of the output."""
 
     def decorate(command: Decorated) -> Decorated:
         for each in (
@@ -65,11 +65,11 @@ def against_option(command: Callable[..., None]) -> Callable[..., None]:
 @against_option
 @_reporting()
 def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
-    """Compare deployments with the working tree: all of the project file, or those NAMED.
+    """Compare deployments with the working tree: those NAMED, or all of the project file.
 
-    The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that the ledger does
-    not have is only read; one that the file no longer names fails, because its job keeps running. A script that has
-    moved is the same deployment: its name is in the file.
+    The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that the ledger
+    does not have is only read; one that the file no longer names fails, because its job keeps running. A moved script
+    is the same deployment, because the file names it.
 
     \b
     Exit code, the worst of all deployments:
@@ -93,15 +93,17 @@ def plan_command(name: str, against: str | None, **options: Any) -> None:
 @click.command("lint")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @_reporting("catalog")
-@click.option("--allow-secrets", is_flag=True, help="Pass scripts that contain literal secrets, which are notes then.")
+@click.option(
+    "--allow-secrets", is_flag=True, help="Pass scripts that contain literal secrets, and report these as notes."
+)
 def lint_command(
     files: tuple[str, ...], allow_secrets: bool, given: Given, style: str, outputs: tuple[str, ...]
 ) -> None:
-    """Read each FILE by itself, or each script of the project file, and compare it with nothing.
+    """Read each FILE, or each script of the project file, without a comparison.
 
-    Errors of syntax, refusals of Flink's planner, and literal secrets result in exit code 2. Refusals by the engine's
-    rules, parts that are not read or cannot be resolved, and tables and functions that nobody declares result in exit
-    code 1, unless --fail-on is set otherwise. A script with a literal secret is read all the same.
+    Syntax errors, refusals of Flink's planner, and literal secrets result in exit code 2. Refusals by the engine's
+    rules, unreadable or unresolvable parts, and undeclared tables and functions result in exit code 1, unless
+    --fail-on is set otherwise. A script with a literal secret is read nevertheless.
     """
     with command_errors("lint", "deploy"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
@@ -196,10 +198,11 @@ def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -
 @against_option
 @job_options("engine")
 def lsp_command(against: str | None, given: Given) -> None:
-    """A language server on standard input and output: the verdict on a script while one types.
+    """A language server on standard input and output: the verdict on a script while you type.
 
-    An editor starts it; docs/editors.md describes the setup. Each script is compared with the deployed one as by
-    flinkcompat diff, by the project file found upwards from it; one that no deployment names is only read.
+    An editor starts it; docs/editors.md describes the setup. Each script is compared with the deployed one, as by
+    flinkcompat diff, with the options of the project file found upwards from it. A script that no deployment names is
+    only read.
     """
     with command_errors("lsp", "lsp"):
         from airflow_flinkcompat.fleet.baselines import require_against

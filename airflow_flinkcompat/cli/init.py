@@ -28,7 +28,7 @@ from airflow_flinkcompat.sql import ScriptError
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OUTSIDE_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _NOT_NAMED = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-"""Characters that no path may have: control characters, and surrogates of names that are not UTF-8."""
+"""Characters that a path cannot contain: control characters, and surrogates of non-UTF-8 names."""
 _LONGEST_NAME = 128
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 
@@ -38,15 +38,15 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 def init_command(folder: Path) -> None:
     """Write a flinkcompat.toml into FOLDER (default: here), with a deployment for each script below it.
 
-    A script is a file *.sql that holds an INSERT, or a program of the Table API (*.py, *.table) whose queries can be
-    read; other files that create a TableEnvironment are listed as left out. Its name is that of the file. A file that
-    declares tables which scripts use and do not declare is named as their catalog. No script shows the engine of its
-    jobs: until the file names it, both are judged. An existing file is never overwritten.
+    A script is a file *.sql that contains an INSERT, or a program of the Table API (*.py, *.table) whose queries can
+    be read; other files that create a TableEnvironment are listed as left out. A deployment has the name of its file.
+    A file of declarations that scripts lack becomes their catalog. No script shows the engine of its jobs: until the
+    project file names it, both are judged. An existing file is never overwritten.
     """
     path = folder / FILE_NAME
     there = find_project_file(folder)
     if path.exists() or (there is not None and there.parent == folder.resolve()):
-        raise InputError(f"{there or path}: is there already; change it by hand, or remove it first")
+        raise InputError(f"{there or path}: already exists; change it by hand, or remove it first")
     found = _looked_at(folder)
     for line in found.left_out:
         click.echo(f"left out: {mask_secrets(line)}", err=True)
@@ -60,19 +60,19 @@ def init_command(folder: Path) -> None:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError:
-        raise InputError(f"{path}: is there already; change it by hand, or remove it first") from None
+        raise InputError(f"{path}: already exists; change it by hand, or remove it first") from None
     count = len(found.scripts)
     click.echo(f"{path}: {count} deployment{'' if count == 1 else 's'}")
     if not found.catalogs and found.rivals:
         click.echo(
-            f"Tables that scripts use are declared in {', '.join(found.rivals)}, and some in several of these: put "
-            "them into one file, or name for each deployment those that it needs (catalog = …)"
+            f"Tables that scripts use are declared in {', '.join(found.rivals)}, some of them twice: put "
+            "them into one file, or name the files that each deployment needs (catalog = …)"
         )
     click.echo("Name the engine in it, then: flinkcompat lint, flinkcompat diff --against git:HEAD")
 
 
 def named_scripts(paths: Iterable[str]) -> dict[str, str]:
-    """Deployments by name: a file's own name, with that of its folder where two files have one name."""
+    """Deployments by name: the name of the file, with that of its folder if two files share one."""
     every = sorted(paths)
     counts = Counter(Path(path).stem for path in every)
     found: dict[str, str] = {}
@@ -98,7 +98,7 @@ class _Found:
     """Files below a folder, as relative paths.
 
     Attributes:
-        declaring: The tables that each file without a job declares.
+        declaring: Tables that each file without a job declares.
         undeclared: Tables that scripts use and do not declare.
     """
 
@@ -124,7 +124,7 @@ def _looked_at(folder: Path) -> _Found:
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
         if _NOT_NAMED.search(name):
-            left_out.append(f"{name!a}: its name is not UTF-8, or contains a line break or the like: rename it")
+            left_out.append(f"{name!a}: its name is not UTF-8, or contains a control character: rename it")
             continue
         try:
             side = side_of_script(path, JobOptions(), folder, folder)
@@ -159,12 +159,12 @@ def _content(scripts: Mapping[str, str], catalogs: Sequence[str]) -> str:
     lines = [
         "# Flink SQL jobs of this repository: read by flinkcompat, and by redeploy_dags() in Airflow.",
         "",
-        f"# Which engine runs the jobs, {engines}. As long as this line is a comment both are judged, and the worse",
-        "# verdict counts.",
+        f"# The engine that runs the jobs, {engines}. As long as this line is a comment, both are judged, and",
+        "# the worse verdict counts.",
         '# engine = "flink"',
         '# engine_version = "2.3"',
         '# fail_on = "unknown"                   # partial, unknown, incompatible or never',
-        '# ledger = "s3://bucket/ledger"         # what is deployed: `flinkcompat diff` compares with it',
+        '# ledger = "s3://bucket/ledger"         # the deployed versions, with which `flinkcompat diff` compares',
         f"{catalog:<39} # DDL of tables that the scripts do not declare",
         '# settings = { "table.exec.state.ttl" = "1 d" }',
     ]
@@ -180,7 +180,7 @@ def _quoted(path: str) -> str:
 
 @click.group("planner")
 def planner_command() -> None:
-    """Flink's own planner on this machine, which checks ask."""
+    """Manage Flink's own planner on this machine, which checks ask."""
 
 
 @planner_command.command("install")
@@ -189,10 +189,10 @@ def planner_command() -> None:
 def install_command(lines: tuple[str, ...], config: str | None) -> None:
     """Fetch the planner of a line of Flink, for instance 2.3; it needs Java 17 or 21.
 
-    Without LINE, those of the jobs in the project file.
+    Without LINE, fetch those of the jobs in the project file.
 
     Flink's jars come from PyPI unless FLINK_HOME or this environment has that release. Java then archives the classes
-    of a planner, which halves the time of a start. All of it is cached, and a check needs no network afterwards.
+    of a planner, which halves its start time. Everything is cached, so that later checks need no network.
     """
     with command_errors("planner install", "local-flink"):
         from airflow_flinkcompat.planner.installation import install, make_archive

@@ -97,8 +97,8 @@ def list_command(root: str | None, config: str | None, style: str, no_index: boo
 def index_command(root: str | None, config: str | None, style: str) -> None:
     """Rebuild the index that `ledger list` reads.
 
-    Needed for ledgers of a release without an index, and after ledgers were restored from a backup or moved. A ledger
-    that cannot be read is named, and the exit code is 2.
+    This is necessary for ledgers of a release without an index, and after ledgers were moved or restored from a
+    backup. A ledger that cannot be read is named, and the exit code is 2.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.listing import rebuild_index
@@ -171,7 +171,8 @@ def diff_command(
 ) -> None:
     """Compare entries A and B of DEPLOYMENT: script, files, settings, functions, catalog.
 
-    Without B: A is compared with the deployed version. Without both: the previous version with the deployed one.
+    Without B, A is compared with the deployed version. Without both, the previous version is compared with the deployed
+    one.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy.ledger.entries import StepEntry
@@ -216,7 +217,7 @@ def diff_command(
     engine_version="Flink version; it must be the version of the cluster.",
 )
 @click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
-@click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that is reached by one.")
+@click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that needs one.")
 @target_option("jobmanager")
 @click.option(
     "--former-ended",
@@ -240,9 +241,9 @@ def adopt_command(
 ) -> None:
     """Record a running job as DEPLOYMENT with the script that it runs.
 
-    The job is not changed. Its name and its tables are compared with the script, as far as the target shows them: a
-    JobManager alone is enough, whatever started the job. Options that are missing here come from the project file
-    flinkcompat.toml of this folder or of one above it, if it has this deployment.
+    The job is not changed. Its name and tables are compared with the script, if the target shows them. A JobManager
+    is enough, whatever started the job. Options that are missing here come from the project file flinkcompat.toml of
+    this folder or of one above it, if it has this deployment.
     """
     with command_errors("ledger", "deploy"):
         from airflow_flinkcompat.deploy import JobRef, Ledger
@@ -289,8 +290,7 @@ def adopt_command(
 def _root(root: str | None, config: str | None, deployment: str | None = None) -> str:
     """Location of the ledgers: from the option or the environment, else from the project file.
 
-    Raises InputError if no location is known, or if the project file names several and it is ambiguous which one is
-    meant.
+    Raises InputError if no location is known, or if the project file names several.
     """
     if root:
         return root
@@ -301,7 +301,8 @@ def _root(root: str | None, config: str | None, deployment: str | None = None) -
         found = (own,) if own else ()
     if not found:
         raise InputError(
-            f"where is the ledger? Name its URI with --ledger, set {LEDGER_VARIABLE}, or write ledger = … into a "
+            f"the location of the ledger is unknown: name its URI with --ledger, set {LEDGER_VARIABLE}, or write "
+            "ledger = … into a "
             f"{FILE_NAME}"
         )
     if len(found) > 1:
@@ -310,10 +311,10 @@ def _root(root: str | None, config: str | None, deployment: str | None = None) -
 
 
 def _script_of(project: ProjectFile | None, deployment: str) -> str:
-    """The script of a deployment by the project file. Raises InputError."""
+    """The script of a deployment in the project file. Raises InputError."""
     if project is None or deployment not in project.names:
         raise InputError(
-            f"which script does the job run? Add --script FILE, or name {deployment} and its script in a {FILE_NAME}"
+            f"the script of the job is unknown: add --script FILE, or name {deployment} and its script in a {FILE_NAME}"
         )
     return os.path.relpath(project.folder / named_deployment(project, deployment).script)
 
@@ -325,14 +326,14 @@ def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]
     ledger = Ledger(root, deployment)
     entries = ledger.entries()
     if not entries:
-        raise InputError(f"no entry in {ledger.directory}: is {deployment!r} the deployment, and {root} its ledger?")
+        raise InputError(f"no entry in {ledger.directory}: check the name {deployment!r} and the address {root}")
     return ledger, entries
 
 
 def _require_any(root: str, rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
-    """Raise OutOfReachError if there is no deployment: a wrong address is no empty fleet."""
+    """Raise OutOfReachError if there is no deployment, because the address is probably wrong."""
     if not rows:
-        raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that contains the ledgers?")
+        raise OutOfReachError(f"no deployment in {root}: check that this folder or address contains the ledgers")
 
 
 def _exit_if_unreadable(rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
@@ -343,7 +344,7 @@ def _exit_if_unreadable(rows: Mapping[str, DeploymentRow | LedgerError]) -> None
 def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> LedgerEntry:
     found = next((entry for entry in entries if entry.number == number), None)
     if found is None:
-        raise InputError(f"{ledger.directory} has no entry {number}: the last one is {entries[-1].number}")
+        raise InputError(f"{ledger.directory} has no entry {number}: its last entry is {entries[-1].number}")
     return found
 
 

@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 _ACCEPTED = {
     Accept.DROPPED: "state that no new operator takes is dropped",
     Accept.FILTER: "aggregations continue under another condition, from stored rows of the former one",
-    Accept.SOURCE_MOVED: "every source that may read from another place restarts",
+    Accept.SOURCE_MOVED: "every source whose place of data may have changed restarts",
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
-    Accept.HISTORY: "stored state is kept where --history has other values for it",
+    Accept.HISTORY: "stored state is kept although --history has other values for it",
 }
 
 _NOT_COMPARED = (
@@ -72,7 +72,7 @@ _NOT_COMPARED = (
 
 @dataclass(frozen=True)
 class _MigrationOptions:
-    """Options of a migration as the command line names them; ``_OPTIONS`` says what each means."""
+    """Options of a migration on the command line; ``_OPTIONS`` explains each."""
 
     savepoint: str | None = None
     job_id: str | None = None
@@ -111,7 +111,7 @@ _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
         "savepoint of the job) into this folder, and write no savepoint.",
     ),
     "prepared": click.option(
-        "--prepared", metavar="URI", help="Folder that migrate prepare wrote: only later rows are read."
+        "--prepared", metavar="URI", help="Folder that migrate prepare wrote; only later rows are read."
     ),
     "sample": sample_option,
     "audit_history": click.option(
@@ -130,7 +130,7 @@ _OPTIONS: Mapping[str, Callable[[Decorated], Decorated]] = {
         "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source was only renamed."
     ),
     "spark": click.option(
-        "--spark/--no-spark", default=None, help="Use Spark to share the work (default: from 2 GB of state on)."
+        "--spark/--no-spark", default=None, help="Use Spark to share the work (default: if the state is 2 GB or more)."
     ),
     "master": master_option,
 }  # fmt: skip
@@ -142,7 +142,7 @@ _PLANNED = ("savepoint", "job_id", "history", "accepted", "restarted", "renamed"
 
 
 def _migration(*names: str) -> Callable[[Decorated], Decorated]:
-    """Scripts and options of a command about a migration, with these fields of ``_MigrationOptions``."""
+    """Add the arguments of a migration command, with these fields of ``_MigrationOptions``."""
 
     def decorate(command: Decorated) -> Decorated:
         @wraps(command)
@@ -195,13 +195,13 @@ def migrate_command() -> None:
 def plan_command(run: _Migrating) -> None:
     """Show which state of OLD a rewritten savepoint keeps for NEW, and write nothing.
 
-    Flink's planner compiles both scripts. Every state of the old job is carried, moved, rewritten field by field,
-    dropped or impossible to keep. The planner on this machine compiles them, or the SQL Gateway that --gateway or
-    --target names; with --planner always the one on this machine in any case. No savepoint is needed; with --savepoint
-    its state is compared with the plan.
+    Flink's planner compiles both scripts. The report shows for every state of the old job whether it is carried,
+    moved, rewritten field by field, dropped or impossible to keep. The planner is the one on this machine, or that of
+    --gateway or --target; --planner always selects the one on this machine. No savepoint is needed; with
+    --savepoint its state is compared with the plan.
 
-    With --history the answer includes state that is computed from rows. With --audit-history the state of OLD in the
-    savepoint is compared with these rows, and that is all.
+    With --history the answer includes state that is computed from rows. --audit-history only compares the state of
+    OLD in the savepoint with these rows.
 
     Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
@@ -216,8 +216,8 @@ def plan_command(run: _Migrating) -> None:
 def prepare_command(run: _Migrating) -> None:
     """Compute state from --history into the folder --to, while the job of OLD still runs.
 
-    Rows up to --savepoint count, which may be any savepoint of the job. No savepoint is written. When the job has
-    stopped, apply with --prepared reads only the rows that came since.
+    The rows up to --savepoint, any savepoint of the job, are read. No savepoint is written. After the job has stopped,
+    apply with --prepared reads only later rows.
 
     Exit code 0: prepared; 1: not migratable; 2: bad input.
     """
@@ -229,18 +229,18 @@ def prepare_command(run: _Migrating) -> None:
 def apply_command(run: _Migrating) -> None:
     """Write the savepoint from which NEW resumes into the folder --to.
 
-    Identities and serializers come from a template, a savepoint that NEW took before it had read anything. Without
-    --template NEW is started on empty input, its sinks muted, and stopped at once: on the cluster of --gateway and
-    --jobmanager, else on a Flink started here. The template is kept for the next time.
+    Identities and serializers come from a template, a savepoint that NEW took before it had read any row. Without
+    --template NEW is started on empty input, with muted sinks, and stopped at once: on the cluster of --gateway and
+    --jobmanager, else on a Flink started here. The template is cached.
 
-    The written savepoint is read back and compared before the command ends. --savepoint is only read, and --to is a
-    savepoint or none, whenever the command is killed.
+    The written savepoint is read back and compared before the command ends. --savepoint is only read. If the command
+    is killed, --to contains a complete savepoint or none.
 
-    With --spark ranges of key groups are tasks of Spark, each of which writes its own state file.
+    With --spark each range of key groups is a task of Spark that writes its own state file.
 
     With --history state that would begin empty is computed from the rows below the positions of the savepoint. Kept
-    state is compared with these rows: if they differ nothing is written. All rows of history are read while nothing
-    runs, unless migrate prepare has computed most of it before.
+    state is compared with these rows, and if they differ, nothing is written. All rows of history are read while no
+    job runs, unless migrate prepare has read most of them before.
 
     Options that are not passed are taken from the project file flinkcompat.toml, found upwards from NEW, as by check.
 
@@ -258,7 +258,7 @@ def _former_command(run: _Migrating) -> None:
 
 @dataclass(frozen=True)
 class _Migrating:
-    """One migration, as the command line asks for it."""
+    """One migration, as requested on the command line."""
 
     old: str
     new: str
@@ -318,14 +318,14 @@ class _Migrating:
 
 
 def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, savepoint: str | None) -> None:
-    """Print what a run would read, the number of rows, and what of it is not exact."""
+    """Print the tables that a run would read, the number of their rows, and its inexact parts."""
     with state_errors():
         for line in known.preview(old, new, made, savepoint) if known else ():
             print_progress(line)
 
 
 def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None:
-    """Raise InputError if an option concerns history, and no table of it is named."""
+    """Raise InputError if an option needs history, and no table is named."""
     sampled = click.get_current_context().get_parameter_source("sample") is ParameterSource.COMMANDLINE
     for option, given in (("--accept history", Accept.HISTORY in accepted), ("--sample", sampled)):
         if given and not tables:
@@ -374,7 +374,7 @@ def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bo
 
 
 def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> None:
-    """Name ``--accept filter`` if nothing is written only because it is missing."""
+    """Suggest ``--accept filter`` if its absence alone prevents the migration."""
     if made.refused and any(each.reason == OTHER_CONDITION for each in made.operators):
         found = accepting(Accept.FILTER)
         if not found.refused and any(each.accepted is Accept.FILTER for each in found.operators):
@@ -398,7 +398,7 @@ def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> 
     if savepoint:
         raise InputError("--job-id replaces --savepoint: leave one of them out")
     if not (planner.target or planner.jobmanager):
-        raise InputError("name --jobmanager too, which knows the last savepoint of the job")
+        raise InputError("add --jobmanager, which knows the last savepoint of the job")
     return final_savepoint(job_id, planner.target, planner.gateway, planner.jobmanager)
 
 
@@ -411,7 +411,7 @@ def _require_places(savepoint: str | None, to: str | None) -> None:
 
 
 def _parts(place: str) -> tuple[str, ...]:
-    """Names on the way to a folder, with this machine's links resolved; for other stores the URI's."""
+    """The parts of a folder's path, with local links resolved; for other stores the parts of the URI."""
     scheme, separator, rest = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:/+", "/", place)).partition("://")
     return (scheme, *rest.rstrip("/").split("/")) if separator else Path(scheme).resolve().parts
 
@@ -447,7 +447,7 @@ def _known(
 def _from_history(made: Migration, old: Side, new: Side, known: KnownHistory) -> Migration:
     found, reasons = known.extend(made, new, old)
     for operator, reason in reasons.items():
-        print_progress(f"flinkcompat: {operator} is not computed from history: {reason}")
+        print_progress(f"flinkcompat: {operator} cannot be computed from history: {reason}")
     return found
 
 
@@ -460,7 +460,7 @@ def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> N
         if isinstance(differences, NotComputable):
             click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")
         elif differences:
-            click.echo(f"{spec.name}: DIFFERS from history. Keys or windows: {mask_secrets(str(differences))}")
+            click.echo(f"{spec.name}: DIFFERS from history; keys or windows: {mask_secrets(str(differences))}")
         else:
             click.echo(f"{spec.name}: history equals the savepoint for all {differences.compared} keys or windows")
     if not found or any(differences for _, differences in found):

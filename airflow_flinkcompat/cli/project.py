@@ -1,4 +1,4 @@
-"""The project file of a command, and the options read from it: options of the command take precedence."""
+"""The project file of a command, and its options, which those of the command override."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from airflow_flinkcompat.sql.script import read_script
 
 @dataclass(frozen=True)
 class Given:
-    """Options of a job as the command line names them, before the project file adds to them."""
+    """Options of a job on the command line, before those of the project file are added."""
 
     options: JobOptions = field(default_factory=JobOptions)
     old_settings: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=option("A setting in force on the old side instead.", "--old-set", "K=V", repeats=True),
+        metadata=option(
+            "A setting that replaces or adds to those of --set on the old side.", "--old-set", "K=V", repeats=True
+        ),
     )
     old_engine_version: str | None = field(
         default=None, metadata=option("Version the deployed job runs on.", "--old-engine-version", default="the same")
@@ -36,22 +38,27 @@ class Given:
         default=None,
         metadata=option(
             "The project file.", "--config", "FILE",
-            default=f"{FILE_NAME} of this folder or of one above it; {os.devnull}: none",
+            default=f"{FILE_NAME} in this folder or in one above it; {os.devnull}: none",
         ),
     )  # fmt: skip
     deployment: str | None = field(
         default=None,
-        metadata=option("Judge as this deployment of the project file.", "--deployment", "NAME", default="by script"),
+        metadata=option(
+            "Judge with the options of this deployment in the project file.",
+            "--deployment",
+            "NAME",
+            default="by script",
+        ),
     )
 
     def old_side(self, options: JobOptions) -> JobOptions:
-        """The options of the old side, where these are those of the new one."""
+        """The options of the old side, from those of the new one."""
         version = self.old_engine_version or options.engine_version
         return replace(options, settings={**options.settings, **self.old_settings}, engine_version=version)
 
 
 def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
-    """The project file that a command goes by."""
+    """The project file that applies to a command."""
     if config == os.devnull:
         return None
     found = config if config is not None else (None if near is None else find_project_file(near))
@@ -84,8 +91,8 @@ class Judging:
 
     Attributes:
         options: The merged options; ``catalog`` is its DDL.
-        words: Sentence of the report about the project file; "" if nothing was read from it.
-        deployment: The deployment that the script is judged as; "" if it is none.
+        words: The report's sentence about the project file; "" if nothing was read from it.
+        deployment: The deployment of the script; "" without one.
     """
 
     options: JobOptions
@@ -94,7 +101,7 @@ class Judging:
     deployment: str = ""
 
     def tell(self) -> None:
-        """Print to standard error what was taken from the file, if no report shows it."""
+        """Print the options from the file to standard error, if no report shows them."""
         if self.words:
             click.echo(f"flinkcompat: {self.words}", err=True)
 
@@ -103,7 +110,7 @@ def judging(project: ProjectFile | None, place: Path | None, given: Given) -> Ju
     """Options for judging a script."""
     if project is None:
         if given.deployment is not None:
-            raise InputError(f"--deployment names one of a {FILE_NAME}, and there is none: add --config FILE")
+            raise InputError(f"--deployment needs a {FILE_NAME}, and there is none: add --config FILE")
         return Judging(given.options, given.fail_on or DEFAULT_GATE)
     judged_as = _deployment_of(project, place, given.deployment)
     of_file = judged_as.options if judged_as else project.common
@@ -121,7 +128,7 @@ def judging(project: ProjectFile | None, place: Path | None, given: Given) -> Ju
 
 
 def judging_flink(command: str, place: Path | None, given: Given) -> JobOptions:
-    """Options for judging a script, for a command for open-source Flink only that has no gate."""
+    """Options for judging a script, for a command without a gate that supports open-source Flink only."""
     by = judging(project_for(given.config, place), place, replace(given, fail_on=DEFAULT_GATE))
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
@@ -162,14 +169,14 @@ def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
 
 
 def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
-    """Deployment as which a script is judged: the named one, or the one with this script; None if none."""
+    """The deployment whose options apply: the named one, or the one with this script; else None."""
     if name is not None:
         return named_deployment(project, name)
     found = () if script is None else project.deployments_of(script)
     if len({(str(each.options), each.policy) for each in found}) > 1:
         names = ", ".join(each.name for each in found)
         raise InputError(
-            f"{script}: is the script of several deployments of {project.path}, which are judged by other options "
+            f"{script}: is the script of several deployments of {project.path} with different options "
             f"({names}): name one with --deployment"
         )
     if script is not None and not found and project.broken:  # the script may be that of one of these
@@ -178,7 +185,7 @@ def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) 
 
 
 def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
-    """Options with the DDL of their catalog files instead; raises ScriptError if one cannot be read."""
+    """Replace catalog files by their DDL. Raises ScriptError if one cannot be read."""
     if not options.catalog_files:
         return options
     places = [folder / path for path in options.catalog_files]
@@ -187,6 +194,6 @@ def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
 
 
 def with_named_catalog(options: JobOptions, files: Sequence[str]) -> JobOptions:
-    """Options with the DDL of the files that ``--catalog`` names. Raises ScriptError: one cannot be read."""
+    """Options with the DDL of the files of ``--catalog``. Raises ScriptError: one cannot be read."""
     ddl, sources = join_ddl((path, read_script(path).text) for path in files)
     return replace(options, catalog=ddl, catalog_sources=sources)

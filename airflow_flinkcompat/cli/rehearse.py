@@ -1,4 +1,4 @@
-"""``flinkcompat rehearse``: Flink's reaction to a savepoint of the running job, next to it."""
+"""``flinkcompat rehearse``: a restore of the changed script, next to the running job."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from airflow_flinkcompat.cli.targets import location, target_option
 @click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
 @click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
 @job_options("settings", "old_settings", "config", "deployment", where="on both sides")
-@click.option("--savepoint-directory", metavar="URI", help="Where savepoints go (default: the cluster's own place).")
+@click.option("--savepoint-directory", metavar="URI", help="Folder for savepoints (default: that of the cluster).")
 @click.option(
-    "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds each job is watched."
+    "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds to watch each job."
 )
-@click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds to come up.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds for a start.")
 @format_option("text", "json")
 def rehearse_command(
     old: str,
@@ -44,8 +44,8 @@ def rehearse_command(
 ) -> None:
     """Restore script NEW from a savepoint of the running job of OLD, next to it and with stand-in sinks.
 
-    Either may be a file, - for standard input, or REV:path for a file of a Git revision. The job continues and is asked
-    for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0: restored (which is no proof of
+    Either may be a file, - for standard input, or REV:path for a file of a Git revision. The running job only takes a
+    savepoint, and continues. OLD is restored first, as a control. Exit code 0: restored (which is no proof of
     right rows), 1: refused or could not tell, 2: bad input, 3: Gateway or JobManager out of reach. Progress goes to
     standard error. Settings, functions and catalog that are not passed are taken from the project file
     flinkcompat.toml, found upwards from NEW.
@@ -73,7 +73,7 @@ def rehearse_command(
 
 @contextmanager
 def _term_as_interrupt() -> Iterator[None]:
-    """Treat TERM like Ctrl-C: end what was started first."""
+    """Treat TERM like Ctrl-C: end the started jobs first."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Options, errors and output that all commands share that write savepoints."""
+"""Options, errors and output of commands that write savepoints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def require_sql(command: str, *scripts: str) -> None:
 
 
 def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
-    """Raise InputError if a side makes several jobs, or none; ``what`` describes the command's use of one."""
+    """Raise InputError unless each side makes one job; ``what`` names the use of a savepoint."""
     if any(len(each) != 1 for each in plans):
         raise InputError(
             f"{what} the savepoint of one job: put the INSERTs of each script into one statement set, "
@@ -66,7 +66,7 @@ def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
 
 @contextmanager
 def state_errors() -> Iterator[None]:
-    """State that cannot be had or kept ends the command."""
+    """Turn errors of state and savepoints into errors of the command."""
     from airflow_flinkcompat.migration import FolderTaken, MigrationVerificationFailed, NotMigratable
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
@@ -82,7 +82,7 @@ def state_errors() -> Iterator[None]:
 
 
 def require_predicted(migration: Migration, *, savepoint: str | None = None, template: str | None = None) -> None:
-    """Check beforehand that state can be rewritten, and is stored as plans predict."""
+    """Check that state can be rewritten, and is stored as plans predict."""
     from airflow_flinkcompat.migration.writing import (
         require_predicted_state,
         require_predicted_template,
@@ -100,7 +100,7 @@ def require_predicted(migration: Migration, *, savepoint: str | None = None, tem
 def write_savepoint(
     savepoint: str, template: str, to: str, migration: Migration, workers: Workers | None, history: StateComputer | None
 ) -> None:
-    """Write the savepoint of a migration, read it back, and print how much was written."""
+    """Write the savepoint of a migration, read it back, and print the number of entries."""
     from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 

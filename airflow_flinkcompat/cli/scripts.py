@@ -23,7 +23,7 @@ _INDEX = "GIT_INDEX_FILE"
 
 @dataclass(frozen=True)
 class NamedScript:
-    """A script as it was named; ``text`` is None if that side has no script (added, or deleted)."""
+    """A script and its name on the command line; ``text`` is None for a side without a script."""
 
     name: str
     text: str | None
@@ -44,7 +44,7 @@ def read_named(name: str, *, program: bool = False) -> NamedScript:
         return NamedScript(name, None if _is_missing(name) else read_text(name, program=program))
     if language_of(name) == "python":
         raise InputError(
-            f"{name}: a Python program is read with the files next to it; check the revision out "
+            f"{name}: a Python program is read with the files next to it: check out the revision "
             "(git worktree add FOLDER REV) and name the file there"
         )
     content = _of_revision(name)
@@ -54,9 +54,9 @@ def read_named(name: str, *, program: bool = False) -> NamedScript:
 def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
     """Both sides of a change, of which one may be missing.
 
-    A missing side counts as added or deleted only if that is certain: it is the null device, or both names are of one
-    path, or the new file is empty. Anything else may be a slip of the pen, and a change that is not compared with the
-    deployed script would pass.
+    A missing side counts as added or deleted only if that is certain: it is the null device, both names mean one
+    path, or the new file is empty. Any other missing file may be a misspelled name, and a change that is compared
+    with nothing would pass.
     """
     require_one_stdin(old, new)
     before, after = read_named(old, program=True), read_named(new, program=True)
@@ -67,7 +67,7 @@ def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
     if before.text is None:
         _require_known_reason(before, after)
     elif not before.text.strip() and before.name != STDIN:
-        raise InputError(f"{old}: is empty; where nothing is deployed yet, name {NOTHING} as OLD")
+        raise InputError(f"{old}: is empty; if nothing is deployed yet, name {NOTHING} as OLD")
     if before.text is None and after.text is None:
         raise InputError(f"{old}, {new}: there is no script on either side")
     return before, after
@@ -84,18 +84,18 @@ def waivers_beside(name: str) -> tuple[Waiver, ...]:
 
 
 def require_one_stdin(old: str, new: str) -> None:
-    """Check that one script at most is read from standard input."""
+    """Check that at most one script is read from standard input."""
     if old == new == STDIN:
         raise InputError("- names standard input, which contains one script: name a file for the other side")
 
 
 def path_of(name: str) -> Path | None:
-    """The file of the working tree that a name on the command line means."""
+    """The file in the working tree for a name on the command line; None without one."""
     return None if name in (STDIN, NOTHING) else _path(name)
 
 
 def required_side(script: NamedScript, options: JobOptions) -> Side:
-    """A script that has to be there, as one side of a change."""
+    """An existing script as one side of a change. Raises InputError if it is missing."""
     side = side_of(script, options)
     if side is None:
         raise InputError(f"{script.name}: cannot be read: there is no such file")
@@ -103,7 +103,7 @@ def required_side(script: NamedScript, options: JobOptions) -> Side:
 
 
 def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str] | None = None) -> Side | None:
-    """A script that was named, as one side of a change."""
+    """A script as one side of a change; None if it is missing."""
     if script.text is None:
         return None
     engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
@@ -121,10 +121,10 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
 
 
 def _require_known_reason(absent: NamedScript, other: NamedScript) -> None:
-    """Raise InputError if it is unknown why a side is missing."""
+    """Raise InputError unless a missing side was certainly added or deleted."""
     if absent.name != NOTHING and (STDIN in (absent.name, other.name) or _path(absent.name) != _path(other.name)):
         raise InputError(
-            f"{absent.name}: cannot be read: there is no such file; where the script was added or deleted, "
+            f"{absent.name}: cannot be read: there is no such file; if the script was added or deleted, "
             f"name {NOTHING} instead"
         )
 
@@ -138,7 +138,7 @@ def _is_of_revision(name: str) -> bool:
 
 
 def _path(name: str) -> Path:
-    """The file of the working tree that a name means."""
+    """The file in the working tree for a name."""
     if not _is_of_revision(name):
         return Path(name).resolve()
     path = name.partition(":")[2]
@@ -171,7 +171,7 @@ def _of_revision(name: str) -> bytes | None:
 def _git(name: str, *arguments: str) -> bytes:
     """Output of a Git command. Raises InputError with Git's message, or if Git is missing."""
     if name.startswith("-"):
-        raise InputError(f"{name}: no name of a revision begins with '-'")
+        raise InputError(f"{name}: the name of a revision cannot begin with '-'")
     try:
         # In a hook ":path" is of the index that is about to be committed, which need not be that of the folder.
         index = os.environ.get(_INDEX)

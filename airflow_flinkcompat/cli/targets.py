@@ -1,4 +1,4 @@
-"""Options by which a command reaches a target, the target they name, and the plans it compiles."""
+"""Options that locate a target, the target itself, and the plans that it compiles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def target_option(default: str | None, *, show_default: bool | str = True) -> Ca
         metavar="NAME",
         default=default,
         show_default=show_default,
-        help="Where jobs run: sql-gateway, jobmanager, or one that another package brings.",
+        help="The target that runs the jobs: sql-gateway, jobmanager, or a target of another package.",
     )
 
 
@@ -69,7 +69,7 @@ class Planner:
 
     @property
     def extra(self) -> Extra:
-        """The extra that it needs."""
+        """The extra that this planner needs."""
         return "local-flink" if self.is_local else "deploy"
 
     def compiling(self, options: JobOptions) -> Planner:
@@ -114,9 +114,13 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         target_option(None, show_default="a SQL Gateway alone"),
-        click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: Flink's planner here)."),
-        click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
-        click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
+        click.option(
+            "--gateway", metavar="URL", help="SQL Gateway that plans (default: Flink's planner on this machine)."
+        ),
+        click.option("--jobmanager", metavar="URL", help="JobManager, for a target that needs one."),
+        click.option(
+            "--plan-dir", metavar="URI", help="Folder for the plans of the Gateway, which this machine can read, too."
+        ),
     )
     return reduce(lambda made, option: option(made), reversed(options), called)
 
@@ -129,7 +133,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
 
         with location(target or "jobmanager", gateway if target else None, jobmanager).open() as opened:
             if not isinstance(opened, SavepointStore):
-                raise InputError(f"{opened} does not say where savepoints lie: name it with --savepoint")
+                raise InputError(f"{opened} does not show the location of savepoints: name one with --savepoint")
             job = opened.status(JobRef(job_id))
             if job is None:
                 raise InputError(f"{opened} knows no job {job_id}: name the savepoint with --savepoint")
@@ -142,7 +146,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
 
 
 def deployed_job(what: str, planner: Planner, savepoint: str | None) -> DeployedJob:
-    """The deployed job as the cluster and the savepoint that were named show it."""
+    """The deployed job, as its cluster and its savepoint show it."""
     options: Mapping[str, str] = {}
     with command_errors(what, "deploy", prefix=f"{what}: "):
         from airflow_flinkcompat.deploy.plans import planning_options
@@ -167,7 +171,7 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
     if planner.is_local:
         if planner.mode == "never":
             raise InputError(
-                f"{what} needs compiled plans: name a SQL Gateway with --gateway URL, or ask with --planner auto"
+                f"{what} needs compiled plans: name a SQL Gateway with --gateway URL, or add --planner auto"
             )
         job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
         return compile_plans(old, new, planner.jars, job)
@@ -185,7 +189,7 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint:
         return explain_plans(old, new, asked, folder=planner.plan_dir)
 
 
-_REMEDY = "or take one by hand and name it: --template"
+_REMEDY = "or take a template by hand, and name it with --template"
 _MAX_PARALLELISM = "pipeline.max-parallelism"
 _TARGET = "sql-gateway"
 
@@ -195,12 +199,12 @@ def place_of(planner: Planner) -> TargetLocation | None:
     if planner.target is None and planner.gateway is None:
         return None
     if planner.target is None and planner.jobmanager is None:
-        raise InputError(f"name --jobmanager too, where the template is taken, {_REMEDY}")
+        raise InputError(f"add --jobmanager for the cluster that takes the template, {_REMEDY}")
     return location(planner.target or _TARGET, planner.gateway, planner.jobmanager)
 
 
 def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
-    """A savepoint that the new script took before it had read anything, from the cache if it is there."""
+    """A savepoint that the new script took before it read any row, from the cache if possible."""
     from airflow_flinkcompat.deploy import DeployError
     from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
 
@@ -240,7 +244,7 @@ def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Clus
 
 
 def _limit(savepoint: str) -> Mapping[str, str]:
-    """The setting for the maximum parallelism of a savepoint, which Flink keeps unless it is set."""
+    """The setting for the maximum parallelism of a savepoint, which Flink keeps by default."""
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
     from airflow_flinkcompat.savepoint.store import read_metadata
 

@@ -374,7 +374,7 @@ class SavepointMigration(SavepointWriting):
         if self._history is not None:
             made, reasons = self._history.extend(made, self._sides[1], self._sides[0])
             for operator, reason in reasons.items():
-                self._log(f"{operator} is not computed from history: {reason}")
+                self._log(f"{operator} cannot be computed from history: {reason}")
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is MigrationExtent.NONE:
             why = "; ".join(
                 f"{each.operator}: {each.state}"

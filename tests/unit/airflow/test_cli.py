@@ -106,7 +106,7 @@ def test_a_job_is_adopted_through_the_connection(
     ("arguments", "said"),
     [
         (("show", "clicks"), "flinkcompat: no entry in "),
-        (("show", "orders", "--entry", "9"), "has no entry 9: the last one is 2"),
+        (("show", "orders", "--entry", "9"), "has no entry 9: its last entry is 2"),
         (
             ("show", "orders", "--conn-id", "nowhere"),
             "no Airflow connection 'nowhere': name one of type flink",

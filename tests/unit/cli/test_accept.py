@@ -277,7 +277,7 @@ class TestLint:
         assert linted(run)["exit_code"] == 1
         assert run("check", "/dev/null", "new.sql").code == 1
         said = accept(run, "/dev/null", "new.sql", *OF_SOURCE)
-        assert said.out.splitlines()[-1].endswith("it is over once the script is another one.")
+        assert said.out.splitlines()[-1].endswith("The waiver ends once the script changes.")
         found = linted(run)
         assert (found["result"], found["gate_outcome"], found["exit_code"]) == ("unknown", "compatible", 0)
         (annotation,) = found["annotations"]
@@ -359,24 +359,23 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
         (("orders", "deployment-removed", *SAID), "deployment-removed is not waived: stop the job, then write under"),
         (("orders", "sink-changed", *SAID), "no finding sink-changed in the change; there are window-changed (totals"),
         (("orders", "window-changed", "--subject", "x", *SAID), "no finding window-changed about 'x' in the change"),
-        (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; nothing"),
+        (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; no finding"),
         (("order", "window-changed", *SAID), "deployment 'order' is unknown; did you mean orders?"),
         (
             ("orders", "window-changed", *SAID),
-            "window-changed (totals > 1): a restore may keep running with wrong rows and no error; where it "
-            "may stand all "
-            "the same, add --even-silently-wrong",
+            "window-changed (totals > 1): a restore may keep running with wrong rows and no error; "
+            "to waive it nevertheless, add --even-silently-wrong",
         ),
-        (("orders", "window-changed", *DAY), "--reason is missing: say for reviewers why"),
+        (("orders", "window-changed", *DAY), "--reason is missing: explain to reviewers why"),
         (("orders", "window-changed", "--reason", " ", *DAY), "--reason is missing"),
         (("orders", "window-changed", *WHY), "--until is missing: name the last day"),
-        (("orders", "window-changed", *WHY, "--until", "soon"), "--until 'soon' is no day: write it as 2026-12-31"),
-        (("orders", "window-changed", *WHY, "--until", "2026-01-01"), "--until 2026-01-01 is past: name a day from"),
+        (("orders", "window-changed", *WHY, "--until", "soon"), "--until 'soon' is no date: write it as 2026-12-31"),
+        (("orders", "window-changed", *WHY, "--until", "2026-01-01"), "--until 2026-01-01 is past: name today"),
         (("orders", "window-changed", "--remove"), f"{FILE}: contains no waiver of window-changed: there is nothing"),
-        (("orders", "window-changed", "--reason", "password=hunter2-plain", *DAY), "--reason contains what looks"),
+        (("orders", "window-changed", "--reason", "password=hunter2-plain", *DAY), "--reason seems to contain"),
         (("window-changed", *SAID), "name one deployment or two scripts, then the rule"),
-        (("orders", "window-changed", *SAID, "--set", "a=b"), "--set and --catalog belong to two scripts"),
-        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: is no file here: a waiver is written next to the"),
+        (("orders", "window-changed", *SAID, "--set", "a=b"), "--set and --catalog need two scripts"),
+        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: there is no such file here, and a waiver"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_a_mistake(project: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:
@@ -438,7 +437,7 @@ def test_what_is_compatible_beside_it_stays_out(project: Path, run: Run) -> None
     VALIDATOR.validate(report)
     result = run("accept", "orders", report["findings"][0]["rule"], *SAID, *AGAINST)
     assert result.code == 2
-    assert "nothing in it has to be waived" in result.err
+    assert "no finding in it needs a waiver" in result.err
 
 
 def test_a_ledger_out_of_reach_ends_as_it_does_for_a_diff(project: Path, run: Run) -> None:

@@ -213,7 +213,7 @@ class TestLedger:
     ) -> None:
         deploy(tmp_path / "ledger", "orders")
         asked = ("audit", "--engine", "flink", "--engine-version", "2.3", "--format", "json", "--ledger")
-        assert "--ledger: where is it?" in run(*asked).err
+        assert "--ledger: its location is unknown" in run(*asked).err
         monkeypatch.setenv("FLINKCOMPAT_LEDGER", str(tmp_path / "ledger"))
         assert results(run(*asked)) == {"orders": "compatible"}
         monkeypatch.delenv("FLINKCOMPAT_LEDGER")
@@ -268,14 +268,14 @@ class TestOutputs:
     ("options", "message"),
     [
         (("jobs",), "nothing would change"),
-        (("jobs", "--engine-version", "2.3"), "--engine-version: a version of which engine?"),
-        (("jobs", "--engine", "flink", "--engine-version", "2.3"), "which version runs the jobs now?"),
+        (("jobs", "--engine-version", "2.3"), "--engine-version: the engine of the version is unknown"),
+        (("jobs", "--engine", "flink", "--engine-version", "2.3"), "the version that runs the jobs now is unknown"),
         (("nowhere", *UPGRADE), "nowhere: cannot be read: there is no such file or folder"),
         (("jobs", *UPGRADE[:-1], "two"), "engine version 'two' of --engine-version"),
         (UPGRADE, "there is no flinkcompat.toml here"),
         (("jobs", "--ledger=x", *UPGRADE), "leave out --git and every PATH"),
-        (("--ledger=x", "--set", "a=b", *UPGRADE), "the ledger says what each job is deployed with"),
-        (("--git", "HEAD", "--change-table", "changed.sql"), "--change-table asks of scripts as they are"),
+        (("--ledger=x", "--set", "a=b", *UPGRADE), "the ledger contains those of each job"),
+        (("--git", "HEAD", "--change-table", "changed.sql"), "--change-table is about the present scripts"),
         (("--git", "HEAD"), "is not in a Git repository"),
         (("jobs", *UPGRADE, "--output", "pdf=x"), "is not of the form FORMAT=FILE"),
         (("jobs", *UPGRADE, "--spark", "local[2]", "--processes", "2"), "leave one out"),

@@ -16,7 +16,7 @@ def test_a_backfill_s_places_are_given_once(run: Run, what: str) -> None:
     pytest.importorskip("pyspark")
     save(ok=V1)
     result = run("backfill", "ok.sql", f"--{what}", "orders=/a", f"--{what}", "orders=/b")
-    assert (result.code, result.err) == (2, f"flinkcompat: {what} orders is given twice, with other values\n")
+    assert (result.code, result.err) == (2, f"flinkcompat: {what} orders is set twice, to different values\n")
 
 
 @pytest.mark.parametrize("what", ["table", "sink"])
@@ -80,9 +80,9 @@ def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
         (("--boundary", "2026-01-02 00:01"), "cuts a window: take 2026-01-02 00:00:00 or 2026-01-02 00:10:00"),
         (("--boundary", "2026-01-02"), "--sink totals=URI"),
         (("--boundary", "2026-01-02", "--to", "2026-01-03"), "leave out --to, or leave out --boundary"),
-        (("--hand-over", "x.json"), "belong to --boundary"),
-        (("--allow-incomplete",), "belong to --boundary"),
-        (("--journal", "/x"), "belongs to --chunk"),
+        (("--hand-over", "x.json"), "need --boundary"),
+        (("--allow-incomplete",), "need --boundary"),
+        (("--journal", "/x"), "needs --chunk"),
         (("--chunk", "1d"), "need a range with both ends"),
         (("--chunk", "soon"), "'soon' is not a duration"),
         (("--chunk", "1s", "--from", "2026-01-01", "--to", "2026-01-02"), "must last 10min or longer"),
@@ -162,14 +162,14 @@ def test_options_go_before_the_table(run: Run) -> None:
     [
         (
             'from_ = "{{ data_interval_start }}"',
-            "backfill.from_: is a template that only Airflow renders",
+            "backfill.from_: is a template, which only Airflow renders",
         ),
         ("sinks = 'x'", "backfill.sinks: a table is needed"),
         ("tables = { orders = 1 }", "backfill.tables.orders: a text is needed"),
         ("to = 2026-01-02", "backfill.to: a text is needed"),
         ("allow_incomplete = 'yes'", "backfill.allow_incomplete: true or false is needed"),
         ("late = 'never'", "late is 'never'; write include or drop"),
-        ("journal = '/j'", "--journal belongs to --chunk: add it"),
+        ("journal = '/j'", "--journal needs --chunk: add it"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_named(run: Run, line: str, words: str) -> None:

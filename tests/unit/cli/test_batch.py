@@ -259,7 +259,7 @@ class TestProjectFile:
         pair = lines({"id": 1, "old": V1, "new": V1, "deployment": "orders"})
         result = run("batch", "-", "--config", "/dev/null", "--engine", "flink", "--fail-on", "unknown", stdin=pair)
         assert result.code == 2
-        assert '"deployment" names one of a flinkcompat.toml, and there is none' in json.loads(result.out)["error"]
+        assert '"deployment" needs a flinkcompat.toml, and there is none' in json.loads(result.out)["error"]
 
 
 class TestWaivers:

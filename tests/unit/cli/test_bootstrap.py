@@ -109,7 +109,7 @@ def test_what_python_computes_otherwise_is_not_published(
         ),
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
-        (("--to", "t", *HISTORY, "--gateway", "http://h:8083"), "name --jobmanager too"),
+        (("--to", "t", *HISTORY, "--gateway", "http://h:8083"), "add --jobmanager"),
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], says: str, run: Callable[..., Result]) -> None:

@@ -146,7 +146,7 @@ def test_a_version_without_its_engine_is_an_error(run: Run, command: tuple[str, 
     result = run(*command, option, "2.3")
     assert (result.code, result.out) == (2, "")
     if not (command[0] == "batch" and option == "--old-engine-version"):  # an option that batch does not have
-        assert f"{option}: a version of which engine? Add --engine vvr or --engine flink" in result.err
+        assert f"{option}: the engine of the version is unknown: add --engine vvr or --engine flink" in result.err
 
 
 def test_the_engine_is_in_the_help(run: Run) -> None:
@@ -345,7 +345,7 @@ def test_every_rule_s_report_holds_the_schema_and_reads_back(rule: Any, engine: 
     ("options", "said"),
     [
         (["--explain-plan"], "add --engine flink"),
-        (["--engine", "flink", "--gateway", "http://localhost:1"], "belong to --explain-plan"),
+        (["--engine", "flink", "--gateway", "http://localhost:1"], "need --explain-plan"),
         (["--engine", "flink", "--explain-plan", "--gateway", "ftp://x"], "is not the address of a REST API"),
         (["--engine", "flink", "--explain-plan", "--gateway", "http://127.0.0.1:1"], "does not answer"),
         (["--engine", "flink", "--explain-plan"], "run flinkcompat planner install 2.3"),

@@ -55,7 +55,7 @@ def test_the_files_of_the_tables_that_scripts_do_not_declare(run: Run, files: tu
     result = run("init")
     assert (result.code, load_project("flinkcompat.toml").common.catalog_files) == (0, catalog)
     assert read_deployments("flinkcompat.toml").problems == ()
-    several = "Tables that scripts use are declared in ddl/again.sql, ddl/tables.sql, and some in several of these: put"
+    several = "Tables that scripts use are declared in ddl/again.sql, ddl/tables.sql, some of them twice: put"
     assert (several in result.out) is (not catalog)
     assert run("lint").code == (0 if catalog else 1)
 
@@ -87,7 +87,7 @@ def test_names_that_the_file_cannot_hold_are_left_out(run: Run) -> None:
     result = run("init", ".")
     assert result.code == 0
     assert result.err.splitlines() == [
-        f"left out: {name}: its name is not UTF-8, or contains a line break or the like: rename it"
+        f"left out: {name}: its name is not UTF-8, or contains a control character: rename it"
         for name in (r"'new\nline.sql'", r"'odd\udcff.sql'")
     ]
     assert [each.name for each in load_project("flinkcompat.toml").deployments] == ["good"]
@@ -128,13 +128,13 @@ def test_nothing_is_overwritten(run: Run) -> None:
     write("flinkcompat.toml", "# mine\n")
     result = run("init")
     assert result.code == 2
-    assert "flinkcompat.toml: is there already" in result.err
+    assert "flinkcompat.toml: already exists" in result.err
     assert Path("flinkcompat.toml").read_text(encoding="utf-8") == "# mine\n"
     Path("flinkcompat.toml").unlink()
     write("pyproject.toml", '[tool.flinkcompat]\nengine = "flink"\n')
     result = run("init")
     assert result.code == 2
-    assert "pyproject.toml: is there already" in result.err
+    assert "pyproject.toml: already exists" in result.err
     assert not Path("flinkcompat.toml").exists()
 
 

@@ -252,14 +252,14 @@ def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: Snaps
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("show", "others"), "no entry in .*/ledger/others: is 'others' the deployment"),
+        (("show", "others"), "no entry in .*/ledger/others: check the name 'others'"),
         (("show", "../x"), "'../x' is not a valid deployment name"),
-        (("show", "orders", "--entry", "9"), "has no entry 9: the last one is 4"),
+        (("show", "orders", "--entry", "9"), "has no entry 9: its last entry is 4"),
         (("show", "orders", "--entry", "0"), "0 is not in the range"),
         (("diff", "orders", "1", "7"), "has no entry 7"),
         (("diff", "orders", "2"), r"entry 2 of orders \(rejected\) contains no script"),
         (("history", "orders", "--ledger", "nosuch://x"), "'nosuch://x' cannot be used"),
-        (("adopt", "orders", "--job-id", JOB), "which script does the job run[?] Add --script FILE, or name orders"),
+        (("adopt", "orders", "--job-id", JOB), "the script of the job is unknown: add --script FILE, or name orders"),
         (("adopt", "orders", "--job-id", JOB, "--script", "none.sql"), "none.sql"),
         (("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--set", "x"), "setting 'x' is not of the form"),
         (
@@ -291,7 +291,10 @@ def test_the_ledger_has_to_be_named(run: Run, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("FLINKCOMPAT_LEDGER", raising=False)
     result = run("ledger", "show", "orders")
     assert result.code == 2
-    assert "where is the ledger? Name its URI with --ledger, set FLINKCOMPAT_LEDGER, or write ledger" in result.err
+    assert (
+        "the location of the ledger is unknown: name its URI with --ledger, set FLINKCOMPAT_LEDGER, or write ledger"
+        in result.err
+    )
 
 
 class TestProjectFile:
@@ -313,7 +316,7 @@ class TestProjectFile:
             result = run("ledger", *line)
             assert result.code == 0, result.err
             assert result.out == run("ledger", *line, *named, "--config", "/dev/null").out
-        assert "where is the ledger?" in run("ledger", "list", "--config", "/dev/null").err
+        assert "the location of the ledger is unknown" in run("ledger", "list", "--config", "/dev/null").err
 
     def test_a_deployment_has_its_own_and_several_are_not_guessed(self, run: Run, file: Path, tmp_path: Path) -> None:
         with file.open("a", encoding="utf-8") as text:
@@ -338,7 +341,7 @@ class TestProjectFile:
         head = full.head()
         assert head is not None
         assert (head.job.script, head.job.settings) == (SCRIPT, {"a.b": "c", "d": "e"})
-        assert run("ledger", "adopt", "clicks", *given).err.startswith("flinkcompat: which script does the job run?")
+        assert run("ledger", "adopt", "clicks", *given).err.startswith("flinkcompat: the script of the job is unknown")
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def test_history_that_is_not_read_is_told_by_a_dry_run(run: Callable[..., Result
     avro = ("'csv'", "'avro'")
     result = run(ADDED, "--dry-run", "--history", "orders", edit=avro)
     assert "begins now MAX(d)" in result.stdout
-    assert "global-window-aggregate is not computed from history" in result.stderr
+    assert "global-window-aggregate cannot be computed from history" in result.stderr
 
 
 def test_spark_is_asked_for_before_anything_else(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         ((), "name --savepoint, or --job-id, and --to; flinkcompat migrate plan shows what would be kept"),
         (("--savepoint", "s"), "name --savepoint, or --job-id, and --to"),
         (("--savepoint", "s", "--job-id", "j"), "--job-id replaces --savepoint"),
-        (("--job-id", "j"), "name --jobmanager too, which knows the last savepoint of the job"),
+        (("--job-id", "j"), "add --jobmanager, which knows the last savepoint of the job"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
@@ -264,7 +264,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
         (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
         (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),
-        (("--savepoint", str(ADDED / "old"), "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
+        (("--savepoint", str(ADDED / "old"), "--to", "t", "--gateway", "http://h:8083"), "add --jobmanager"),
         (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ is inside --savepoint s3a://b/s"),
         (("--savepoint", "memory://b/s", "--to", "memory://b/s2"), "memory://b/s/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),

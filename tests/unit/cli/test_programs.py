@@ -76,7 +76,10 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("check", "a.sql", "a.sql", "--var", "A=1"), "--var belongs to programs: no file ends in .py or .table"),
+        (
+            ("check", "a.sql", "a.sql", "--var", "A=1"),
+            "--var is for programs, and no file ends in .py or .table: leave it out",
+        ),
         (("check", "a.sql", "job.py", "--engine", "flink", "--explain-plan"), "--explain-plan compiles SQL scripts"),
         (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),
         (
@@ -84,7 +87,7 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
             "job.py: is a program of the Table API, and this takes an SQL script",
         ),
         (("backfill", "job.py"), "only the environment of the program has SINK: pass it with --var NAME=…"),
-        (("backfill", "a.sql", "--var", "A=1"), "--var belongs to programs"),
+        (("backfill", "a.sql", "--var", "A=1"), "--var is for programs"),
         (("backfill", "a.sql", "--order-by", "t="), "names no column"),
     ],
 )

@@ -118,7 +118,7 @@ def test_without_a_deployment_or_a_file(run: Run) -> None:
     save(old=V1, new=PARTIAL)
     result = run("check", "old.sql", "new.sql", "--deployment", "orders")
     assert result.code == 2
-    assert "--deployment names one of a flinkcompat.toml, and there is none: add --config FILE" in result.err
+    assert "--deployment needs a flinkcompat.toml, and there is none: add --config FILE" in result.err
     project()
     result = run("check", "old.sql", "new.sql", "--deployment", "order")
     assert result.code == 2

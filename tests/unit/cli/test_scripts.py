@@ -40,7 +40,7 @@ def test_a_side_may_be_standard_input(run: Run) -> None:
             assert (result.code, result.out) == (2, "")
             assert words in result.err
             assert "<stdin>" in result.err
-    assert "holds one script" in run("check", "-", "-", stdin=V1.encode()).err
+    assert "contains one script" in run("check", "-", "-", stdin=V1.encode()).err
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_a_side_may_be_standard_input(run: Run) -> None:
         (("nosuch:orders.sql", "jobs/orders.sql"), "no revision 'nosuch'"),
         (("--output=x:y", "jobs/orders.sql"), "No such option"),
         (("HEAD:jobs", "jobs/orders.sql"), "HEAD:jobs: is no file in that revision but a folder"),
-        (("HEAD:job/orders.sql", "jobs/orders.sql"), "there is no such file; where the script was added or deleted"),
-        (("jobs/orders.sql", "HEAD:jobs/other.sql"), "there is no such file; where the script was added or deleted"),
-        (("jobs/other.sql", "jobs/orders.sql"), "there is no such file; where the script was added or deleted"),
-        (("HEAD:jobs/job.py", "jobs/job.py"), "check the revision out (git worktree add"),
+        (("HEAD:job/orders.sql", "jobs/orders.sql"), "there is no such file; if the script was added or deleted"),
+        (("jobs/orders.sql", "HEAD:jobs/other.sql"), "there is no such file; if the script was added or deleted"),
+        (("jobs/other.sql", "jobs/orders.sql"), "there is no such file; if the script was added or deleted"),
+        (("HEAD:jobs/job.py", "jobs/job.py"), "check out the revision (git worktree add"),
         (("s3://bucket/orders.sql", "jobs/orders.sql"), "s3://bucket/orders.sql: cannot be read"),
         (("/dev/null", "/dev/null"), "there is no script on either side"),
         (("HEAD:none.sql", "none.sql"), "there is no script on either side"),
@@ -125,4 +125,4 @@ def test_rehearse_takes_the_same_names(run: Run, repository: Path) -> None:
     assert "does not answer" in run("rehearse", "HEAD:jobs/orders.sql", "-", *given, stdin=V1.encode()).err
     assert "no revision 'nosuch'" in run("rehearse", "nosuch:jobs/orders.sql", "jobs/orders.sql", *given).err
     assert "cannot be read" in run("rehearse", "/dev/null", "jobs/orders.sql", *given).err
-    assert "holds one script" in run("rehearse", "-", "-", *given).err
+    assert "contains one script" in run("rehearse", "-", "-", *given).err

@@ -94,7 +94,7 @@ def test_what_a_target_cannot_do_is_refused_by_its_name(
 def test_options_that_nobody_asks_for(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "check", COMMANDS["check"][:-1])
     for given in (("--gateway", "http://g.test"), ("--plan-dir", "/plans")):
-        assert run("check", *given) == "--gateway and --plan-dir belong to --explain-plan: add it"
+        assert run("check", *given) == "--gateway and --plan-dir need --explain-plan: add it"
     for given in (("--target", "jobmanager"), ("--jobmanager", "http://j.test"), ("--savepoint", "/s")):
         assert run("check", *given) == (
             "--target, --jobmanager and --savepoint are for Flink's planner: add --engine flink --planner auto"
@@ -141,7 +141,7 @@ def test_what_is_no_jar_for_a_flink_of_this_machine(command: tuple[str, ...], ru
     with zipfile.ZipFile("kafka.jar", "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "")
     assert "File 'missing.jar' does not exist" in refusal("--jar", "missing.jar")
-    assert "a.sql: this file is no jar" in refusal("--jar", "kafka.jar", "--jar", "a.sql")
+    assert "a.sql: is no jar: name a jar file" in refusal("--jar", "kafka.jar", "--jar", "a.sql")
     elsewhere = refusal("--jar", "kafka.jar", "--gateway", "http://localhost:9")
     assert "put the jar into the lib folder of the Flink that --gateway names" in elsewhere
 
@@ -169,5 +169,5 @@ def test_who_plans_a_migration() -> None:
 def test_a_migration_without_any_planner(command: tuple[str, ...]) -> None:
     result = CliRunner().invoke(cli, [*command, "--dry-run", "--planner", "never"])
     assert str(result.exception) == (
-        f"{command[0]} needs compiled plans: name a SQL Gateway with --gateway URL, or ask with --planner auto"
+        f"{command[0]} needs compiled plans: name a SQL Gateway with --gateway URL, or add --planner auto"
     )
