@@ -127,7 +127,7 @@ def test_two_approve_and_the_author_does_not_and_the_second_does_so_on_the_page(
     assert f"does not count: ada made this change ({AUTHOR})" in asked.log()
     asked.answers("ben", RESTART, reason="small windows are agreed")
     asked.is_asked()
-    assert "Asked again, until 2 choose the same" in asked.log()
+    assert "The question returns until 2 people choose the same" in asked.log()
     assert asked.ledger.entries()[-1].kind == "checked", "half a decision is none"
 
     link = airflow.client.xcom(asked.dag_id, asked.run_id, "approve", "_link_FlinkChangeLink")
@@ -159,7 +159,7 @@ def test_after_a_while_others_may_answer_too(airflow: AirflowStandalone) -> None
     asked.answers("cara", RESUME)
     asked.is_asked()
     assert "does not count: cara may answer from " in asked.log()
-    wait_for(lambda: "from now on cara may answer, too" in asked.log(), "it escalates", 180)
+    wait_for(lambda: "from now on, cara may also answer" in asked.log(), "it escalates", 180)
     asked.answers("cara", RESUME, reason="on call")
     assert asked.ended()["resume"] == "success"
     approved = asked.ledger.entries()[-1]
@@ -171,7 +171,7 @@ def test_nobody_answers_and_the_default_rejects(airflow: AirflowStandalone) -> N
     asked = ask(airflow, "shops")
     states = asked.ended()
     assert {states[name] for name in ("resume", "restart")} == {"skipped"}
-    assert "from now on cara may answer, too" in asked.log()
+    assert "from now on, cara may also answer" in asked.log()
     rejected = asked.ledger.entries()[-1]
     assert isinstance(rejected, RejectedEntry)
     assert rejected.message == f"{NOBODY} chose {REJECT!r}"

@@ -112,7 +112,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 def test_a_missing_script_begins_one_run_which_goes_on_when_it_appears(fleet: Fleet) -> None:
     dag_id = fleet.add("missing")
     run = fleet.first_run(dag_id)
-    fleet.assert_quiet(dag_id, run, "missing.sql' is not there")
+    fleet.assert_quiet(dag_id, run, "missing.sql' does not exist")
     with rest_server(port=fleet.port):
         fleet.propose("missing")
         fleet.client.wait_for_question(dag_id, run, "approve")
@@ -157,7 +157,7 @@ def test_a_job_that_nobody_edits_fails_nothing_unless_a_time_is_given(fleet: Fle
     hasty = fleet.first_run(impatient)
     # Its 20 s begin after those of the other one, whose default would have been 5 s.
     fleet.client.wait_for_task(impatient, hasty, "changed", ("failed",))
-    said = "nothing new for impatient within 20 s"
+    said = "no new version of impatient within 20 s"
     # The state of a task comes before the last lines of its log.
     wait_for(lambda: said in fleet.log(impatient, hasty, "changed"), f"the log says: {said}", 60)
     assert fleet.client.task_states(unedited, quiet)["changed"] == "deferred"

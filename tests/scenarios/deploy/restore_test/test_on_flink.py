@@ -238,8 +238,8 @@ def test_a_rehearsal_that_waits_elsewhere_comes_to_the_same(
             assert [writes for job, writes in waits if job == job_id] == [True], "the live job's savepoint"
             assert {writes for job, writes in waits if job != job_id} == {True, False}
             assert (found.live, found.left) == ("RUNNING, no restart meanwhile", ())
-            assert len(said) == len(set(said)) + said.count("checking what orders.sql reads and writes") - 1 + max(
-                said.count("checking what new.sql reads and writes") - 1, 0
+            assert len(said) == len(set(said)) + said.count("checking the sources and sinks of orders.sql") - 1 + max(
+                said.count("checking the sources and sinks of new.sql") - 1, 0
             ), "nothing but the plans is done again"
             started = _ever(jobs) - ever
             assert len(started) == (2 if finding is RehearsalFinding.RESTORED else 3), (
