@@ -1,7 +1,7 @@
-"""The light values that every other package speaks in: outcomes, policies, jobs and their words.
+"""Light values that every other package uses: outcomes, policies, jobs and their words.
 
-It imports nothing outside of the standard library, so that a DAG file pays for none of the parser, the rules or a
-client by naming a policy or a start mode; and names load on first use, so that it pays only for those it names.
+It imports nothing outside the standard library, and names load on first use. A DAG file that names a policy or a start
+mode therefore loads neither the parser, nor the rules, nor a client.
 """
 
 from __future__ import annotations

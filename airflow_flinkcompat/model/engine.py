@@ -1,4 +1,4 @@
-"""The engines as data: their differences as facts, and the spelling of Flink's recovery options.
+"""The engines as data: their differences, and their spellings of Flink's recovery options.
 
 Their judgement is in :mod:`~airflow_flinkcompat.compat.engines`.
 """
@@ -14,18 +14,19 @@ class EngineFacts:
     """Facts about an engine, independent of a change.
 
     Attributes:
-        default_version: The version that is judged by where a job names none.
+        default_version: The version assumed for a job that names none.
         version_examples: Versions as users write them, for messages.
-        label_has_version: Whether the label for readers contains the version.
-        majors: The first numbers that its versions have; None: any number.
-        flink_lines: The line of Flink that a version is made of, by its first number; None if a version is one of
-            Flink itself.
-        one_deployment: Whether a whole script is one deployment, so that settings for an added or removed query apply
-            to the others too; else each query may be a job of its own.
-        takes_commands: Whether Flink's own commands can be passed to a job: SQL of its Gateway, or its client's.
-        tells_endings: Whether it is known how a restore ends that does not fit: refused, or with wrong rows.
-        compiles_plans: Whether a planner that can be asked compiles its scripts.
-        fills_variables: Whether its platform fills in ``${secret_values.NAME}``, so that such a variable is no secret.
+        label_has_version: True if the label for readers contains the version.
+        majors: The major numbers of its versions; None for any number.
+        flink_lines: The line of Flink that a version is based on, by its major number; None if its versions are Flink's
+            own.
+        one_deployment: True if a whole script is one deployment, so that settings for an added or removed query also
+            apply to the others. Otherwise each query may be a separate job.
+        takes_commands: True if jobs accept Flink's own commands: SQL of its Gateway, or its client.
+        endings_known: True if the end of a restore that does not fit is known: a refusal, or wrong rows.
+        compiles_plans: True if an available planner compiles its scripts.
+        fills_variables: True if its platform fills in ``${secret_values.NAME}``, so that such a variable is not a
+            secret itself.
     """
 
     default_version: str
@@ -36,17 +37,17 @@ class EngineFacts:
     flink_lines: Mapping[str, str] | None
     one_deployment: bool
     takes_commands: bool
-    tells_endings: bool
+    endings_known: bool
     compiles_plans: bool
     fills_variables: bool
 
     def has_version(self, version: str) -> bool:
-        """Return whether a version may be one of this engine."""
+        """True if this engine may have a version of this number."""
         first = version.split(".")[0]
         return self.majors is None or first in self.majors or not (first.isascii() and first.isdigit())
 
     def flink_line(self, version: str) -> str | None:
-        """The line of Flink that a version is, or is made of."""
+        """The line of Flink that a version belongs to, or is based on."""
         return version if self.flink_lines is None else self.flink_lines.get(version.split(".")[0])
 
 
@@ -60,7 +61,7 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         flink_lines={"4": "1.13", "6": "1.15", "8": "1.17", "11": "1.20"},
         one_deployment=True,
         takes_commands=False,
-        tells_endings=False,
+        endings_known=False,
         compiles_plans=False,
         fills_variables=True,
     ),
@@ -73,14 +74,14 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         flink_lines=None,
         one_deployment=False,
         takes_commands=True,
-        tells_endings=True,
+        endings_known=True,
         compiles_plans=True,
         fills_variables=False,
     ),
 }
 """One entry for each engine."""
 ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
-"""The engines and the version each is judged by when a job names none."""
+"""The default version of each engine, for jobs that name none."""
 
 
 # An unknown option is ignored: a job whose savepoint is set in the spelling of another line starts empty.
@@ -95,11 +96,11 @@ _BEFORE_1_20: Mapping[str, str] = {
 
 
 def recovery_option(option: str, version: str) -> str:
-    """The option as one version of Flink knows it."""
+    """The option as spelled by one version of Flink."""
     major, minor = (int(part) if part.isdecimal() else 0 for part in (*version.split("."), "0")[:2])
     return _BEFORE_1_20[option] if (major, minor) < (1, 20) else option
 
 
 def in_every_spelling(options: Mapping[str, str]) -> dict[str, str]:
-    """The same options for a Flink of any version; if it knows both spellings, the new one wins."""
+    """The options in both spellings, for any version of Flink; a version that knows both uses the new one."""
     return {**options, **{_BEFORE_1_20[option]: value for option, value in options.items()}}

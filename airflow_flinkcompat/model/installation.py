@@ -17,14 +17,14 @@ Extra = Literal["deploy", "gcs", "local-flink", "lsp", "native", "s3", "spark", 
 
 
 def install_command(*extras: Extra) -> str:
-    """The command that installs this package again, from the same place and with extras.
+    """The command that reinstalls this package from the same origin, with extras.
 
     Args:
         extras: The extras to install.
 
     Returns:
-        A pip command for the checkout, wheel or repository that the package was installed from; for the package's name
-        alone if it came from an index.
+        A pip command for the checkout, wheel or repository that the package was installed from, or for the name of the
+        package if it came from an index.
     """
     wanted = f"[{','.join(extras)}]" if extras else ""
     try:
@@ -37,13 +37,13 @@ def install_command(*extras: Extra) -> str:
 
 
 def missing_packages(*extras: Extra) -> tuple[str, ...]:
-    """The packages that extras bring and that are not installed.
+    """The packages that extras require and that are not installed.
 
     Args:
         extras: The extras.
 
     Returns:
-        Their names on an index, in order; none if this package's requirements are not known.
+        Their names on an index, in order; none if this package's requirements are unknown.
     """
     return tuple(sorted({name for extra in extras for name in _required(extra) if not _installed(name)}))
 

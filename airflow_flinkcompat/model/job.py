@@ -45,7 +45,7 @@ class FunctionDeclaration:
 
     @classmethod
     def of(cls, name: str, text: str) -> FunctionDeclaration:
-        """Parse a declaration from configuration: by name, ``kind`` or ``kind:language``.
+        """Parse a declaration from configuration, written as ``kind`` or ``kind:language``.
 
         Args:
             name: The function's name.
@@ -55,7 +55,7 @@ class FunctionDeclaration:
             The declaration.
 
         Raises:
-            InputError: The kind or the language is not known.
+            InputError: The kind or the language is unknown.
         """
         kind, colon, language = text.lower().partition(":")
         if kind not in FUNCTION_KINDS:
@@ -65,7 +65,7 @@ class FunctionDeclaration:
         return cls(name, kind, language or "java")
 
     def to_dict(self) -> dict[str, str]:
-        """JSON values; the place of the declaration is not kept.
+        """JSON values, without the place of the declaration.
 
         Returns:
             The name, kind, language and definition, each a string.
@@ -76,7 +76,7 @@ class FunctionDeclaration:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> FunctionDeclaration:
-        """Read the values of :meth:`to_dict`; keys of a later version are passed over.
+        """Read the values of :meth:`to_dict`; keys of a later version are ignored.
 
         Args:
             row: The declaration as JSON values; only the name is needed.
@@ -99,11 +99,11 @@ class JobSpec:
         settings: Settings in force before the script's own SETs.
         functions: Declarations of functions that the script only uses.
         catalog: DDL of tables that the script does not declare.
-        engine: Whose state semantics apply; ``vvr`` unless another one is named.
-        engine_version: The version of that engine; None for the one it is judged by then (``ENGINES``).
+        engine: The engine whose state semantics apply; ``vvr`` by default.
+        engine_version: The version of that engine; None for its default (``ENGINES``).
         source: The name of the script in messages.
         language: Language of the script: ``sql``, ``python`` or ``table``.
-        variables: Values that only the environment of a program has, by name.
+        variables: Values from the environment of a program, by name.
         files: The texts next to a Python program, its modules and the files it reads, by their path from its folder.
 
     Raises:
@@ -127,25 +127,26 @@ class JobSpec:
         if self.engine_version is not None and not _VERSION.fullmatch(self.engine_version):
             examples = ENGINE_FACTS[self.engine].version_examples
             raise InputError(
-                f"engine version {self.engine_version!r} of {self.source} is no version of {self.engine}: "
-                f"write numbers with points between them, like {examples}"
+                f"engine version {self.engine_version!r} of {self.source} is not a version of {self.engine}: "
+                f"write numbers separated by points, such as {examples}"
             )
         if self.language not in LANGUAGES:
             raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
         if self.variables and self.language == "sql":
-            raise InputError("variables belong to a program: an SQL script has none")
+            raise InputError("variables belong to a program, and this job is an SQL script: leave them out")
         if self.files and self.language != "python":
-            raise InputError("files belong to a Python program: nothing else reads any")
+            raise InputError("files belong to a Python program, and this job is not one: leave them out")
 
     @cached_property
     def version(self) -> str:
-        """The engine version, major.minor as far as it is set."""
+        """The engine version, as its first one or two numbers."""
         return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
 
     def digest(self) -> str:
-        """The SHA-256 of everything that is compared, in hex; the source is only a name.
+        """The SHA-256 of everything that is compared, in hex; the name of the source has no part in it.
 
-        Exactly the checked version is deployed: ledgers and summaries hold the digest, so its formula never changes.
+        It proves that the deployed version is the checked one. Ledgers and summaries contain it, so its formula never
+        changes.
 
         Returns:
             64 hex digits.
@@ -159,14 +160,15 @@ class JobSpec:
         return _sha256(parts)
 
     def part_digests(self) -> dict[str, str]:
-        """A SHA-256 for each part that computes the rows: script, settings, functions and catalog.
+        """A SHA-256 for each part that determines the rows: script, settings, functions and catalog.
 
-        The engine is no part, and blank lines at the ends do not count. Hand-over records hold these digests.
+        The engine is not one of them, and leading or trailing blank lines do not count. Hand-over records contain these
+        digests.
 
         Returns:
             64 hex digits by part: ``script``, ``settings``, ``functions`` and ``catalog``.
         """
-        # A program computes what its variables and the files beside it make of it.
+        # The rows of a program also depend on its variables and on the files next to it.
         given = [*sorted(self.variables.items()), *sorted(self.files.items())]
         script = "\n".join([self.script, *(f"{name}={value}" for name, value in given)])
         functions = sorted([f.name, f.kind, f.language or "java"] for f in self.functions)
@@ -193,14 +195,14 @@ class JobSpec:
         """Read the job that :meth:`to_dict` wrote.
 
         Args:
-            row: Its fields; one that is missing has its default, and other keys are passed over.
+            row: Its fields; a missing one has its default, and unknown keys are ignored.
 
         Returns:
             The job.
 
         Raises:
             InputError: A field holds an invalid value.
-            KeyError: There is no script, or a function has no name.
+            KeyError: The script, or the name of a function, is missing.
         """
         known = {each.name: row[each.name] for each in fields(JobSpec) if each.name in row}
         functions = tuple(FunctionDeclaration.from_dict(each) for each in row.get("functions", ()))

@@ -1,7 +1,7 @@
-"""Choices of a user, each closed list once.
+"""Choices of a user, with one definition for each closed list.
 
-A choice on which code branches is an enum. Next to it is the literal type of its values, by which a type checker finds
-a misspelt operator argument. A test compares the two.
+A choice on which code branches is an enum. Next to it is the literal type of its values, so that a type checker finds a
+misspelt operator argument. A test compares the two.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ def language_of(path: str | Path) -> Language:
 
 
 def is_path(value: Any, endings: tuple[str, ...]) -> bool:
-    """True if an argument is the path of a file with one of these suffixes, and no text.
+    """True if an argument is the path of a file with one of these suffixes, and not a text.
 
     Args:
         value: The argument.
-        endings: Endings of files, with their points.
+        endings: Suffixes of files, with their dots.
 
     Returns:
         True for a path; the file need not exist.

@@ -48,7 +48,7 @@ class Basis(StrEnum):
 
 
 class Consequence(StrEnum):
-    """End of a changed statement's start from the savepoint on open-source Flink (measured)."""
+    """Measured result of starting a changed statement from the savepoint on open-source Flink."""
 
     REFUSED_AT_SUBMIT = "refused at submit"
     REFUSED_AT_RESTORE = "refused at restore"
@@ -58,20 +58,20 @@ class Consequence(StrEnum):
 class Reason(StrEnum):
     """Reason for an ``unknown`` answer: the closed list."""
 
-    DOCUMENTED = "the vendor's document says that the outcome is not known in advance"
+    DOCUMENTED = "the vendor's document states that the outcome is not known in advance"
     SEVERAL_CHANGES = "several things changed at once"
     VERSION = "the engine version differs or was never measured"
     NOT_READ = "a statement could not be read"
     NOT_COVERED = "no document row and no measurement covers this change"
     OPAQUE = "the check cannot see into a function or construct"
-    AMBIGUOUS = "which query replaced which is not known"
-    UNDECLARED = "a table's schema is not known"
+    AMBIGUOUS = "the pairing of old and new queries is unknown"
+    UNDECLARED = "the schema of a table is unknown"
 
 
 Branch = Literal["resume", "migrate", "restart", "approve", "reject"]
 BRANCHES: tuple[Branch, ...] = get_args(Branch)
 _MIGRATABLE = {"whole": "migratable", "partial": "partly_migratable"}
-"""Field with an incompatible change's branch, by how much of the state a migration keeps."""
+"""Policy field for an incompatible change, by the share of state that a migration keeps."""
 
 _OF_EMPTY_SINKS = ("resume", "approve", "restart")
 
@@ -80,14 +80,14 @@ _OF_EMPTY_SINKS = ("resume", "approve", "restart")
 class Policy:
     """Branch of each outcome: resume, migrate, restart (without state), approve or reject.
 
-    ``migratable`` and ``partly_migratable``: the branch of an incompatible change whose state a migration keeps, all of
-    it or a part, if there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch of a
-    change that would resume or migrate while an updating query writes into a keyed sink at a new place, which receives
-    only keys that change from then on.
+    ``migratable`` and ``partly_migratable``: the branch of an incompatible change if a migration keeps all of its
+    state, or a part. They apply only where a branch ``migrate`` exists. ``sink_begins_empty`` (resume, approve or
+    restart): the branch of a change that would resume or migrate, while an updating query writes into a keyed sink at a
+    new place. Such a sink receives only keys that change from then on.
 
-    State is never discarded unasked: an incompatible change restarts by itself only if a policy states it, or if
-    history is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy
-    that resumes an incompatible change unseen.
+    State is never discarded without consent: an incompatible change restarts only if a policy states it, or if history
+    is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy that
+    resumes an incompatible change without approval.
     """
 
     compatible: str = "resume"
@@ -102,14 +102,15 @@ class Policy:
         for field in fields(self):
             branch = getattr(self, field.name)
             if branch not in BRANCHES:
-                raise ValueError(f"policy: {field.name} leads to {branch!r}; known are {', '.join(BRANCHES)}")
+                raise ValueError(f"policy: {field.name} leads to {branch!r}; choose one of {', '.join(BRANCHES)}")
             if branch == "migrate" and field.name not in _MIGRATABLE.values():
                 raise ValueError(
-                    f"policy: {field.name} leads to 'migrate'; that is for {' and '.join(_MIGRATABLE.values())}"
+                    f"policy: {field.name} leads to 'migrate', which is only for {' and '.join(_MIGRATABLE.values())}"
                 )
         if self.sink_begins_empty not in _OF_EMPTY_SINKS:
             raise ValueError(
-                f"policy: sink_begins_empty leads to {self.sink_begins_empty!r}; known are {', '.join(_OF_EMPTY_SINKS)}"
+                f"policy: sink_begins_empty leads to {self.sink_begins_empty!r}; "
+                f"choose one of {', '.join(_OF_EMPTY_SINKS)}"
             )
         if "resume" in (self.incompatible, self.migratable, self.partly_migratable):
             raise ValueError("policy: an incompatible change is never resumed without approval")
@@ -119,23 +120,23 @@ class Policy:
         """A policy from a mapping of outcomes to branches; missing ones keep the default.
 
         Args:
-            value: a policy, which is taken as it is, or the branches of some outcomes.
-            backfill: whether a restart is followed by a backfill, or led by a hand-over to one. An incompatible change
-                restarts then, unless ``value`` sets another branch. A branch of ``value`` for an incompatible change
-                applies to one that can be migrated, too, unless ``value`` has one for that.
+            value: A policy, which is returned unchanged, or the branches of some outcomes.
+            backfill: True if a backfill follows a restart, or a hand-over to one precedes it. Then an incompatible
+                change restarts, unless ``value`` sets another branch. A branch of ``value`` for
+                incompatible changes also applies to those that can be migrated, unless ``value`` sets theirs.
 
         Returns:
             The policy.
 
         Raises:
-            ValueError: an outcome or branch that there is not, or an incompatible change that resumes.
+            ValueError: An outcome or branch is unknown, or an incompatible change would resume.
         """
         if isinstance(value, Policy):
             return value
         known = tuple(field.name for field in fields(Policy))
         for outcome in value or ():
             if outcome not in known:
-                raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(known)}")
+                raise ValueError(f"policy: unknown outcome {outcome!r}; choose one of {', '.join(known)}")
         given = dict(value or {})
         if "incompatible" in given:
             given = {**dict.fromkeys(_MIGRATABLE.values(), given["incompatible"]), **given}

@@ -35,23 +35,23 @@ class NormalForm:
 
 
 def sql_name(name: str) -> str:
-    """A name as Flink SQL takes it, whatever it is."""
+    """A name in back-ticks, which Flink SQL accepts whatever characters it contains."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def sql_text(text: str) -> str:
-    """A text as a literal of SQL."""
+    """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def join_ddl(files: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The DDL of several files as one text, in which each is ended before the next one begins.
+    """The DDL of several files as one text, with a ``;`` after each but the last.
 
     Args:
         files: Content of each file by its name.
 
     Returns:
-        The text, and each name with the number of lines that are of its file: one file is the text as it is.
+        The text, and each name with the number of lines from its file. The text of a single file is unchanged.
     """
     given = list(files)
     texts = [text.rstrip() for _, text in given[:-1]]

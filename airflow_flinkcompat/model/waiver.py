@@ -1,4 +1,4 @@
-"""A waiver: a statement next to the script that one finding about one change is accepted until a day."""
+"""A waiver: a note next to the script that accepts one finding about one change until a stated day."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Waiver:
     Attributes:
         subject: Subject of the finding: the path of an operator, a sink, or ``script``.
         finding: Its message, secrets masked.
-        until: The last day on which it holds.
-        deployed_sha256: The digest of the version deployed then, without its engine; that of nothing if the script was
-            read by itself.
+        until: The last day on which it is valid.
+        deployed_sha256: The digest of the version deployed then, without its engine; the digest of nothing if the
+            script was read alone.
         finding_sha256: The digest of the finding and of the changed parts.
-        deployment: The deployment; "" where two scripts were compared.
-        even_silently_wrong: Whether it was confirmed on purpose although the restore may give wrong rows without an
+        deployment: The deployment; "" if two scripts were compared.
+        even_silently_wrong: True if it was confirmed on purpose although the restore may return wrong rows without an
             error.
     """
 
@@ -48,7 +48,7 @@ class Waiver:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Waiver:
-        """The waiver that :meth:`to_dict` wrote; keys of a later version are passed over.
+        """The waiver that :meth:`to_dict` wrote; keys of a later version are ignored.
 
         Args:
             row: The waiver as JSON values.
@@ -59,7 +59,7 @@ class Waiver:
         Raises:
             KeyError: The day is missing.
             TypeError: Another field is missing.
-            ValueError: The day is none.
+            ValueError: The day is not a date.
         """
         known = {each.name: row[each.name] for each in fields(cls) if each.name in row}
         return cls(**{**known, "until": date.fromisoformat(row["until"])})

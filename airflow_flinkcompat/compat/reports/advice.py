@@ -223,7 +223,7 @@ def if_resumed(report: Report) -> tuple[str, ...]:
 
     The first line is the end, the others name stored values that would be misread.
     """
-    told = ENGINE_FACTS[report.engine].tells_endings and report.outcome is Outcome.INCOMPATIBLE
+    told = ENGINE_FACTS[report.engine].endings_known and report.outcome is Outcome.INCOMPATIBLE
     if not told or report.is_refused:
         return ()
     if report.findings[0].rule in _ONE_SIDED:

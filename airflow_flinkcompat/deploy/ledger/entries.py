@@ -260,7 +260,7 @@ class LedgerEntry:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> LedgerEntry:
-        """The entry that :meth:`to_dict` wrote; keys of a later version are passed over.
+        """The entry that :meth:`to_dict` wrote; keys of a later version are ignored.
 
         Args:
             row: The entry as JSON values.

@@ -161,10 +161,10 @@ def test_an_engine_version_is_a_version(run: Run, engine: str, version: str) -> 
     for option in ((f"--engine-version={version}",), (f"--old-engine-version={version or '.'}",)):
         refused = run("check", "old.sql", "new.sql", "--engine", engine, *option)
         assert (refused.code, refused.out) == (2, "")
-        assert f"of old.sql is no version of {engine}: write numbers with points between them" in refused.err
+        assert f"of old.sql is not a version of {engine}: write numbers separated by points" in refused.err
     Path("pairs.jsonl").write_bytes(lines({"id": 1, "old": V1, "new": V1}))
     (answer,) = answers(run("batch", "pairs.jsonl", "--engine", engine, f"--engine-version={version}"))
-    assert "is no version of" in answer["error"]
+    assert "is not a version of" in answer["error"]
 
 
 @pytest.mark.parametrize("version", ["2.3", "1.20.3", "8.0.11", "11.1", "8", "2.4-SNAPSHOT", "1.20.1-csa1.15.1"])

@@ -264,7 +264,7 @@ def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: Snaps
         (("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--set", "x"), "setting 'x' is not of the form"),
         (
             ("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--engine-version", "banana"),
-            "engine version 'banana' of s.sql is no version of flink: .* like 2.3 or 1.20.3",
+            "engine version 'banana' of s.sql is not a version of flink: .* such as 2.3 or 1.20.3",
         ),
         (
             ("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--jobmanager", "http://127.0.0.1:9"),

@@ -79,7 +79,7 @@ def test_a_side_is_a_job() -> None:
     ("fields", "message"),
     [
         ({"engine": "spark"}, "engine 'spark' is not one of vvr, flink"),
-        ({"engine": "flink", "engine_version": "x"}, "write numbers with points between them, like 2.3 or 1.20.3"),
+        ({"engine": "flink", "engine_version": "x"}, "write numbers separated by points, such as 2.3 or 1.20.3"),
         ({"language": "scala"}, "language 'scala' is not one of sql, python, table"),
         ({"variables": {"A": "1"}}, "variables belong to a program"),
         ({"files": {"m.py": ""}, "language": "table"}, "files belong to a Python program"),

@@ -48,11 +48,14 @@ def test_where_an_incompatible_change_goes_that_can_be_migrated() -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"compatibel": "resume"}, "policy: unknown outcome 'compatibel'; known are compatible, partial, unknown"),
-        ({"partial": "go"}, "policy: partial leads to 'go'; known are resume, migrate, restart, approve, reject"),
-        ({"unknown": "migrate"}, "policy: unknown leads to 'migrate'; that is for migratable and partly_migratable"),
+        ({"compatibel": "resume"}, "policy: unknown outcome 'compatibel'; choose one of compatible, partial, unknown"),
+        ({"partial": "go"}, "policy: partial leads to 'go'; choose one of resume, migrate, restart, approve, reject"),
+        (
+            {"unknown": "migrate"},
+            "policy: unknown leads to 'migrate', which is only for migratable and partly_migratable",
+        ),
         ({"migratable": "resume"}, "policy: an incompatible change is never resumed without approval"),
-        ({"sink_begins_empty": "reject"}, "policy: sink_begins_empty leads to 'reject'; known are resume, approve"),
+        ({"sink_begins_empty": "reject"}, "policy: sink_begins_empty leads to 'reject'; choose one of resume, approve"),
         ({"incompatible": "resume"}, "policy: an incompatible change is never resumed without approval"),
     ],
 )

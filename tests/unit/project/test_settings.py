@@ -86,7 +86,7 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         (
             "engine = 'flink'\nengine_version = 'new'",
             "2:1",
-            "check.engine_version: engine version 'new' of it is no version",
+            "check.engine_version: engine version 'new' of it is not a version",
         ),
         ("fail_on = 'always'", "1:1", "fail_on: 'always' is not one of partial, unknown, incompatible, never"),
         (
@@ -105,8 +105,8 @@ def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ),
         ("catalog = ['{{ x }}.sql']", "1:12", "catalog.1: is a template, which only Airflow renders"),
         ("settings.a = [1]", "1:10", "settings.a: a text is needed"),
-        ("policy = { partial = 'resum' }", "1:12", "check.policy: partial leads to 'resum'; known are resume"),
-        ("policy = { unknwn = 'reject' }", "1:12", "check.policy: unknown outcome 'unknwn'; known are compatible"),
+        ("policy = { partial = 'resum' }", "1:12", "check.policy: partial leads to 'resum'; choose one of resume"),
+        ("policy = { unknwn = 'reject' }", "1:12", "check.policy: unknown outcome 'unknwn'; choose one of compatible"),
         ("defaults.check.enginee = 'flink'", "1:16", "check.enginee: is unknown; did you mean engine?"),
         ("defaults.ownr = 'me'", "1:10", "ownr: is unknown; did you mean owner?"),
         ("stopped.a = ''", "1:9", "stopped.a: a text is needed: who stopped its job, when"),

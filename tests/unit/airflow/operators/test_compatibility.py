@@ -286,7 +286,7 @@ def test_auto_is_what_the_gateway_runs(deployed: Site) -> None:
 
 
 def test_an_engine_version_is_a_version(deployed: Site) -> None:
-    with pytest.raises(AirflowFailException, match=r"version 'banana' .* is no version of flink: .* 2\.3 or 1\.20"):
+    with pytest.raises(AirflowFailException, match=r"version 'banana' .* is not a version of flink: .* 2\.3 or 1\.20"):
         deployed.checked(script(), check={"engine": "flink", "engine_version": "banana"})
     # As a template that is rendered as a native object gives it.
     run, _tasks, _ = deployed.checked(script(), check={"engine": "flink", "engine_version": 2.3})
