@@ -1,5 +1,5 @@
 """The catalogue of connectors: savepoint state of sources and sinks, and the effect of each option.
 
-It is data, a module for each family in ``definitions``, and judges nothing: :mod:`~airflow_flinkcompat.compat` decides
+It contains data only, with one module for each family in ``definitions``. :mod:`~airflow_flinkcompat.compat` decides
 about restores.
 """

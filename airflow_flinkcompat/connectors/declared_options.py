@@ -1,7 +1,7 @@
-"""Options that connectors declare, with the plan parts that each moves, from their artifacts.
+"""Options declared in the artifacts of connectors, with the parts of the plan that each changes.
 
-The data is written by ``python -m dev.measure connectors``. An option that moves nothing may still change the rows that
-are read or written: its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
+The data is written by ``python -m dev.measure connectors``. An option that changes no part of the plan may still change
+the rows that are read or written. Such meanings are in :mod:`~airflow_flinkcompat.connectors.definitions`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from airflow_flinkcompat.connectors.facts import BEGINNINGS, OptionEffect, OptionFact, TableUse
 
 DATA = Path(__file__).with_name("connector_options.json.gz")
-"""Options by artifact and connector, the state of their plans, and the effects of each option."""
+"""Options by artifact and connector, with the state of their plans and the effects of each option."""
 _USES: Mapping[TableUse, str] = {TableUse.SOURCE: "source", TableUse.SINK: "sink", TableUse.LOOKUP: "lookup"}
 _OF_EVERY_SOURCE = frozenset(
     f"scan.watermark.{name}"
     for name in ("alignment.group", "alignment.max-drift", "alignment.update-interval", "emit.strategy", "idle-timeout")
 )
 """Options of every source from Flink's FactoryUtil."""
-_WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "how sources or sinks store it"}
+_WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "the state of sources or sinks"}
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class DeclaredOption:
 
     Attributes:
         artifact: The artifact and its version.
-        key: The option by its name of today.
-        default: The connector's value if it is left out; "" if there is none, or it is not a text.
-        moves: Differences between plans with other values, of ids, state and serializers; None if none was planned.
+        key: The current name of the option.
+        default: The connector's default value; "" if there is none, or it is not a text.
+        moves: Differences in ids, state and serializers between plans with different values; None if no such plan was
+            made.
     """
 
     artifact: str
@@ -54,7 +55,7 @@ def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOp
 
 
 def undeclared(connector: str | None, key: str) -> bool:
-    """True if artifacts of a connector are known, and none of them declares an option.
+    """True if artifacts of a connector are known and none declares the option.
 
     False for options that Flink or another library declares.
     """
@@ -64,7 +65,7 @@ def undeclared(connector: str | None, key: str) -> bool:
 
 
 def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> OptionFact | None:
-    """Facts from a connector's artifacts about an option that no definition lists."""
+    """Facts from a connector's artifacts about an option without a definition."""
     found = declared(connector, use, key)
     if not found:
         return None
@@ -80,7 +81,7 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
     if use is TableUse.LOOKUP:
         return None
     if any(each.moves is None for each in found):
-        note = f"the connector declares it ({document}), but what a restored job makes of another value is not known"
+        note = f"the connector declares it ({document}), but the effect of another value on a restored job is unknown"
         return OptionFact(key, OptionEffect.NOT_KNOWN, document=document, note=note)
     if not in_table and any(key.startswith(begins) for other, begins in BEGINNINGS.items() if other is not use):
         return OptionFact(key, OptionEffect.IGNORED, document=document)
@@ -89,7 +90,7 @@ def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> O
         key,
         OptionEffect.NOT_KNOWN,
         document=document,
-        note=f"another value moves no id and no state in Flink's plan ({document}), but what it means is not known",
+        note=f"another value changes no id and no state in Flink's plan ({document}), but its meaning is unknown",
         default=defaults.pop() or None if len(found) > 1 == len(defaults) and not in_table else None,
     )
 
@@ -99,8 +100,8 @@ class OptionCounts:
     """Number of known options of a connector.
 
     Attributes:
-        planned: Those whose plans with several values are known, for at least one use of a table.
-        moving: Those with which ids, state or serializers differ.
+        planned: Options whose plans with several values are known, for at least one use of a table.
+        moving: Options whose values change ids, state or serializers.
     """
 
     declared: int
@@ -109,7 +110,7 @@ class OptionCounts:
 
 
 def counts() -> Mapping[str, Mapping[str, OptionCounts]]:
-    """Count the options that are known."""
+    """Count the known options."""
     return {
         artifact: {name: _counts(table) for name, table in row["connectors"].items()}
         for artifact, row in stored()["artifacts"].items()

@@ -1,6 +1,6 @@
 """Facts about a connector: state of its source and sink, and the effect of each option.
 
-Nothing here judges. A fact names its evidence: real restores by their ids in the table of evidence, or else the
+Nothing here is a verdict. A fact names its evidence: the ids of real restores in the table of evidence, or else the
 connector's document or class.
 """
 
@@ -21,12 +21,12 @@ class Startup:
     """Startup options of one connector.
 
     Attributes:
-        choices: The options for each choice that can be made, none if it begins so anyhow.
+        choices: The options for each possible choice; none if it always begins that way.
         option: Its own option for the starting position.
-        default: The value of that if a table does not set it.
-        more: Options that belong to it.
-        itself: How it begins where no option decides.
-        positions: Whether the positions of a job can be read from its savepoint and passed to another job.
+        default: The value of ``option`` if a table does not set it.
+        more: Further options that belong to ``option``.
+        itself: The starting position if no option decides.
+        positions: True if the positions of a job can be read from its savepoint and passed to another job.
     """
 
     choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ BY_OFFSET: Mapping[str, Mapping[str, str]] = {
     LATEST: {"scan.startup.mode": "latest-offset"},
     TIMESTAMP: {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": MILLIS},
 }
-"""The choices of Kafka's sources, which those of Flink CDC name alike."""
+"""The choices of Kafka's sources; Flink CDC's sources have the same names for them."""
 
 
 class Known(StrEnum):
@@ -59,10 +59,10 @@ class SourceState(StrEnum):
     PARTITIONS = "partitions and their offsets"
     FILES = "files and how far each was read"
     SHARDS = "shards and their sequence numbers"
-    LOG = "the position in the database's log, and parts of the snapshot not read yet"
-    TABLE_VERSION = "the version of the table that was read, and its files not read yet"
-    COUNTER = "how many rows it made"
-    ENDED = "only that it has read everything, once it has"
+    LOG = "the position in the database's log, and unread parts of the snapshot"
+    TABLE_VERSION = "the version of the table that was read, and its unread files"
+    COUNTER = "the number of rows it generated"
+    ENDED = "only a mark that it has read everything"
     NOTHING = "nothing"
     NOT_KNOWN = "not known"
 
@@ -72,15 +72,15 @@ class SinkState(StrEnum):
 
     NONE = "nothing"
     WRITER = "the state of its writer"
-    TRANSACTIONS = "the state of its writer and transactions that are not committed yet"
+    TRANSACTIONS = "the state of its writer and uncommitted transactions"
     NOT_KNOWN = "not known"
 
 
 class KeyDemand(StrEnum):
     """Reason why a sink needs a primary key."""
 
-    ALWAYS = "it takes no table without one"
-    FOR_UPDATES = "it takes results that change by one alone"
+    ALWAYS = "it accepts no table without one"
+    FOR_UPDATES = "it accepts changing results only with one"
     NOT_KNOWN = "not known"
 
 
@@ -88,12 +88,12 @@ class LookupSupport(StrEnum):
     """Lookup mode of a connector: synchronous, or chosen by its option or a hint."""
 
     SYNCHRONOUS = "one row after the other"
-    BY_OPTION = "as lookup.async says, one after the other unless it is true"
+    BY_OPTION = "as set by lookup.async, one after the other unless it is true"
     NOT_KNOWN = "not known"
 
 
 class TableUse(StrEnum):
-    """Use of a table in a query: options have another effect on each."""
+    """Use of a table in a query; the same option has a different effect in each use."""
 
     SOURCE = "read"
     SINK = "written"
@@ -110,25 +110,26 @@ class OptionEffect(StrEnum):
     READ = "what is read"
     TARGET = "where it is written"
     DECODING = "how rows are read from bytes, and written as bytes"
-    KEY = "under which key a result is written"
+    KEY = "the key under which a result is written"
     DELIVERY_GUARANTEE = "whether each row counts exactly once, at least once, or perhaps never"
     BOUNDED_END = "where reading ends"
     STATE = "what is stored in savepoints, or which operators Flink plans"
-    IGNORED = "nothing here, as only another use of the table reads it"
+    IGNORED = "nothing here, because only another use of the table reads it"
     NOT_KNOWN = "something that nobody has described"
 
 
 @dataclass(frozen=True)
 class ListedPlaces:
-    """A source option that lists several places, such as topics, each with positions of its own.
+    """A source option that lists several places, such as topics, each with its own positions.
 
     Attributes:
         separator: The characters between them.
         reordered: Restores with the same places in another order.
-        added: Restores with more places, which ended right where a start without state reads them from their beginning.
-        from_beginning: The option and the value by which it does; empty if it always does.
-        pattern: The option for a regular expression over places in place of a list; "" if there is none.
-        matched: Restores with such an expression that matches the places of before.
+        added: Restores with more places, which ended right if a start without state reads new places from their
+            beginning.
+        from_beginning: The option and value with which such a start reads from the beginning; empty if it always does.
+        pattern: The option for a regular expression instead of a list; "" if there is none.
+        matched: Restores with such an expression that matches the former places.
     """
 
     separator: str
@@ -141,20 +142,20 @@ class ListedPlaces:
 
 @dataclass(frozen=True)
 class OptionFact:
-    """Effect of one option, or of all with a common prefix.
+    """Effect of one option, or of all options with a common prefix.
 
     Attributes:
         key: The option, with a ``*`` for any text.
-        ids: Restores across each of which it was changed: all right if the effect is harmless, all of one bad end if it
-            is not. None, if none was run.
+        ids: Restores in which it was changed. All ended right if the effect is harmless, and all in the same failure if
+            it is not. Empty if none was run.
         document: The page or class that documents it, if no restore shows it.
-        alias_of: The option that it is another name of, by the document: across its restores that was changed.
+        alias_of: The option for which it is another name, according to the document; its restores changed that option.
         note: The effect of a restore, for a reader, as the end of a sentence about the option.
-        listed: The form in which it lists several places.
-        unless: Another option and its value under which the restores do not speak of it.
-        default: Its value in every version that accepts a table without it; None if that is not known.
-        values: Those that the document is limited to; empty if it covers all.
-        expression: Whether it is a regular expression over tables, each of which is read whole before its changes.
+        listed: The list of places in it, if it is one.
+        unless: Another option and a value with which the restores prove nothing about this one.
+        default: Its value in every version that accepts a table without it; None if unknown.
+        values: The values that the document covers; empty if it covers all.
+        expression: True if it is a regular expression over tables, and each table is read whole before its changes.
     """
 
     key: str
@@ -180,7 +181,7 @@ def facts(effect: OptionEffect, document: str, *keys: str, note: str = "") -> tu
 
 
 READ_ONCE = (
-    "a finished scan is not run again, so nothing is read from the new place; an unfinished one begins again and "
+    "a finished scan is not run again, so nothing is read from the new place; an unfinished one restarts and "
     "repeats rows that were read before"
 )
 """Effect of a restore on a scan of :attr:`SourceState.ENDED` that should read something else."""
@@ -188,16 +189,16 @@ READ_ONCE = (
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """State of a connector's source, and the abilities that the planner pushes into it.
+    """State of a connector's source, and its abilities that the planner uses.
 
     Attributes:
-        projection: Whether it reads only the columns that a query wants, so that no operator drops the others.
-        filters: Whether conditions may be evaluated in it, in place of an operator.
-        watermark: Whether it makes watermarks by itself, in place of an operator.
-        appends: Whether its rows are only ever added, unless their format changes that.
-        startup: Where it begins without state; None if that is unknown.
-        table_name_option: The option that names the table to read, in place of its name in the script; "" if that name
-            never does.
+        projection: True if it reads only the columns that a query needs, so that no operator drops the others.
+        filters: True if it can evaluate conditions instead of an operator.
+        watermark: True if it generates watermarks instead of an operator.
+        appends: True if it only adds rows, unless their format updates or deletes.
+        startup: Its starting position without state; None if unknown.
+        table_name_option: The option that names the table to read, instead of its name in the script; "" if that name
+            is never used.
     """
 
     positions: SourceState = SourceState.NOT_KNOWN
@@ -217,15 +218,15 @@ class SinkFacts:
     """State of a connector's sink.
 
     Attributes:
-        stateful_options: Options with the values under one of which alone it has state; empty if it always has.
-        operators: Number of its operators in a job, None if it is not known.
-        upserts: Whether it accepts the last row of a primary key, in place of the row that it replaces.
-        upserts_appended: Whether it asks for upserts also of rows that are only added.
-        updates: Whether it takes results that change without a primary key.
-        row_before: Whether it asks for the row before an update too; one that takes upserts never does.
+        stateful_options: Options and values, one of which must be set for it to have state; empty if it always has.
+        operators: Number of its operators in a job; None if unknown.
+        upserts: True if it accepts the latest row of a primary key without the row that it replaces.
+        upserts_appended: True if it requests upserts even for rows that are only added.
+        updates: True if it accepts changing results without a primary key.
+        row_before: True if it also requests the row before an update; a sink that accepts upserts never does.
         primary_key: Reason why Flink refuses its table without a primary key.
-        ids_use_table_name: Whether the ids of operators that keep something are made of the table's name.
-        state_survives_columns: Whether a savepoint's state of it is kept under other columns of the table.
+        ids_use_table_name: True if the ids of its stateful operators contain the table's name.
+        state_survives_columns: True if its state remains valid when the columns of the table change.
         ids: Restores of jobs with this sink that ended right.
     """
 
@@ -245,11 +246,11 @@ class SinkFacts:
 
     @property
     def takes_row_before(self) -> Known:
-        """Return whether the planner keeps the row before an update for it."""
+        """YES if the planner keeps the row before an update for it."""
         return Known.NO if self.upserts is Known.YES else self.row_before
 
-    def kept(self, options: Mapping[str, str]) -> SinkState:
-        """State of a sink whose table has these options; nothing if it needs one of them to keep state."""
+    def state_with(self, options: Mapping[str, str]) -> SinkState:
+        """State of a sink whose table has these options; NONE if none of its stateful options is set."""
         needless = self.stateful_options and all(
             options.get(key, "").lower() != value for key, value in self.stateful_options
         )
@@ -261,7 +262,7 @@ class LookupFacts:
     """Lookup mode of a connector.
 
     Attributes:
-        support: Whether rows may wait for an answer, which are state.
+        support: The mode; rows that wait for an answer of an asynchronous lookup are state.
     """
 
     support: LookupSupport = LookupSupport.NOT_KNOWN
@@ -270,7 +271,7 @@ class LookupFacts:
 
 
 BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
-"""Option prefixes that one use alone reads; other options may be read by any use."""
+"""Option prefixes that only one use reads; any use may read the other options."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ class ConnectorFacts:
     """One connector of the catalogue.
 
     Attributes:
-        formats: Its options that name the format of its values, of which the first that is set counts.
+        formats: Its options that name the format of its values; the first one that is set counts.
     """
 
     names: tuple[str, ...]
@@ -294,9 +295,9 @@ class ConnectorFacts:
         return {use: side.options for use, side in sides.items() if side is not None}
 
     def option(self, use: TableUse, key: str) -> OptionFact | None:
-        """Effect of an option: by its full name, else by the longest listed prefix; None if nothing is listed.
+        """Effect of an option by its full name or its longest listed prefix; None if neither is listed.
 
-        The fact is "ignored" for an option that is listed for another use, and by its name belongs to that alone.
+        The fact is "ignored" for an option that is listed for another use and whose prefix belongs only to that use.
         """
         found = _longest(self.options.get(use, ()), key)
         if found is not None:
@@ -322,16 +323,16 @@ class ColumnIdentity(StrEnum):
     NAME = "its name"
     PLACE = "its place"
     BOTH = "its name and its place"
-    """Both identify columns, each some of them."""
+    """Some columns are identified by name, others by place."""
 
 
 @dataclass(frozen=True)
 class FormatFacts:
-    """One format of rows: the effects of its options, and whether its rows update and delete.
+    """One format of rows: the effects of its options, and the changes that its rows can express.
 
     Attributes:
-        appends: Whether rows of it are only ever added.
-        by_place: Whether a row shows by order alone which column a value is of.
+        appends: True if its rows are never updates or deletions.
+        by_place: True if only the order of values in a row identifies their columns.
     """
 
     name: str

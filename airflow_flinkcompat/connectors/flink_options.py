@@ -1,7 +1,6 @@
-"""Options of Flink, its connectors and its formats: their types, and why Flink refuses a value.
+"""Options of Flink, its connectors and its formats: their types, and reasons for refusing a value.
 
-Facts come from Flink's classes (``python -m dev.measure settings``). Keys that no class of Flink declares are not
-known.
+Facts come from Flink's classes (``python -m dev.measure settings``). Keys that no class of Flink declares are unknown.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ class FlinkOption:
     """An option as one line of Flink declares it.
 
     Attributes:
-        type: The name of its type, or the constants of an enum with ``|`` between them; ``list:`` in front of a list's.
-        default: Flink's value if it is left out; "" if there is none, or it is not a text.
-        least: The least number that Flink takes; for a duration in milliseconds.
-        names: The words that Flink takes, of an option that is a text.
+        type: The name of its type, or the constants of an enum separated by ``|``; a list has the prefix ``list:``.
+        default: Flink's default value; "" if there is none, or it is not a text.
+        least: The least number that Flink accepts; for a duration, in milliseconds.
+        names: The words that Flink accepts for an option that is a text.
         classes: The keywords for which Flink also accepts the name of a class.
-        use: ``source`` or ``sink`` where Flink asks tables of that use alone for more than the type.
-        when: The setting, and its value where it is one, under which Flink asks for more than the type.
+        use: ``source`` or ``sink`` if Flink has more requirements than the type for tables of that use only.
+        when: The setting, with its value if only one counts, under which Flink has more requirements than the type.
     """
 
     type: str
@@ -49,11 +48,11 @@ class FlinkOption:
     when: tuple[str, ...] = ()
 
     @property
-    def asks_for(self) -> str:
+    def expected(self) -> str:
         """Accepted values in a reader's words."""
         if self.type.startswith(_LIST):
-            of = FlinkOption(self.type.removeprefix(_LIST)).asks_for
-            return f"parts with ; between them, each {of}"
+            of = FlinkOption(self.type.removeprefix(_LIST)).expected
+            return f"parts separated by ;, each {of}"
         if self.names or self.classes or "|" in self.type:
             words = self.names or self.classes or self.type.split("|")
             return f"one of {', '.join(words)}{', or the name of a class' if self.classes else ''}"
@@ -65,7 +64,7 @@ class FlinkOption:
         return what if self.least is None else f"{what}, at least {least}"
 
     def value(self, text: str, line: str) -> object:
-        """The value of a text, equal for all its spellings."""
+        """The value of a text; all spellings of a value result in equal ones."""
         if self.type.startswith(_LIST):
             of = FlinkOption(self.type.removeprefix(_LIST))
             return tuple(of.value(part, line) for part in option_values.elements(text))
@@ -83,7 +82,7 @@ class FlinkOption:
         raise ValueError(text)
 
     def spelled(self, text: str) -> str:
-        """A value as one text for all its spellings."""
+        """The text of a value, the same for all its spellings."""
         try:
             value = self.value(text, _NEWEST)
         except ValueError:
@@ -93,7 +92,7 @@ class FlinkOption:
         return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
     def parses(self, text: str, line: str) -> bool:
-        """Return whether Flink parses a value."""
+        """True if Flink parses a value."""
         try:
             self.value(text, line)
         except ValueError:
@@ -101,7 +100,7 @@ class FlinkOption:
         return True
 
     def refuses(self, text: str, line: str, others: Mapping[str, str] | None, use: str = "") -> bool:
-        """Return whether Flink does not take a value."""
+        """True if Flink refuses a value."""
         if _FILLED_IN_LATER.search(text):
             return False
         if not self.parses(text, line):
@@ -120,29 +119,29 @@ class FlinkOption:
 
 
 def declared_option(where: tuple[str, ...], key: str, line: str) -> FlinkOption | None:
-    """The declaration of an option by a line of Flink."""
+    """The declaration of an option in a line of Flink."""
     return _of_line(_data()[f"{where[0]}s"].get(where[1], {}).get(key), line) if where else setting(key, line)
 
 
 @lru_cache
 def setting(key: str, line: str = "") -> FlinkOption | None:
-    """The declaration of a setting by a line of Flink."""
+    """The declaration of a setting in a line of Flink."""
     known = _data()["settings"]
     return _of_line(known.get(key), line) or _of_line(known.get(current_name(key)), line)
 
 
 def current_name(key: str) -> str:
-    """Return the name that Flink has for a setting today."""
+    """Current name of a setting in Flink."""
     name: str = _data()["renamed"].get(key, key)
     return name
 
 
 def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None, *, own: bool = True) -> str:
-    """Tell why Flink refuses the value of a setting."""
+    """Reason why Flink refuses the value of a setting; "" if it accepts it."""
     option = setting(key, line)
     if option is None or not option.refuses(text, line, others) or (not own and option.parses(text, line)):
         return ""
-    return f"'{key}' asks for {option.asks_for}, not '{text}'"
+    return f"'{key}' must be {option.expected}, not '{text}'"
 
 
 def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[str]:
@@ -156,12 +155,12 @@ def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[st
             name = _COLUMN.sub("fields.#.", key.removeprefix(prefix))
             option = _of_line(known.get(name), line) if key.startswith(prefix) else None
             if option is not None and option.refuses(text, line, options, use):
-                yield f"'{key}' asks for {option.asks_for}, not '{text}'"
+                yield f"'{key}' must be {option.expected}, not '{text}'"
                 break
 
 
 def has_metadata(name: str) -> bool:
-    """Return whether the metadata of a format are known."""
+    """True if the metadata of a format are known."""
     return name in _data()["metadata"]["formats"]
 
 
@@ -186,7 +185,7 @@ def _zones() -> frozenset[str]:
 
 
 def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> FlinkOption | None:
-    """The row of a line; one without lines holds for all."""
+    """The entry for a line of Flink; one without lines applies to all."""
     for lines, row in sorted((rows or {}).items(), key=lambda each: _number(each[0].rpartition("-")[2]), reverse=True):
         first, _, last = lines.partition("-")
         if not lines or not line or _number(first) <= _number(line) <= _number(last or first):

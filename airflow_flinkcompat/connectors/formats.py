@@ -58,7 +58,7 @@ FORMATS: Mapping[str, FormatFacts] = {
         FormatFacts("json", Known.YES, _JSON, _PAGE),
         FormatFacts("csv", Known.YES, _CSV, _PAGE, by_place=True),
         FormatFacts("raw", Known.YES, _decoding("charset", "endianness"), _PAGE),
-        # Files of it say names too; a message is read by the table's own schema.
+        # Avro files contain names as well; a message is read by the table's own schema.
         FormatFacts("avro", Known.YES, _AVRO, _PAGE, by_place=True),
         FormatFacts("avro-confluent", Known.YES, _REGISTRY, _PAGE),
         FormatFacts("protobuf", Known.YES, (), _PAGE),
@@ -91,7 +91,7 @@ def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnI
 
 
 def format_option(key: str) -> OptionFact | None:
-    """Effect of a format's option, such as ``value.json.ignore-parse-errors``; None if it is not known."""
+    """Effect of a format's option, such as ``value.json.ignore-parse-errors``; None if unknown."""
     found = _OPTION.fullmatch(key)
     format_facts = None if found is None else FORMATS.get(found["format"])
     if found is None or format_facts is None:

@@ -17,9 +17,9 @@ class MavenArtifact:
     """One artifact.
 
     Attributes:
-        name: Its name, in which ``{line}`` is replaced by the line of Flink.
-        versions: Its version by line of Flink, which a line that is not named does without; None: the version is that
-            of Flink itself; empty: no version is known here.
+        name: Its name, with ``{line}`` for the line of Flink.
+        versions: Its version by line of Flink; a line without an entry has no such artifact. None: it has Flink's own
+            version. Empty: no version is known here.
     """
 
     group: str
@@ -83,7 +83,7 @@ ARTIFACTS: Mapping[str, tuple[MavenArtifact, ...]] = {
 Unlisted ones come with Flink, or are unknown.
 """
 LINES = tuple(_KAFKA)
-"""The lines of Flink that the table knows."""
+"""The lines of Flink in the table."""
 
 
 def artifacts(identifier: str, line: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def memory(text: str) -> int:
 
 def elements(text: str, separator: str = ";") -> list[str]:
     """The parts of a list; quoted parts may contain the separator."""
-    if text.startswith("["):  # YAML reads it, or else it is one part
+    if text.startswith("["):  # parsed as YAML; if that fails, it is one part
         return [_QUOTED.sub(r"\2", part.strip()) for part in text.strip("[]").split(",") if part.strip()]
     parts, rest = [], text
     while rest:

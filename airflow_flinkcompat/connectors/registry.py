@@ -35,7 +35,7 @@ def _read(folders: tuple[str, ...]) -> Mapping[str, ConnectorFacts]:
     for facts in (each for module in modules for each in module.CONNECTORS):
         for name in facts.names:
             if found.setdefault(name, facts) is not facts:
-                raise ValueError(f"two modules of {definitions.__name__} speak of connector {name}")
+                raise ValueError(f"two modules of {definitions.__name__} define connector {name}")
     return found
 
 
@@ -44,7 +44,7 @@ def _facts(connector: str | None) -> ConnectorFacts:
 
 
 def source(connector: str | None) -> SourceFacts:
-    """State of a connector's source, and its abilities."""
+    """State and abilities of a connector's source."""
     return _facts(connector).source or _UNKNOWN_SOURCE
 
 
@@ -70,7 +70,7 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
     for declared in declared_options.declared(connector, use, key):
         newer = facts.option(use, declared.key) if declared.key != key else None
         if newer is not None:
-            document = f"code of {declared.artifact}: an older name of {declared.key}"
+            document = f"code of {declared.artifact}: an older name for {declared.key}"
             return replace(newer, key=key, alias_of=declared.key, document=document)
     in_table = facts.source is not None and facts.source.positions is SourceState.TABLE_VERSION
     return declared_options.fact(connector, use, key, in_table=in_table)

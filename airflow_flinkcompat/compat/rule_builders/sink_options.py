@@ -59,7 +59,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return OptionVerdict(
             sinks.only_the_sink(change.connector), unknown(f"the state of sink {change.connector} is unknown")
         )
-    nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
+    nothing = {facts.state_with(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect is OptionEffect.STATE and fact.ids:

@@ -1,1 +1,1 @@
-"""The connectors of the catalogue, a module with ``CONNECTORS`` for each family, listed nowhere else."""
+"""The connectors of the catalogue: one module with ``CONNECTORS`` for each family."""

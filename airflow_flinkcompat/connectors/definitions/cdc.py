@@ -15,7 +15,7 @@ from airflow_flinkcompat.connectors.facts import (
 )
 
 _PAGE = "Flink CDC 3.5, connector page"
-_CAPTURES_NONE = f"{_PAGE}: scan newly added tables; a reader captures none without the option"
+_CAPTURES_NONE = f"{_PAGE}: scan newly added tables; without the option a reader captures none"
 _CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
 _CHUNKING = (
     "chunk-key.even-distribution.factor.*", "chunk-meta.group.size",
@@ -47,7 +47,7 @@ _POSTGRES = (
         OptionEffect.READ,
         ("cdc-stateless-slot", "cdc-group-slot"),
         note="a new slot begins at the restore: every change since the savepoint is lost",
-        default="flink",  # up to release 2.3; from 2.4 on it has to be given
+        default="flink",  # up to release 2.3; since 2.4 it is required
     ),
     OptionFact(
         "scan.incremental.snapshot.enabled",
@@ -69,8 +69,8 @@ _POSTGRES = (
     *facts(OptionEffect.TUNES, _PAGE, *_CHUNKING, "connect.max-retries", "connection.pool.size"),
 )
 _NOT_CAPTURED = (
-    "by the documents a restored source reads earlier rows of another table only with scan.newly-added-table.enabled; "
-    "neither this nor the effect on its former tables was measured"
+    "according to the documents, a restored source reads earlier rows of another table only with "
+    "scan.newly-added-table.enabled; neither this nor the effect on its former tables was measured"
 )
 _TABLES = ("table-name", "database-name", "schema-name", "collection", "database")
 _TUNING = (
@@ -86,11 +86,11 @@ _OTHERS = (
     *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.useSSL", "jdbc.properties.requireSSL"),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.sslMode", "jdbc.properties.*CertificateKeyStore*"),
-    # MySQL's reader drops events before the moment of a startup by timestamp after a restore as well.
+    # After a restore, MySQL's reader still drops events from before its startup timestamp.
     OptionFact("scan.startup.*", OptionEffect.STARTUP, document="BinlogSplitReader: a timestamp filters them too"),
     *facts(OptionEffect.TUNES, _PAGE, *_TUNING),
 )
-_USER = facts(OptionEffect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was called user", "user")
+_USER = facts(OptionEffect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was named user", "user")
 _OTHER_READER = "the readers with and without this option store different kinds of positions"
 
 
@@ -143,12 +143,12 @@ def _source(options: tuple[OptionFact, ...], document: str, startup: Startup | N
 
 
 CONNECTORS = (
-    ConnectorFacts(("postgres-cdc",), _source(_POSTGRES, "PostgreSQLTableSource (3.5): SupportsReadingMetadata alone")),
+    ConnectorFacts(("postgres-cdc",), _source(_POSTGRES, "PostgreSQLTableSource (3.5): only SupportsReadingMetadata")),
     ConnectorFacts(
         ("mysql-cdc",),
         _source(
             (*_incremental("true"), _MYSQL_STARTUP),
-            "MySqlTableSource (3.5): SupportsReadingMetadata alone",
+            "MySqlTableSource (3.5): only SupportsReadingMetadata",
             Startup(
                 choices=BY_OFFSET,
                 option="scan.startup.mode",
@@ -163,7 +163,7 @@ CONNECTORS = (
         ),
     ),
     *(
-        ConnectorFacts((name,), _source(options, f"{source} (3.5): SupportsReadingMetadata alone"))
+        ConnectorFacts((name,), _source(options, f"{source} (3.5): only SupportsReadingMetadata"))
         for name, source, options in (
             ("oracle-cdc", "OracleTableSource", _incremental("true")),
             ("sqlserver-cdc", "SqlServerTableSource", _incremental("true")),

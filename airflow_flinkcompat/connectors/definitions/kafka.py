@@ -60,7 +60,7 @@ _BOUND = OptionFact(
     "scan.bounded.*",
     OptionEffect.BOUNDED_END,
     ("ks-tumble-bounded-latest",),
-    note="a restored source ignores it: it reads partitions without an end, and the last windows are not emitted",
+    note="a restored source ignores it: it reads partitions without an end, and never emits the last windows",
 )
 _SCAN_PARALLELISM = OptionFact(
     "scan.parallelism",
@@ -132,7 +132,7 @@ _SINK_PARALLELISM = OptionFact(
     "sink.parallelism",
     OptionEffect.STATE,
     ("sk-stateless-direct-kafka-parallelism-2", "sk-group-direct-kafka-parallelism-2"),
-    note="its writer has state, and is not chained once it has its own parallelism",
+    note="its writer has state, and a writer with its own parallelism is not chained",
 )
 _EXACTLY_ONCE = (
     "sk-stateless-kafka-eo-alo",
@@ -158,7 +158,7 @@ _SINK = SinkFacts(
         replace(
             _GUARANTEE,
             key="sink.semantic",
-            document="KafkaDynamicTableFactory: validateDeprecatedSemantic reads it as the guarantee",
+            document="KafkaDynamicTableFactory: validateDeprecatedSemantic uses it as the delivery guarantee",
             alias_of="sink.delivery-guarantee",
         ),
         OptionFact("sink.transactional-id-prefix", OptionEffect.DELIVERY_GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
@@ -166,7 +166,7 @@ _SINK = SinkFacts(
             "sink.transaction-naming-strategy",
             OptionEffect.DELIVERY_GUARANTEE,
             ("sk-stateless-kafka-eo-naming",),
-            note="the stored state can be restored if the savepoint is of a connector with this option",
+            note="the stored state can be restored if a connector with this option wrote the savepoint",
         ),
         OptionFact(
             "sink.partitioner",
@@ -178,7 +178,7 @@ _SINK = SinkFacts(
         _SINK_PARALLELISM,
     ),
     ids=("sk-stateless-kafka-unchanged", "sk-stateless-kafka-eo-unchanged"),
-    document="KafkaDynamicSink (5.0): a KafkaSink, whose writer keeps the ids of its transactions, and its committer",
+    document="KafkaDynamicSink (5.0): a KafkaSink with a committer and a writer that stores transaction ids",
 )
 _UPSERT_SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,

@@ -90,8 +90,8 @@ CONNECTORS = (
                 *facts(OptionEffect.TUNES, _ICEBERG, *_ICEBERG_SPLITS),
             ),
             table_name_option="catalog-table",
-            document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the "
-            "snapshot it has planned to, and splits not read yet",
+            document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the last "
+            "planned snapshot and the unread splits",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
@@ -113,14 +113,14 @@ CONNECTORS = (
                     "write-parallelism",
                     OptionEffect.STATE,
                     ("iceberg-sink-stateless-write-parallelism",),
-                    note="its writers are not chained once they have their own parallelism",
+                    note="writers with their own parallelism are not chained",
                 ),
                 *facts(OptionEffect.STATE, _ICEBERG, "distribution-mode", note=_PLANNED),
                 *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", note=_PLANNED),
             ),
             ids=("iceberg-sink-stateless-unchanged", "iceberg-sink-stateless-file-size"),
             document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet; "
-            "IcebergTableSink takes every kind of change that comes",
+            "IcebergTableSink accepts every kind of change",
         ),
     ),
     ConnectorFacts(
@@ -145,7 +145,7 @@ CONNECTORS = (
                 *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_SPLITS),
             ),
             document="FlinkTableSource, BaseDataTableSource (1.3): takes projections, filters, limits and watermarks; "
-            "its enumerator stores the next snapshot, and splits not read yet",
+            "its enumerator stores the next snapshot and the unread splits",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
@@ -163,13 +163,13 @@ CONNECTORS = (
                     "sink.parallelism",
                     OptionEffect.STATE,
                     ("paimon-sink-group-parallelism-2",),
-                    note="its writer is not chained once it has its own parallelism",
+                    note="a writer with its own parallelism is not chained",
                 ),
             ),
             ids=("paimon-sink-group-unchanged", "paimon-sink-group-snapshots-retained"),
             document="FlinkSink (1.3): a writer that stores the commit's user, and a committer that stores manifests",
         ),
-        LookupFacts(document="lookup.async may stand in the schema that Paimon stores, which no script shows"),
+        LookupFacts(document="lookup.async may be set in the schema that Paimon stores, which no script shows"),
     ),
     ConnectorFacts(
         ("hudi",),
@@ -186,7 +186,7 @@ CONNECTORS = (
                 *facts(OptionEffect.TUNES, _HUDI, "read.streaming.check-interval", "read.data.skipping.enabled"),
                 *facts(OptionEffect.BOUNDED_END, _HUDI, "read.end-commit"),
             ),
-            document="HoodieTableSource, StreamReadMonitoringFunction (1.0): the instant that was read last",
+            document="HoodieTableSource, StreamReadMonitoringFunction (1.0): the last instant that was read",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
@@ -204,8 +204,8 @@ CONNECTORS = (
                 *facts(OptionEffect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
             ),
             ids=("hudi-sink-group-unchanged", "hudi-sink-group-batch-size"),
-            document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with what they have not committed, operators "
-            "whose ids are made of the table's name (opUID)",
+            document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with uncommitted data, and operators whose ids "
+            "contain the table's name (opUID)",
         ),
     ),
     ConnectorFacts(
@@ -217,7 +217,7 @@ CONNECTORS = (
                 *facts(OptionEffect.STARTUP, _DELTA, "startingVersion", "startingTimestamp", note=_BEGINNING),
                 *facts(OptionEffect.TUNES, _DELTA, "updateCheckIntervalMillis"),
             ),
-            document="DeltaSource (3.3): its enumerator stores the version of the table, and files not read yet",
+            document="DeltaSource (3.3): its enumerator stores the version of the table and the unread files",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,

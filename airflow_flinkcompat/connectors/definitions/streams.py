@@ -24,13 +24,13 @@ _PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
 _SOCKET = "Flink's page on user-defined sources and sinks, whose example it is"
 _STORED = "the savepoint stores positions in the old stream; how a restored source uses them was not measured"
 _BEGINNING = (
-    "a start without state begins there; whether a restored source applies it to parts that it has not begun to read "
-    "was not measured"
+    "a start without state begins there; its effect on parts that a restored source has not begun to read was not "
+    "measured"
 )
-_END = "the savepoint stores each partition with its former end; whether a restored source reads another end was not "
-"measured"
-
-
+_END = (
+    "the savepoint stores each partition with its former end; the effect of another end on a restored source was not "
+    "measured"
+)
 _ASYNC_WRITER = "AsyncSinkBase: its writer stores the requests it has buffered"
 _PULSAR_SOURCE = (
     *facts(OptionEffect.READ, _PULSAR, "topics", note=_STORED),
@@ -61,7 +61,7 @@ def _pulsar(name: str, appends: Known) -> ConnectorFacts:
             metadata=Known.YES,
             appends=appends,
             options=_PULSAR_SOURCE,
-            document="PulsarTableSource (4.1): SupportsReadingMetadata alone; stores partitions and the last message",
+            document="PulsarTableSource (4.1): only SupportsReadingMetadata; stores partitions and the last message",
         ),
         _PULSAR_SINK,
         formats=("value.format", "format"),
@@ -99,7 +99,7 @@ CONNECTORS = (
                 default="LATEST",
                 more=("source.init.timestamp",),
             ),
-            document="KinesisDynamicSource (5.0): SupportsReadingMetadata alone; stores sequence numbers of shards",
+            document="KinesisDynamicSource (5.0): only SupportsReadingMetadata; stores sequence numbers of shards",
         ),
         SinkFacts(
             state=SinkState.WRITER,

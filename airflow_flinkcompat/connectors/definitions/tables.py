@@ -31,8 +31,8 @@ _HBASE_SINK = SinkFacts(
         *facts(OptionEffect.TARGET, _HBASE, *_HBASE_TABLE),
         *facts(OptionEffect.TUNES, _HBASE, "sink.buffer-flush.*"),
     ),
-    document="HBaseSinkFunction (4.0) stores nothing; HBaseSink, which follows it, is an AsyncSinkBase: its writer "
-    "stores what is buffered",
+    document="HBaseSinkFunction (4.0) stores nothing; HBaseSink, its successor, is an AsyncSinkBase: its writer stores "
+    "buffered requests",
 )
 _HBASE_SOURCE = SourceFacts(
     positions=SourceState.ENDED,
@@ -60,7 +60,7 @@ _REDIS_TUNING = ("timeout", "max.retries", "sink.max-retries", "ttl", "ttl.*", "
 _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
 _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
 _SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
-_SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider, whose bounds are a condition of its query"
+_SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider with bounds as a condition of its query"
 _PAGE = "JDBC connector page"
 
 CONNECTORS = (
@@ -77,7 +77,7 @@ CONNECTORS = (
         lookup=LookupFacts(
             LookupSupport.BY_OPTION,
             _HBASE_ASKED,
-            document="HBase connector page: lookup.async, false by default; a hint says nothing",
+            document="HBase connector page: lookup.async, false by default; a hint has no effect",
         ),
     ),
     ConnectorFacts(
@@ -109,7 +109,7 @@ CONNECTORS = (
                 *facts(OptionEffect.CREDENTIALS, _REDIS, "password", "sentinels.password"),
                 *facts(OptionEffect.TUNES, _REDIS, *_REDIS_TUNING),
             ),
-            document="RedisSinkFunction: a RichSinkFunction, each row is written as it comes",
+            document="RedisSinkFunction: a RichSinkFunction that writes each row as it arrives",
         ),
         lookup=LookupFacts(document="asynchronous in some connectors of this name, synchronous in others"),
     ),
@@ -128,7 +128,7 @@ CONNECTORS = (
                 *facts(OptionEffect.CREDENTIALS, _SCAN, "username", "password"),
                 *facts(OptionEffect.TUNES, _PAGE, "scan.auto-commit", "connection.max-retry-timeout"),
             ),
-            startup=Startup(choices={EARLIEST: {}}, itself="with all rows of its table, those read before included"),
+            startup=Startup(choices={EARLIEST: {}}, itself="with all rows of its table, including those read before"),
             document="JdbcDynamicTableSource (4.0): takes projections and filters, reads with an input format",
         ),
         SinkFacts(
@@ -151,7 +151,7 @@ CONNECTORS = (
                 OptionFact("sink.parallelism", OptionEffect.TUNES, ("sk-group-jdbc-parallelism-2",)),
             ),
             ids=("sk-stateless-jdbc-unchanged",),
-            document="GenericJdbcSinkFunction (4.0): a checkpoint flushes what is buffered, nothing is stored",
+            document="GenericJdbcSinkFunction (4.0): a checkpoint flushes the buffer, and nothing is stored",
         ),
         LookupFacts(
             support=LookupSupport.SYNCHRONOUS,

@@ -27,7 +27,7 @@ _OPTIONS = (
         OptionEffect.KEY,
         _PAGE,
         "document-id.key-delimiter",
-        note="documents get other ids: earlier documents stay, and are never replaced or deleted",
+        note="documents get other ids: earlier documents remain, and are never replaced or deleted",
     ),
     *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password"),
     *facts(OptionEffect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
@@ -50,13 +50,13 @@ CONNECTORS = (
                     "table.identifier",
                     OptionEffect.STATE,
                     ("doris-sink-stateless-elsewhere",),
-                    note="the sink stores the table that it wrote, and a restored one keeps writing there",
+                    note="the sink stores the name of its table, and a restored sink continues to write there",
                 ),
                 OptionFact(
                     "sink.parallelism",
                     OptionEffect.STATE,
                     ("doris-sink-stateless-parallelism-2",),
-                    note="its writer has state, and is not chained once it has its own parallelism",
+                    note="its writer has state, and a writer with its own parallelism is not chained",
                 ),
                 *facts(OptionEffect.TARGET, _DORIS, "fenodes", "benodes"),
                 *facts(OptionEffect.CREDENTIALS, _DORIS, "username", "password"),
@@ -65,8 +65,8 @@ CONNECTORS = (
                 *facts(OptionEffect.DECODING, _DORIS, "sink.properties.*"),
             ),
             ids=("doris-sink-stateless-unchanged", "doris-sink-stateless-buffer-size"),
-            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels; DorisDynamicTableSink takes "
-            "every change, without the row before an update where sink.ignore.update-before is true",
+            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels; DorisDynamicTableSink accepts "
+            "every change, but not the row before an update if sink.ignore.update-before is true",
         ),
     ),
     ConnectorFacts(
@@ -86,8 +86,8 @@ CONNECTORS = (
                 *facts(OptionEffect.DECODING, _STARROCKS, "sink.properties.*"),
             ),
             document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and rows under "
-            "exactly-once, nothing otherwise; StarRocksSink, the only one in a build for Flink 2, has a writer with "
-            "state and a committer; it takes every kind of change",
+            "exactly-once, nothing otherwise; StarRocksSink, the only sink in builds for Flink 2, has a writer "
+            "with state and a committer; it accepts every kind of change",
         ),
     ),
     ConnectorFacts(

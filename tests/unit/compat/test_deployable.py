@@ -305,7 +305,7 @@ def test_a_value_that_flink_does_not_take_is_named_with_the_place_of_its_set(
     key: str, text: str, expected: str
 ) -> None:
     assert shown(f"SET '{key}' = '{text}';\n{GOOD}{INSERT}", engine="flink") == [
-        ("setting", f"orders.sql:1:{len(key) + 10}: '{key}' asks for {expected}, not '{text}'")
+        ("setting", f"orders.sql:1:{len(key) + 10}: '{key}' must be {expected}, not '{text}'")
     ]
     assert [kind for kind, _ in shown(GOOD + INSERT, engine="flink", settings={key: text})] == ["setting"]
 
@@ -333,5 +333,5 @@ def test_a_setting_with_which_nothing_is_planned_or_the_deployed_side_runs_is_no
 def test_an_engine_made_of_flink_may_know_more_names() -> None:
     settings = {"state.backend.type": "gemini", "parallelism.default": "many"}
     assert [message for _, message in shown(GOOD + INSERT, engine="vvr", engine_version="11.1", settings=settings)] == [
-        "orders.sql: the setting 'parallelism.default' asks for a whole number, not 'many'"
+        "orders.sql: the setting 'parallelism.default' must be a whole number, not 'many'"
     ]

@@ -142,7 +142,7 @@ def test_every_source_says_how_it_begins_by_itself() -> None:
     assert words == [
         "table orders starts by its own options: scan.startup.mode = earliest-offset, properties.group.id = g",
         "table orders starts by its connector's default, scan.startup.mode = group-offsets (properties.group.id = g)",
-        "table rates starts with all its files, those read before included",
+        "table rates starts with all its files, including those read before",
     ]
     assert all(by_itself(connector, {}).startswith("starts ") for connector in [*catalogue(), "unheard-of", ""])
 

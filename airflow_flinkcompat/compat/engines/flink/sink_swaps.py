@@ -106,7 +106,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
 def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
     """Facts about a sink with the options of its table, some of which make it stateless."""
     facts = registry.sink(connector)
-    return facts if table is None else replace(facts, state=facts.kept(dict(table.options)))
+    return facts if table is None else replace(facts, state=facts.state_with(dict(table.options)))
 
 
 def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) -> Verdict:
