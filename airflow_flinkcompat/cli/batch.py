@@ -220,4 +220,4 @@ def _require_unicode(what: str, value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InputError(f"{what} contains half of a surrogate pair, which is no character") from None
+        raise InputError(f"{what} contains half of a surrogate pair, which is not a character") from None

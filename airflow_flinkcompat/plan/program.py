@@ -185,5 +185,5 @@ def type_problems(statement: Statement) -> Iterator[Problem]:
         else:
             reason = REFUSED
             flink = f"Unknown identifier '{name.name}'"
-            words = f"{written} is none of Flink's types; {meant_type(name.name)} (Flink: {flink})"
+            words = f"{written} is not a Flink type; {meant_type(name.name)} (Flink: {flink})"
         yield Problem(reason, words, normal_form(node), span)

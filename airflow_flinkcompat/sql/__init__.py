@@ -1,7 +1,7 @@
 """Flink SQL as text and tree: the dialect, and scripts with places.
 
-This package knows nothing of Airflow, Spark or a network. Tree shapes are described in
-:mod:`airflow_flinkcompat.sql.nodes`.
+This package does not depend on Airflow, Spark or a network. :mod:`airflow_flinkcompat.sql.nodes` describes the shapes
+of trees.
 """
 
 # ruff: noqa: E402 -- sqlglot may only be imported after this

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def by_first_word(rows: Iterable[tuple[tuple[str, ...], T]]) -> Mapping[str, Sequence[tuple[tuple[str, ...], T]]]:
-    """Rows that each begin with the words to match, by the first of these: few begin alike."""
+    """Rows by the first of the words that they match, so that few have to be compared."""
     found: dict[str, list[tuple[tuple[str, ...], T]]] = {}
     for row in rows:
         found.setdefault(row[0][0], []).append(row)
@@ -28,22 +28,22 @@ def by_first_word(rows: Iterable[tuple[tuple[str, ...], T]]) -> Mapping[str, Seq
 
 
 class BaseParser(Parser):
-    """sqlglot's parser plus helpers that raise instead of returning None."""
+    """sqlglot's parser, with helpers that raise instead of returning None."""
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
         """Raise a ParseError at ``token`` (default: the next one)."""
         self.raise_error(message, *(() if token is None else (token,)))
-        raise AssertionError("the parser runs with ErrorLevel.IMMEDIATE, so raise_error raises")
+        raise AssertionError("raise_error always raises under ErrorLevel.IMMEDIATE")
 
     def raise_error(self, message: str, *token: Token) -> None:
-        """Raise a ParseError that names what was found instead, unless a token is passed."""
+        """Raise a ParseError that names the next token, unless a token is passed."""
         if not token and message.startswith("Expect"):
             found = f", found {self.found()}" if self._curr else " at the end of the statement"
             message = f"Expected{message.removeprefix('Expecting').removeprefix('Expected')}{found}"
         super().raise_error(message, *token)
 
     def found(self) -> str:
-        """Describe the next token: a keyword or a sign as it is, no other text, which may be a secret."""
+        """Describe the next token: a keyword or sign verbatim, but no other text, which may be a secret."""
         token = self._curr
         kind = token.token_type
         if kind in _LITERALS:
@@ -74,7 +74,7 @@ class BaseParser(Parser):
             self.fail(f"Expected {' '.join(words)}")
 
     def expect(self, token_type: TokenType, what: str) -> None:
-        """Consume a token of ``token_type`` or raise naming ``what``."""
+        """Consume a token of ``token_type``, or raise an error that names ``what``."""
         if not self._match(token_type):
             self.fail(f"Expected {what}")
 
@@ -129,7 +129,7 @@ class BaseParser(Parser):
         return items or ([] if empty else self.fail("Expected something in the parentheses", self._prev))
 
     def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
-        # sqlglot forgives a comma with nothing before or behind it; Flink does not.
+        # sqlglot accepts a comma with nothing before or after it; Flink does not.
         def read() -> Any:
             item = parse_method()
             if item is None and sep in (self._prev.token_type, self._curr.token_type):
@@ -146,6 +146,6 @@ EVERY_LINE = "every line"
 
 @lru_cache
 def reserved_words(line: str = EVERY_LINE) -> frozenset[str]:
-    """Return the words, in upper case, that one line of Flink refuses as a name without backticks."""
+    """Words, in upper case, that one line of Flink refuses as a name without back-ticks."""
     by_line = json.loads(DATA.read_text())
     return frozenset(by_line[EVERY_LINE]).union(by_line[line]) if line in by_line else frozenset()

@@ -14,7 +14,7 @@ from airflow_flinkcompat.sql.pattern_parser import PatternParser
 
 _TYPED_LITERALS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 
-#: Functions Flink calls without parentheses.
+#: Functions that Flink calls without parentheses.
 NILADIC_FUNCTIONS = (
     "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER",
     "LOCALTIME", "LOCALTIMESTAMP",
@@ -75,8 +75,8 @@ _IS_JSON_KINDS = ("VALUE", "SCALAR", "OBJECT", "ARRAY")
 class CallParser(PatternParser):
     """The part of the parser that reads expressions."""
 
-    # Every function stays the call it was written as: a user's function may carry any name, and the planner
-    # upstairs has a catalogue of its own.
+    # Every function remains a call as written: a user's function may have any name, and the plan package has its own
+    # catalogue.
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {}
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
@@ -133,7 +133,7 @@ class CallParser(PatternParser):
         return super()._parse_in(this, alias)
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
-        # sqlglot's own reading does without the AND, and so would read a stray word as the upper bound.
+        # sqlglot does not require the AND, so it would read a stray word as the upper bound.
         value = exp.Paren(this=this) if isinstance(this, exp.Is | exp.NullSafeEQ | exp.NullSafeNEQ) else this
         kind = self.match_word("SYMMETRIC", "ASYMMETRIC")
         low = self._parse_bitwise()
@@ -201,9 +201,9 @@ class CallParser(PatternParser):
         return None
 
     def _is_word_inside(self, *words: str) -> bool:
-        """True if one of ``words`` is in the next call, outside of all brackets in it.
+        """True if one of ``words`` is in the next call, outside of its inner brackets.
 
-        It is searched instead of tried: nested calls that are read twice each take exponential time.
+        It searches, because trial parses of nested calls take exponential time.
         """
         depth = 0
         for index in range(self._index, len(self._tokens)):
@@ -219,7 +219,7 @@ class CallParser(PatternParser):
         return False
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-        # Called right after the closing parenthesis of a call: the only moment its end is known.
+        # Called right after the closing parenthesis of a call: only then is the end of the call known.
         if isinstance(this, exp.Anonymous) and "start" in this.meta:
             this.meta["end"] = self._prev.end
         return super()._parse_window(this, alias)
@@ -230,7 +230,7 @@ class CallParser(PatternParser):
         again = self._match(TokenType.BETWEEN, advance=False)
         bound = super()._parse_window_spec()
         if again or bound["value"] is None or (bound["value"] == "CURRENT ROW") != (bound["side"] is None):
-            self.fail("Expected CURRENT ROW, or how far PRECEDING or FOLLOWING")
+            self.fail("Expected CURRENT ROW, or a distance with PRECEDING or FOLLOWING")
         followed = self._match(TokenType.AND, advance=False)
         if before != TokenType.AND and (before == TokenType.BETWEEN) != followed:
             self.fail("Expected BETWEEN … AND … in the frame")
@@ -302,7 +302,7 @@ class CallParser(PatternParser):
 
 
 def _as_unit(operand: exp.Expr) -> exp.Expr:
-    """A time unit, as a word, that was read as a column."""
+    """A time unit that was parsed as a column, as a word."""
     if isinstance(operand, exp.Column) and not operand.table and not operand.this.args.get("quoted"):
         unit = exp.var(operand.name.upper())
         unit.meta.update(operand.this.meta)

@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.query_parser import QueryParser
 
-#: What ALTER and DROP speak of.
+#: Kinds of objects that ALTER and DROP change.
 _OBJECT_KINDS = ("CATALOG", "DATABASE", "FUNCTION", "MODEL", "TABLE", "VIEW")
 _LANGUAGES = ("JAVA", "PYTHON", "SCALA")
 RESOURCE_KINDS = ("ARCHIVE", "FILE", "JAR")
@@ -21,7 +21,7 @@ class DdlParser(QueryParser):
     """The part of the parser that reads definitions and their changes."""
 
     def parse_create(self) -> exp.Expr:
-        """Read ``CREATE …`` after that word."""
+        """Read the rest of ``CREATE …``."""
         replace = self.match_words("OR", "REPLACE")
         temporary = self.match_words("TEMPORARY")
         system = self.match_words("SYSTEM")
@@ -152,7 +152,7 @@ class DdlParser(QueryParser):
     def _parse_column_definition(self) -> exp.Expr:
         name, compound = self.require_identifier(), False
         while self._match(TokenType.DOT):
-            compound = bool(self.require_identifier())  # of a.b Flink's parser takes a and leaves the rest out
+            compound = bool(self.require_identifier())  # Flink's parser uses only the a of a.b
         if self._match(TokenType.ALIAS):
             expression = self.require_expression()
             return nodes.ComputedColumn(this=name, expression=expression, comment=self.parse_comment())
@@ -258,7 +258,7 @@ class DdlParser(QueryParser):
 
     # --------------------------------------------------------------------------------------- alter and drop
     def parse_drop(self) -> nodes.Drop:
-        """Read ``DROP …`` after that word."""
+        """Read the rest of ``DROP …``."""
         temporary, system, kind = self._parse_object_kind()
         exists = self.match_words("IF", "EXISTS")
         name = self.parse_name()
@@ -266,7 +266,7 @@ class DdlParser(QueryParser):
         return nodes.Drop(this=name, kind=kind, temporary=temporary, system=system, exists=exists, behavior=behavior)
 
     def parse_alter(self) -> nodes.Alter:
-        """Read ``ALTER …`` after that word."""
+        """Read the rest of ``ALTER …``."""
         temporary, system, kind = self._parse_object_kind()
         exists = self.match_words("IF", "EXISTS")
         name = self.parse_name()

@@ -15,7 +15,7 @@ _Print = Callable[["FlinkGenerator", Any], str]
 
 
 def _words(*parts: str | None) -> str:
-    """Join the non-empty parts with one blank."""
+    """Join the non-empty parts with blanks."""
     return " ".join(part for part in parts if part)
 
 

@@ -1,7 +1,7 @@
-"""The closed set of nodes and arguments a Flink SQL tree may consist of.
+"""The closed set of nodes and arguments that a Flink SQL tree may contain.
 
-sqlglot's parser knows clauses of many dialects. One that slipped in here would be an argument nobody upstairs looks at,
-so two scripts could compare equal that are not; a tree with a part outside of this table is therefore refused.
+sqlglot's parser accepts clauses of many dialects. No later package would read the argument of such a clause, so two
+different scripts could compare equal. A tree with a part outside of this table is therefore refused.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ STOCK_NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Neg: _OPERAND,
 }
 
-#: What a node says nothing without, by its class.
+#: Arguments without which a node has no meaning, by its class.
 _REQUIRED: dict[type[exp.Expr], str] = {
     exp.Select: "expressions",
     exp.Cube: "expressions",
@@ -119,19 +119,19 @@ _REQUIRED: dict[type[exp.Expr], str] = {
 #: Where ``()`` may stand: the grouping set without keys.
 _MAY_HOLD_NOTHING = (exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup)
 
-_OWN_EXTRAS = frozenset({"joins"})  # every relation may carry the joins that follow it inside parentheses
+_OWN_EXTRAS = frozenset({"joins"})  # every relation may have the joins that follow it inside parentheses
 
 
 @cache
 def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
-    """The arguments a node of this class may have; None if the class itself is unknown."""
+    """The arguments that a node of this class may have; None if the class is unknown."""
     if kind.__module__ == nodes.__name__:
         return frozenset(kind.arg_types) | _OWN_EXTRAS
     return STOCK_NODES.get(kind)
 
 
 def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The nodes of ``tree`` level by level, as its ``walk()`` yields them, but in one go."""
+    """The nodes of ``tree`` level by level, as ``walk()`` yields them, in one list."""
     found = [tree]
     for node in found:  # grows meanwhile
         for value in node.args.values():
@@ -143,7 +143,7 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def unknown_parts(nodes_of_tree: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    """Yield the nodes of a tree whose class or arguments are not in the table, and incomplete ones."""
+    """Yield incomplete nodes, and nodes with a class or argument that is not in the table."""
     for node in nodes_of_tree:
         kind: Any = type(node)
         allowed = _allowed(kind)

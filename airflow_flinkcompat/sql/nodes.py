@@ -1,10 +1,10 @@
-"""Syntax tree nodes for Flink SQL that sqlglot has no class for.
+"""Syntax tree nodes of Flink SQL without a class in sqlglot.
 
-Rules that hold for every node here:
+Rules for every node here:
 
 * ``name``-like arguments are :class:`sqlglot.exp.Identifier` (case-sensitive) and text values are
-  :class:`sqlglot.exp.Literal`; bare ``str`` arguments only ever hold one of a closed set of upper-case words,
-  because sqlglot compares bare strings without regard to case.
+  :class:`sqlglot.exp.Literal`; a bare ``str`` argument is always one of a closed set of upper-case words, because
+  sqlglot ignores the case of bare strings in comparisons.
 * ``meta["start"]``/``meta["end"]`` are offsets (inclusive) into the text of the statement, see
   :func:`airflow_flinkcompat.sql.script.span_of`.
 

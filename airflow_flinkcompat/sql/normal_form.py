@@ -1,8 +1,9 @@
 """The normal form of SQL: the meaning of a tree without its spelling.
 
-The plan compares the parts that it keeps whole by it. Two trees have the same normal form if they differ only in the
+The plan uses it to compare the parts that it keeps whole. Two trees have the same normal form if they differ only in
+the
 case of keywords and functions, quotes around names, comments, layout, superfluous parentheses, the names of table
-aliases, WITH queries and named windows, and in names of output columns that nobody reads by name. Names of tables and
+aliases, WITH queries and named windows, and in names of output columns that no query reads by name. Names of tables and
 columns are case-sensitive in Flink, and literals are data: both are part of the form unchanged.
 """
 
@@ -41,7 +42,7 @@ def normal_form(
 def normal_words(text: str) -> NormalForm:
     """The normal form of an unparsed statement: its lexemes, without the text between them.
 
-    Only a word that cannot be a name loses its case, and only one that cannot be anything but a name its quotes.
+    Only words that cannot be names lose their case, and only words that must be names lose their quotes.
     """
     kept = [lexeme for lexeme in tokenizer.lexemes(text) if lexeme.kind not in ("space", "comment")]
     shown = (text[lexeme.start : lexeme.end] for lexeme in kept)
@@ -74,12 +75,12 @@ def unquoted(tree: exp.Expr) -> str:
 
 
 RESERVED = reserved_words()
-"""Words that are no names in any line of Flink, unless quoted."""
+"""Words that are never names in any line of Flink, unless quoted."""
 _WORDS = RESERVED | set(NILADIC_FUNCTIONS) | {word for words in FlinkTokenizer.KEYWORDS for word in words.split()}
 
 
 def relation_names(query: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
-    """Names by which a SELECT's clauses know the relations of its FROM, with each relation, in order."""
+    """The relations of a SELECT's FROM in order, each with its name in the other clauses."""
     clause = query.args.get("from_")
     if clause is not None:
         yield from _visible(clause.this)
@@ -100,7 +101,7 @@ def _visible(relation: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The options of a hint, sorted: their order has no effect, and the last of equal keys wins."""
+    """The options of a hint, sorted, because their order has no effect; the last of equal keys wins."""
     found = {}
     for option in (part for part in hint.expressions if isinstance(part, nodes.Option)):
         key, value = option.this.name, option.expression.name
@@ -114,7 +115,7 @@ def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[
 
 @dataclass(frozen=True)
 class _Names:
-    """Names visible at an expression: relations, WITH queries, windows, output columns by position."""
+    """Names that an expression can use: relations, WITH queries, windows, output columns by position."""
 
     relations: Mapping[str, str] = field(default_factory=dict)
     queries: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +127,7 @@ _CONNECTORS: dict[type[exp.Expr], str] = {exp.And: "And", exp.Or: "Or"}
 
 
 class _Writer:
-    """Writer of trees as nested lists ``(Kind argument=value …)``, which no two different trees share."""
+    """Writer of trees as nested lists ``(Kind argument=value …)``, different for different trees."""
 
     def __init__(self, path: Callable[[exp.Table], Path] | None, column: Callable[[exp.Column], str | None] | None):
         self.path = path
@@ -148,7 +149,7 @@ class _Writer:
         return f"'{json.dumps(node.name)}" if node.is_string else node.name.upper()
 
     def _marked_text(self, node: exp.Expr, names: _Names) -> str:
-        """A text with a mark in front: ``U&'…'``, ``N'…'``, ``X'…'``."""
+        """A text with a prefix: ``U&'…'``, ``N'…'``, ``X'…'``."""
         return f"({type(node).__name__} {json.dumps(node.name)} {self.write(node.args.get('escape'), names)})"
 
     def _connected(self, node: exp.Expr, names: _Names) -> str:
@@ -170,13 +171,12 @@ class _Writer:
         return self._rest(node, names, alias=label)
 
     def _hive_table(self, node: nodes.HiveTable, names: _Names) -> str:
-        # Nothing tells its names from its words, so only one that could be such a word says by quotes that it is
-        # a name.
+        # Names and keywords look alike, so only a name that could be a keyword keeps its quotes.
         words = [exp.var(part.name) if _is_surely_name(part) else part for part in node.expressions]
         return self._rest(node, names, expressions=self.write(words, names))
 
     def _chain(self, node: exp.Expr, names: _Names) -> str:
-        """A chain such as ``a + b + c``, from its first operand on: it may be longer than calls can be nested."""
+        """A chain such as ``a + b + c``, without recursion, because it may exceed the limit of nested calls."""
         chain: list[exp.Expr] = []
         while isinstance(node, exp.Binary) and not isinstance(node, exp.And | exp.Or | exp.Dot):
             chain.append(node)
@@ -187,7 +187,7 @@ class _Writer:
         return form
 
     def _rest(self, node: exp.Expr, names: _Names, **written: str | None) -> str:
-        """A node by its arguments; ``written`` are those whose form is known already."""
+        """A node by its arguments; ``written`` are the arguments whose form is already known."""
         parts = [type(node).__name__]
         for key in sorted({*node.args, *written}):
             value = node.args.get(key)
@@ -220,7 +220,7 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------ queries
     def _query(self, node: exp.Expr, names: _Names, named: bool) -> str:
-        """A query; ``named``: somebody may read its columns by their names."""
+        """A query; ``named``: another query may read its columns by name."""
         names, clause = self._with(node, names)
         written: dict[str, str | None] = {"with_": clause}
         match node:
@@ -266,7 +266,7 @@ class _Writer:
         defined = [self._rest(each, names, this=windows[each.this.name]) for each in node.args.get("windows") or ()]
         written["windows"] = " ".join(defined) or None
         if not named:
-            # Only the place of a column counts; ORDER BY and QUALIFY may still name it.
+            # Only the position of a column matters; ORDER BY and QUALIFY may still name it.
             bare = [each.this if isinstance(each, exp.Alias) else each for each in node.expressions]
             written["expressions"] = self.write(bare, names)
             outputs = {each.alias: f"#c{i}" for i, each in enumerate(node.expressions) if isinstance(each, exp.Alias)}
@@ -276,7 +276,7 @@ class _Writer:
         return self._rest(node, names, **written)
 
     def _joins(self, node: exp.Expr, outer: _Names, names: _Names) -> str | None:
-        """Joins; the words INNER and OUTER add nothing to side and condition."""
+        """Joins; the words INNER and OUTER have no effect next to side and condition."""
         joins = node.args.get("joins")
         if not joins:
             return None
@@ -288,7 +288,7 @@ class _Writer:
         return f"[{' '.join(found)}]"
 
     def _relation(self, node: exp.Expr, outer: _Names, names: _Names) -> str:
-        """A relation of FROM. A subquery does not see its sibling names, the arguments of a function do."""
+        """A relation of FROM. The arguments of a function can use sibling names, a subquery cannot."""
         alias = node.args.get("alias")
         columns = alias.columns if isinstance(alias, exp.TableAlias) else []
         own = next((name for name, relation in _visible(node) if relation is node), None)
@@ -308,7 +308,7 @@ class _Writer:
             case exp.Table():
                 written |= {"this": self._table(node, outer), "db": None, "catalog": None}
                 if node.args.get("hints"):
-                    # They are about the table itself, so nothing in them is the name of a relation.
+                    # They concern the table itself, so they contain no name of a relation.
                     written["hints"] = " ".join(sorted(self.write(each, _Names()) for each in node.args["hints"]))
             case exp.Lateral():
                 written["this"] = self._relation(node.this, names, names)
@@ -340,7 +340,7 @@ class _Writer:
         return json.dumps([part.name for part in node.parts])
 
     def _match(self, node: nodes.MatchRecognize, outer: _Names, names: _Names, written: dict[str, str | None]) -> str:
-        """MATCH_RECOGNIZE: its variables name states, so they stay; names of measures are column names."""
+        """MATCH_RECOGNIZE: its variables name states and remain; names of measures are column names."""
         below = {name: f"#r{next(self.numbers)}" for name, _ in _visible(node.this)}
         declared = [node.args["pattern"], *(node.args.get("subsets") or ())]
         found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
@@ -389,7 +389,7 @@ def _written_by(kind: type[exp.Expr]) -> _Write:
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The operands of a chain of the same connector, in order, however it is bracketed."""
+    """The operands of a chain of one connector in order, with any brackets."""
     pending: list[exp.Expr] = [node]
     while pending:
         part = pending.pop().unnest()

@@ -1,8 +1,8 @@
-"""Running the dialect where sqlglot's compiled build (``sqlglotc``) is installed.
+"""Support for environments with sqlglot's compiled build (``sqlglotc``).
 
-That build puts extension modules over sqlglot's own files for every package of the environment, and a class written in
-Python cannot be derived from a compiled one. The Python sources stay in place, so this process loads those instead.
-That must happen before anything else loads sqlglot; if it is too late, importing this package fails.
+That build hides sqlglot's own files behind extension modules, and a class written in Python cannot extend a compiled
+one. The Python sources remain installed, so this process loads those instead. This must happen before any other code
+loads sqlglot; otherwise the import of this package fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PACKAGE = "sqlglot"
 
 
 class SourceFinder(MetaPathFinder):
-    """Finder of sqlglot's modules as Python sources only."""
+    """Finder of sqlglot's modules that accepts only Python sources."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -34,7 +34,7 @@ class SourceFinder(MetaPathFinder):
 def prefer_sources() -> None:
     """Load sqlglot from its sources in this process, if its compiled build is installed.
 
-    Raises ImportError when compiled modules of sqlglot are loaded already.
+    Raises ImportError if compiled modules of sqlglot are already loaded.
     """
     if any(isinstance(finder, SourceFinder) for finder in sys.meta_path) or not _is_compiled_build_installed():
         return

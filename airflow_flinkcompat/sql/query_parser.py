@@ -13,7 +13,7 @@ from airflow_flinkcompat.sql.call_parser import CallParser
 
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 
-#: Words behind a relation or a column that begin a clause, at least in Flink's own grammar.
+#: Words after a relation or column that begin a clause, at least in Flink's own grammar.
 STATEMENT_WORDS = frozenset({"ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "SELECT", "SET"})
 """Reserved words that only begin a statement, or follow its first word."""
 _NO_ALIASES = STATEMENT_WORDS | {"BY", "GROUP", "MINUS", "ORDER", "PIVOT", "TABLESAMPLE", "UNPIVOT"}
@@ -76,7 +76,7 @@ class QueryParser(CallParser):
 
     def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
         cte = super()._parse_cte()
-        # sqlglot reads another WITH as the comma between two of them, and beside it.
+        # sqlglot accepts a second WITH instead of the comma between two of them, or in addition to it.
         comma = self._match(TokenType.COMMA, advance=False)
         if (self._next if comma else self._curr).token_type == TokenType.WITH:
             self.fail("Expected a query or a comma and a name")
@@ -94,7 +94,7 @@ class QueryParser(CallParser):
         return exp.Hint(expressions=hints) if hints else None
 
     def parse_hints(self) -> list[nodes.HintCall]:
-        """Read ``/*+ NAME(…), NAME */``, possibly several; empty when there is none."""
+        """Read any number of hints ``/*+ NAME(…), NAME */``."""
         hints: list[nodes.HintCall] = []
         while self._match(TokenType.HINT):
             hints.extend(self._parse_csv(self._parse_hint_call))
@@ -240,7 +240,7 @@ class QueryParser(CallParser):
         return None
 
     def _parse_argument_clauses(self, argument: nodes.TableArgument) -> nodes.TableArgument:
-        """Read clauses of an argument; several keys need parentheses, as a bare comma ends it."""
+        """Read clauses of an argument; several keys need parentheses, because a bare comma ends it."""
         if self._match(TokenType.PARTITION_BY):
             wrapped = self._match(TokenType.L_PAREN, advance=False)
             keys = self.wrapped_list(self.require_expression) if wrapped else [self.require_expression()]

@@ -1,4 +1,4 @@
-"""Literals, types and declarations that the grammar accepts and that Flink's planner refused."""
+"""Literals, types and declarations that the grammar accepts but Flink's planner refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CALLS_WITH_UNIT = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF", "FLOOR
 
 
 def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
-    """Find constructs that Flink's parser or validator refuses, whatever the tables are."""
+    """Find constructs that Flink's parser or validator refuses for any tables."""
     if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
         return
     yield from _reserved_names(statement, line)
@@ -64,7 +64,10 @@ def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
         if lexeme.kind == "space" and (found := _BLANK.search(lexeme.text)):
             start = lexeme.start + found.start()
             character = f"U+{ord(found[0]):04X} ({unicodedata.name(found[0], 'a control character').lower()})"
-            yield statement.place(start, start + 1), f"Flink's parser takes {character} for no blank; write a blank"
+            yield (
+                statement.place(start, start + 1),
+                f"Flink's parser does not accept {character} as a blank; write one",
+            )
 
 
 def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
@@ -76,7 +79,7 @@ def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
         found = [each.text.upper() for each in (insert, kind, table)]
         if found in (["INSERT", "INTO", "TABLE"], ["INSERT", "OVERWRITE", "TABLE"]):
             place = statement.place(table.start, table.end)
-            yield place, f"Flink's parser takes no TABLE after {' '.join(found[:2])}; leave the word out"
+            yield place, f"Flink's parser does not accept TABLE after {' '.join(found[:2])}; leave the word out"
 
 
 def _reserved_names(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
@@ -101,7 +104,7 @@ def _unread_comparisons(statement: Statement) -> Iterator[tuple[Span, str]]:
 
 
 def _too_new(node: exp.Expr, line: str) -> str:
-    """Construct of a node that the parser of this line does not read yet, in words."""
+    """Name of a construct that the parser of this line does not read yet."""
     for first, what, written in _SINCE.get(type(node), ()):
         if written(node) and _version(line) < _version(first):
             return f"Flink {line} does not know {what}, which is new in Flink {first}; leave it out, or run on {first}"
@@ -124,7 +127,7 @@ def _type(node: nodes.FlinkType) -> str:
     if name in ("TIME_TZ", "TIMESTAMP_TZ", "TIME_LTZ"):
         return f"Flink has no {name.removesuffix('_TZ')} of this time zone; write TIMESTAMP_LTZ or TIMESTAMP"
     if name == "NULL":
-        return "NULL is no type of a column; write one"
+        return "NULL is not a column type; write another one"
     wanted, inner = _ELEMENTS.get(name), [each for each in node.expressions if isinstance(each, nodes.FlinkType)]
     if wanted and len(inner) != wanted:
         return f"{name} takes {wanted} type{'s' * (wanted > 1)}, not {len(inner)}"
@@ -144,7 +147,7 @@ def _type(node: nodes.FlinkType) -> str:
 
 def _moment(node: nodes.TypedLiteral) -> str:
     kind, text = node.args["kind"], node.name
-    if kind not in _PATTERNS or "{" in text:  # a placeholder stands in it
+    if kind not in _PATTERNS or "{" in text:  # it contains a placeholder
         return ""
     pattern, form = _PATTERNS[kind]
     found = pattern.fullmatch(text)
@@ -162,7 +165,7 @@ def _exists(kind: str, parts: list[int]) -> bool:
             year, month, day, hour, minute, second = [*parts, 0, 0, 0][:6]
             datetime(year, month, day, hour, minute, second)
     except ValueError:
-        return parts[0] == 0 or parts[0] > datetime.max.year  # of such years nobody asked
+        return parts[0] == 0 or parts[0] > datetime.max.year  # Flink's answer for such years is unknown
     return True
 
 
@@ -183,7 +186,7 @@ def _number(node: exp.Literal) -> str:
 
 
 def _untyped_null(node: exp.Null) -> str:
-    """Tell a NULL that is a whole column of a SELECT, a cell of VALUES, or a field of a ROW."""
+    """Find a NULL that is a whole column of a SELECT, a cell of VALUES, or a field of a ROW."""
     column = node.parent if isinstance(node.parent, exp.Alias) else node
     query = column.parent
     if isinstance(query, exp.Anonymous) and query.name.upper() == "ROW":
@@ -214,7 +217,7 @@ def _call(node: exp.Expr) -> str:
     if name in _CALLS_WITH_UNIT:
         unit = next((each.name for each in node.expressions if isinstance(each, exp.Var)), None)
         if unit is not None and unit.upper() not in _UNITS:
-            return f"{unit} is no unit of time that {name} takes; write one such as DAY, HOUR or MINUTE"
+            return f"{name} does not accept the unit {unit}; write one such as DAY, HOUR or MINUTE"
     if name == "COUNT" and not node.expressions:
         return "COUNT() lacks its argument; write COUNT(*)"
     if name in _ONE_VALUE and any(_every_column(each, name) for each in node.expressions):
@@ -229,7 +232,7 @@ def _every_column(argument: exp.Expr, function: str) -> bool:
 
 
 def _window(node: nodes.TableFunction) -> str:
-    """Reason why Flink refuses a window's arguments: it accepts their names in capitals alone; else ""."""
+    """Reason why Flink refuses a window's arguments, whose names must be in capitals; else ""."""
     if node.this.name.upper() not in _WINDOWS:
         return ""
     names = [each.this.name if isinstance(each, nodes.NamedArgument) else "" for each in node.expressions]
@@ -238,14 +241,14 @@ def _window(node: nodes.TableFunction) -> str:
     if small := next((name for name in names if name != name.upper()), ""):
         return f"{node.this.name.upper()} has no argument {small}; write {small.upper()}"
     if names[:1] != ["DATA"] and any(names):
-        return f"DATA is the first argument of {node.this.name.upper()} that Flink reads; write it before the others"
+        return f"Flink reads DATA only as the first argument of {node.this.name.upper()}; write it before the others"
     return ""
 
 
 def _parentheses(node: exp.Subquery) -> str:
     inner = node.this
     if isinstance(inner, exp.Table | nodes.TableFunction) and not inner.args.get("joins"):
-        return "Flink takes a query or a join in these parentheses, and no table alone; leave them out"
+        return "Flink does not accept a single table in these parentheses; leave them out"
     return ""
 
 
@@ -258,7 +261,7 @@ def _statement_set(node: nodes.StatementSet) -> str:
 
 
 def _name(node: exp.Identifier) -> str:
-    return "" if node.name or not node.quoted else "`` is no name; write one between the back-ticks"
+    return "" if node.name or not node.quoted else "`` is not a name; write one between the back-ticks"
 
 
 def _field_of_row(node: exp.Dot) -> str:
@@ -276,23 +279,23 @@ def _table(node: nodes.CreateTable) -> str:
     own = [column.args["constraint"] for column in columns if column.args.get("constraint")]
     keys = [*own, *(node.args.get("constraints") or ())]
     if any(key.args["kind"] == "UNIQUE" for key in keys):
-        return "Flink takes no UNIQUE; leave it out, or declare a PRIMARY KEY (…) NOT ENFORCED"
+        return "Flink does not support UNIQUE; leave it out, or declare a PRIMARY KEY (…) NOT ENFORCED"
     if any(key.args.get("enforced") is not False for key in keys):
-        return "Flink enforces no PRIMARY KEY; write PRIMARY KEY (…) NOT ENFORCED"
+        return "Flink does not enforce a PRIMARY KEY; write PRIMARY KEY (…) NOT ENFORCED"
     if len(keys) > 1:
         return "a table has one PRIMARY KEY; leave the others out"
     if len(node.args.get("watermarks") or ()) > 1:
         return "a table has one WATERMARK; leave the others out"
     for key in keys:
         if twice := _repeated(name.name for name in key.expressions):
-            return f"column {twice} stands in the PRIMARY KEY twice; leave one out"
+            return f"the PRIMARY KEY contains column {twice} twice; leave one out"
     if node.args.get("like") or node.args.get("expression"):
         return ""  # it has columns of another table or query too
     return next(_unknown_names(node, columns, keys), "")
 
 
 def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: Sequence[exp.Expr]) -> Iterator[str]:
-    """Names in a declaration that are no column of the table, whatever their case."""
+    """Names in a declaration that match no column of the table in any case."""
     known = {column.name.upper() for column in columns}
     computed = {column.name.upper() for column in columns if isinstance(column, nodes.ComputedColumn)}
     distribution = node.args.get("distribution")
@@ -303,15 +306,15 @@ def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: S
     ):
         for name in names:
             if name.upper() not in known:
-                yield f"the table has no column {name} for {part}; name one that it has"
+                yield f"the table has no column {name} for {part}; name an existing one"
     for column in columns:
         if isinstance(column, nodes.ComputedColumn):
             for used in column.args["expression"].find_all(exp.Column):
                 name = used.parts[0].name
                 if name.upper() in computed - {column.name.upper()}:
-                    yield f"{column.name} is computed of {name}, a computed column too; write out its expression"
+                    yield f"{column.name} is computed from {name}, also a computed column; write out its expression"
                 elif len(used.parts) == 1 and name.upper() not in known:
-                    yield f"{column.name} is computed of {name}, which is no column of the table"
+                    yield f"{column.name} is computed from {name}, which is not a column of the table"
 
 
 def _catalog(node: nodes.CreateNamespace) -> str:
@@ -320,7 +323,7 @@ def _catalog(node: nodes.CreateNamespace) -> str:
 
 
 def _repeated(names: Iterable[str]) -> str:
-    """The first name that occurs twice, in the order of the alphabet; "" if none does."""
+    """The first name, in alphabetical order, that occurs twice; "" if none does."""
     counted = Counter(names)
     return next((name for name in sorted(counted) if counted[name] > 1), "")
 
@@ -362,7 +365,7 @@ _SINCE: Mapping[type[exp.Expr], tuple[tuple[str, str, Callable[[Any], Any]], ...
         ),
     ),
 }
-"""The first line of Flink that reads a clause, its name, and a test for it; from each line's parser."""
+"""For each clause, the first line of Flink whose parser reads it, its name, and a test."""
 _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.FlinkType: _type,
     nodes.TypedLiteral: _moment,

@@ -43,11 +43,9 @@ _WITHOUT_GRAMMAR = frozenset(
     }
 )
 """First words of statements of Flink or its SQL client that this grammar lacks.
-
-Those of materialized tables are among them.
 """
 _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
-"""First word of another statement, after a whole one without a ``;``."""
+"""First word of the next statement after a complete one without a ``;``."""
 _MATERIALIZED = re.compile(
     r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP|SHOW\s+CREATE)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE
 )
@@ -55,10 +53,10 @@ _PLACEHOLDER = re.compile(
     r"\{\{[^{}\n]{0,80}\}\}|\{[%#][^\n]{0,80}?[%#]\}|\$?\{[A-Za-z_][\w.:-]*\}|(?<!\w)<[A-Za-z][\w .-]{0,40}>|"
     r"%(?:\(\w+\))?s\b|(?<![:\w]):[A-Za-z_]\w*"
 )
-"""A placeholder of a template engine, or of a text that leaves a name to its reader."""
-AS_SUBMITTED = "give the script as it is submitted"
-"""The remedy where a script is a template."""
-NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
+"""A placeholder of a template engine, or one for a name that the reader fills in."""
+AS_SUBMITTED = "pass the script as it is submitted"
+"""The remedy for a script that is a template."""
+NO_PROGRAM = "{}: is a program of the Table API; an SQL script is expected"
 
 
 @quick_init
@@ -66,10 +64,10 @@ NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 class Statement:
     """One statement: text without ``;`` and outer comments, its place, and its tree or the error.
 
-    ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text. ``malformed``: the
-    error is one of syntax, in a statement of a kind that this grammar has; if it is False, Flink may read the statement
-    all the same. ``like`` is a statement of another script that is written the same, whose tree this one shares.
-    ``placed`` is False if the text was composed: everything in it then is at ``span``.
+    ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text. ``malformed`` is True
+    for a syntax error in a kind of statement that this grammar has; otherwise Flink may still read the statement.
+    ``like`` is an identical statement of another script, whose tree this one shares.
+    ``placed`` is False if the text was composed; then ``span`` is the place of every part.
     """
 
     text: str = field(repr=False)
@@ -90,11 +88,11 @@ class Statement:
 
     @cached_property
     def column_names(self) -> frozenset[str]:
-        """Every name in it that a column could have."""
+        """Every name in the statement that may be a column's."""
         if self.like is not None:
             return self.like.column_names
         found: set[str] = set()
-        in_front: set[str] = set()  # of a.b.c: what stands in front of a name may be a column of rows
+        in_front: set[str] = set()  # prefixes of names such as a.b.c, which may be columns of rows
         relations: set[str] = set()
         for node in self.nodes:
             if isinstance(node, exp.Column):
@@ -147,7 +145,7 @@ def read_script(path: str | Path) -> Script:
 
 
 def read_text(path: str | Path, program: bool = False) -> str:
-    """The text of the script at ``path``, without a byte order mark, for callers that parse it elsewhere.
+    """The text of the script at ``path``, without a byte order mark.
 
     Raises ScriptError if the file is missing, unreadable or not UTF-8, or if it is a program and ``program`` is False.
     """
@@ -173,14 +171,13 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
     """Split ``text`` into statements and parse each of them; a byte order mark is dropped.
 
-    A statement that does not parse is kept without a tree. Where a ``;`` is certainly missing, because a word follows
+    A statement that cannot be parsed is kept without a tree. Where a ``;`` is certainly missing, because a word follows
     that can only begin a statement, the text is split there, and the statement's error names it.
 
     Args:
         text: The script.
-        source: Its name or path, for places and messages.
-        like: A script parsed before. A statement that it holds, written exactly the same, is not parsed once more: both
-            scripts share its tree.
+        source: The name or path of the script, for places and messages.
+        like: A script parsed before. Identical statements are not parsed again; both scripts share their trees.
 
     Returns:
         The script with its statements in order.
@@ -194,7 +191,7 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
         text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise ScriptError(f"{source}:{line}: contains half of a surrogate pair, which is no character") from None
+        raise ScriptError(f"{source}:{line}: contains half of a surrogate pair, which is not a character") from None
     text = text.removeprefix("\ufeff")
     places = Places(text, source)
     known = {} if like is None else {each.text: each for each in like.statements if each.tree is not None}
@@ -215,8 +212,8 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
 def span_of(node: exp.Expr, statement: Statement) -> Span:
     """The place of ``node`` of ``statement.tree`` in the script.
 
-    It covers every position the parser recorded on the node and below it; without any, the statement's own span.
-    Nodes that were built rather than parsed have no position. The tree must stay as it is.
+    It covers every position that the parser recorded on the node and below it. Without any, it is the statement's span.
+    Nodes that were built rather than parsed have no position. The tree must not change.
     """
     span = object.__new__(_LaterSpan)
     span.__dict__["_of"] = node, statement
@@ -224,7 +221,7 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
 
 
 class _LaterSpan(Span):
-    """A span that is worked out when somebody looks at it: of all places a plan keeps, few are ever shown."""
+    """A span that is computed on first use, because few places in a plan are ever shown."""
 
     @property
     def _span(self) -> Span:
@@ -239,7 +236,7 @@ class _LaterSpan(Span):
     def __getattr__(self, name: str) -> Any:
         if name not in Span.__dataclass_fields__:
             raise AttributeError(name)
-        self.__dict__.update(vars(self._span))  # from now on it is found without this method
+        self.__dict__.update(vars(self._span))  # later look-ups skip this method
         return self.__dict__[name]
 
     def __eq__(self, other: object) -> bool:
@@ -262,10 +259,10 @@ def _span(statement: Statement, extent: tuple[int, int]) -> Span:
 
 
 def _extents(tree: Sequence[exp.Expr]) -> dict[int, tuple[int, int]]:
-    """First and last offset that the parser recorded on and below each node, by ``id()``."""
+    """First and last offset that the parser recorded for each node and the nodes below it, by ``id()``."""
     found: dict[int, tuple[int, int]] = {}
 
-    for node in reversed(tree):  # whatever is below a node comes before it
+    for node in reversed(tree):  # nodes below a node come before it
         extent = found.get(id(node))
         meta = node._meta
         if meta and "start" in meta and "end" in meta:
@@ -346,16 +343,16 @@ def _statement(
     except RecursionError:
         return Statement(body, span, error=f"{span}: this statement is nested too deeply to be read"), None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        # sqlglot's parser stumbles over some text it does not expect, such as a join without a relation.
+        # sqlglot's parser raises other errors for some unexpected text, such as a join without a relation.
         return Statement(body, span, error=f"{span}: this statement cannot be read"), None
     statement = Statement(body, span, tree)
     if parser.every_node:
-        vars(statement)["nodes"] = parser.every_node  # of which the parser has made a list already
+        vars(statement)["nodes"] = parser.every_node  # the parser has already listed them
     return statement, None
 
 
 def _cut(error: ParseError, body: str, chunk: tokenizer.Chunk) -> tuple[tokenizer.Chunk, tokenizer.Chunk] | None:
-    """A chunk in two, where a whole statement is followed by a word that can only begin another one."""
+    """The two parts of a chunk in which a word that can only begin a statement follows a complete one."""
     first = error.errors[0] if error.errors else {}
     if first.get("description") != BEHIND_THE_END:
         return None

@@ -23,15 +23,15 @@ _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
 _CONFLICT_ACTIONS = ("DEDUPLICATE", "ERROR", "NOTHING")
 _EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 _DESCRIBED = ("CATALOG", "DATABASE", "FUNCTION", "MODEL")
-#: What SHOW lists. Longer spellings first.
+#: Objects that SHOW lists. Longer spellings first.
 _SHOWN = (
     *("CREATE CATALOG", "CREATE DATABASE", "CREATE FUNCTION", "CREATE MODEL", "CREATE TABLE", "CREATE VIEW"),
     *("CURRENT CATALOG", "CURRENT DATABASE", "FULL MODULES", "MATERIALIZED TABLES", "USER FUNCTIONS"),
     *("CATALOGS", "COLUMNS", "DATABASES", "FUNCTIONS", "JARS", "JOBS", "MODELS", "MODULES", "PARTITIONS"),
     *("PROCEDURES", "TABLES", "VIEWS"),
 )
-#: Words that say nothing without what follows them, and what cannot follow them. sqlglot's parser passes over such a
-#: gap: ``JOIN u ON GROUP BY a`` would be a join without a condition.
+#: Words that need an operand, with the words that cannot begin one. sqlglot's parser ignores such a gap:
+#: ``JOIN u ON GROUP BY a`` would be a join without a condition.
 _OPENING = frozenset(
     {
         *(TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
@@ -52,7 +52,7 @@ _NOT_FOLLOWING = frozenset(
 )
 
 
-#: What only Hive's DDL holds behind the name of a table.
+#: Clauses after the name of a table that only Hive's DDL has.
 _HIVE_CLAUSES = (
     *(("ROW", "FORMAT"), ("STORED", "AS"), ("STORED", "BY"), ("CLUSTERED", "BY"), ("SKEWED", "BY"), ("TBLPROPERTIES",)),
 )
@@ -276,7 +276,7 @@ class FlinkParser(DdlParser):
             self.fail("Expected a key and a value, like SET 'key' = 'value'", start or self._prev)
         text = self._find_sql(start, self._prev)
         if "--" in text or "/*" in text or self.sql[self._prev.end + 1 : self._prev.end + 3] in ("--", "/*", "//"):
-            self.fail("Write the value in single quotes", start)  # Flink would read on where a comment seems to begin
+            self.fail("Write the value in single quotes", start)  # Flink does not end an unquoted value at a comment
         return self.place(exp.Literal.string(text), start)
 
     def parse_use(self) -> nodes.UseNamespace:
@@ -302,7 +302,7 @@ class FlinkParser(DdlParser):
 
     # --------------------------------------------------------------------------------------- inspection
     def parse_explain(self) -> nodes.Explain:
-        """Read ``EXPLAIN …`` after that word."""
+        """Read the rest of ``EXPLAIN …``."""
         details: list[str] = []
         if not self.match_words("PLAN", "FOR"):
             while detail := self.match_word(*_EXPLAIN_DETAILS):
@@ -313,17 +313,17 @@ class FlinkParser(DdlParser):
         return nodes.Explain(this=self.parse_statement(), details=details)
 
     def parse_describe(self) -> nodes.Describe:
-        """Read ``DESCRIBE …`` after that word."""
+        """Read the rest of ``DESCRIBE …``."""
         next_is_name = self._next.token_type in self.ID_VAR_TOKENS
         kind = self.match_word(*_DESCRIBED) if next_is_name else None
         extended = bool(self._next) and self.match_words("EXTENDED")
         return nodes.Describe(this=self.parse_name(), kind=kind, extended=extended)
 
     def parse_show(self) -> nodes.Show:
-        """Read ``SHOW …`` after that word."""
+        """Read the rest of ``SHOW …``."""
         what = next((what for what in _SHOWN if self.match_words(*what.split())), None)
         if what is None:
-            self.fail("Expected what to show")
+            self.fail("Expected the kind of objects to show")
         show = nodes.Show(this=what)
         if what.startswith("CREATE ") or what == "PARTITIONS" or self._match_texts(("FROM", "IN")):
             show.set("of", self.parse_name())

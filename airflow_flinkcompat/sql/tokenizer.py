@@ -1,7 +1,7 @@
 """Lexical rules of Flink SQL: back-ticked names, ``''`` in strings, comments, hints, statements.
 
-Comments are ``--``, ``//`` and ``/* */``. Only words the grammar needs are keywords; everything else stays a plain
-word, because Flink lets functions and columns carry names that are keywords elsewhere (``session``, ``name``, ``uuid``
+Comments are ``--``, ``//`` and ``/* */``. Only words that the grammar needs are keywords. All others remain plain
+words, because Flink accepts names of functions and columns that are keywords elsewhere (``session``, ``name``, ``uuid``
 …).
 """
 
@@ -33,7 +33,7 @@ _NUMBERS = frozenset({TokenType.NUMBER, TokenType.HEX_STRING})
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 400
 
-#: A name that is a template variable, or holds one: ``${NAME}``, ``orders_${env}``.
+#: A name that is or contains a template variable: ``${NAME}``, ``orders_${env}``.
 _TEMPLATE = re.compile(r"\w*\$\{[A-Za-z_][\w.:-]*\}(?:\w|\$\{[A-Za-z_][\w.:-]*\})*")
 
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING, TokenType.UNICODE_STRING})
@@ -133,7 +133,7 @@ class FlinkTokenizer(Tokenizer):
     COMMENTS = ["--", ("/*", "*/")]
     NESTED_COMMENTS = False
     COMMANDS = set()
-    # A hint in a place the grammar does not know must be an error, never a comment that silently vanishes.
+    # A hint where the grammar has none must be an error, and never vanish as a comment.
     TOKENS_PRECEDING_HINT = set(TokenType)
     KEYWORDS = {
         Tokenizer.HINT_START: TokenType.HINT,
@@ -146,7 +146,7 @@ class FlinkTokenizer(Tokenizer):
         """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for a bad string or number."""
         tokens = super().tokenize(_without_slash_comments(sql))
         if not all(_is_number(sql, token) for token in tokens if token.token_type in _NUMBERS):
-            raise TokenError("a number that is none in Flink SQL")
+            raise TokenError("a number that Flink SQL does not accept")
         tokens = self._expand_hints(tokens)
         return _merge(_with_templates(tokens, sql) if "${" in sql else tokens, sql)
 
@@ -184,7 +184,7 @@ FlinkTokenizer._COMMENTS = {start: end for start, end in FlinkTokenizer._COMMENT
 
 
 def _without_slash_comments(sql: str) -> str:
-    """``sql`` with every ``// …`` comment blanked out; sqlglot would take the ``//`` of a URL for one."""
+    """``sql`` with every ``// …`` comment blanked out; sqlglot would also match the ``//`` of a URL."""
     if "//" not in sql:
         return sql
     return "".join(
@@ -254,7 +254,7 @@ def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
 def _unescaped(text: str, escape: str) -> str:
     """Text of ``U&'…'``: an escape character precedes four hexadecimal digits, or itself."""
     if len(escape) != 1 or escape in _HEX or escape in '+"' or escape.isspace():
-        raise TokenError("UESCAPE takes one character, and no hexadecimal digit, blank, plus sign or double quote")
+        raise TokenError("UESCAPE takes one character other than a hexadecimal digit, blank, plus sign or double quote")
     units: list[str] = []
     at = 0
     while at < len(text):
@@ -274,7 +274,7 @@ def _unescaped(text: str, escape: str) -> str:
         # Two escapes may be the halves of one character.
         return "".join(units).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise TokenError("half of a surrogate pair, which is no character") from None
+        raise TokenError("half of a surrogate pair, which is not a character") from None
 
 
 def _joined(first: Token, second: Token, token_type: TokenType, text: str) -> Token:
@@ -326,9 +326,9 @@ class Chunk:
 
 
 def lexemes(text: str, without: Container[str] = ()) -> Iterator[Lexeme]:
-    """Yield every lexeme of ``text`` but those of kinds that are left out.
+    """Yield every lexeme of ``text``, except for the kinds to leave out.
 
-    An unclosed string, name or comment swallows the rest and has kind ``open``.
+    An unclosed string, name or comment contains the rest and has kind ``open``.
     """
     for match in _LEXEME.finditer(text):  # the last alternative takes any character
         kind = match.lastgroup
@@ -344,7 +344,7 @@ def lexemes(text: str, without: Container[str] = ()) -> Iterator[Lexeme]:
 
 def split(text: str) -> Iterator[Chunk]:
     """Yield the statements of ``text``; a statement set counts as one."""
-    # Matches, not lexemes: of each statement only the first, the last and few between are looked at.
+    # Matches, not lexemes, because only a few of each statement are examined.
     inside: list[re.Match[str]] = []
     in_set = False
     for match in _LEXEME.finditer(text):
@@ -363,7 +363,7 @@ def split(text: str) -> Iterator[Chunk]:
         if kind == "open":
             yield Chunk(inside[0].start(), len(text), _UNCLOSED[match[0]], match.start())
             return
-        # Only these words end the start of a set; few statements hold one.
+        # Only these words end the start of a set, and few statements contain one.
         if not in_set and word in _LAST_OF_STARTS:
             in_set = tuple(each[0].upper() for each in inside[-3:]) in _SET_STARTS
     if inside:

@@ -42,16 +42,16 @@ _ZONED = frozenset({"TIME", "TIMESTAMP"})
 _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
 
 USER_TYPE = "USER"
-"""Name of user-defined types here: Flink looks them up in its catalog."""
+"""Name for user-defined types, which Flink looks up in its catalog."""
 
 _RESERVED_UNITS = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
 def meant_type(name: str) -> str:
-    """The type that somebody may mean who writes a name that is none."""
+    """The type that was probably meant by an unknown type name."""
     meant = get_close_matches(name.upper(), [" ".join(words) for words, _ in TYPE_NAMES], 1)
-    return f"{meant[0]} may be meant" if meant else "write one that is"
+    return f"{meant[0]} is probably meant" if meant else "write an existing one"
 
 
 class TypeParser(BaseParser):
@@ -106,7 +106,7 @@ class TypeParser(BaseParser):
         start = self._curr
         name = self.parse_dotted_name()
         if self._match(TokenType.L_PAREN, advance=False):
-            self.fail(f"What is in front of the parentheses is none of Flink's types: {meant_type(name.name)}", start)
+            self.fail(f"The name before the parentheses is not a Flink type: {meant_type(name.name)}", start)
         return self.place(nodes.FlinkType(this=USER_TYPE, expressions=[name]), start)
 
     def _parse_type_parameters(self) -> list[exp.Expr] | None:
@@ -119,7 +119,7 @@ class TypeParser(BaseParser):
         return parameters
 
     def _parse_charset(self) -> None:
-        """The character set of a text, as Flink's planner writes it out; it has this one alone."""
+        """The character set of a text as Flink's planner writes it, which has no other."""
         start = self._curr
         if self.require_identifier().name.upper() != CHARSET:
             self.fail(f"Expected `{CHARSET}`, the character set of every text", start)

@@ -79,7 +79,7 @@ def parse_table(
         text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise ScriptError(f"{source}:{line}: contains half of a surrogate pair, which is no character") from None
+        raise ScriptError(f"{source}:{line}: contains half of a surrogate pair, which is not a character") from None
     session = ScriptBuilder(source, text)
     _StatementReader(session, given or {}, () if catalog is None else catalog.statements).read()
     script = session.script()

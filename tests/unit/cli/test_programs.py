@@ -84,7 +84,7 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
         (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),
         (
             ("check", "a.sql", "job.py", "--catalog", "job.py"),
-            "job.py: is a program of the Table API, and this takes an SQL script",
+            "job.py: is a program of the Table API; an SQL script is expected",
         ),
         (("backfill", "job.py"), "only the environment of the program has SINK: pass it with --var NAME=…"),
         (("backfill", "a.sql", "--var", "A=1"), "--var is for programs"),

@@ -23,11 +23,11 @@ PLACES = {
     "table that nothing uses": TABLE.replace(" t ", " u ") + TABLE.replace("{}", "INT") + SINK + QUERY,
 }
 UNKNOWN_IDENTIFIERS: Mapping[str, tuple[str, str]] = {
-    "DECIMALL": ("program-refused", "DECIMALL is none of Flink's types; DECIMAL may be meant"),
-    "TEXT": ("program-refused", "TEXT is none of Flink's types; write one that is"),
-    "BOOL": ("program-refused", "BOOL is none of Flink's types"),
-    "JSON": ("program-refused", "JSON is none of Flink's types"),
-    "`INT`": ("program-refused", "INT is none of Flink's types; INT may be meant"),
+    "DECIMALL": ("program-refused", "DECIMALL is not a Flink type; DECIMAL is probably meant"),
+    "TEXT": ("program-refused", "TEXT is not a Flink type; write an existing one"),
+    "BOOL": ("program-refused", "BOOL is not a Flink type"),
+    "JSON": ("program-refused", "JSON is not a Flink type"),
+    "`INT`": ("program-refused", "INT is not a Flink type; INT is probably meant"),
     "mydb.MyType": ("statement-not-read", "what the type mydb.MyType is made of is not known"),
 }
 TAKEN = ("DECIMAL(10, 2)", "STRING", "VARIANT", "BITMAP", "DOUBLE PRECISION", "STRUCTURED<'x.Y', b INT>")
@@ -62,7 +62,7 @@ def test_a_type_of_flink_is_none(type: str) -> None:
 
 def test_with_parentheses_it_is_no_sql() -> None:
     (found,) = obstacles(Side(PLACES["column"].replace("{}", "DECIMALL(10, 2)"), engine="flink"))
-    assert "none of Flink's types: DECIMAL may be meant" in found.message
+    assert "not a Flink type: DECIMAL is probably meant" in found.message
 
 
 def test_of_a_catalog_the_tables_that_a_query_uses_alone_count() -> None:

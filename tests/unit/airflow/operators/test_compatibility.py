@@ -650,7 +650,7 @@ def test_several_files_of_a_catalog_are_what_commands_make_of_them(site: Site, k
 
 def test_a_program_is_no_catalog(site: Site) -> None:
     (site.folder / "job.py").write_text("x = 1")
-    with pytest.raises(AirflowFailException, match=r"job\.py: is a program of the Table API, and this takes an SQL"):
+    with pytest.raises(AirflowFailException, match=r"job\.py: is a program of the Table API; an SQL"):
         run_check(site, script(), catalog="job.py")
 
 
