@@ -1,4 +1,4 @@
-"""The program of a script: a typed logical DAG of frozen values, built from SQL."""
+"""The plan of a script: a typed logical DAG of frozen values, built from SQL."""
 
 # First, because it decides which build of sqlglot is loaded (a compiled one cannot be extended).
 import airflow_flinkcompat.sql  # noqa: F401

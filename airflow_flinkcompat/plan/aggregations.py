@@ -24,8 +24,8 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 class Calls:
     """The calls of an aggregation.
 
-    They are held as ``written``, the meaning of ``each`` of them, the distinct ones in order of first use, and the
-    types of their arguments.
+    ``written`` are the calls in written order, ``each`` their meanings, ``unique`` the different meanings in order of
+    first use.
     """
 
     written: tuple[AggregateCall, ...]
@@ -57,7 +57,7 @@ def aggregation(
     windowed = isinstance(node, WindowAggregate) and not _of_other_sessions(window, bare_keys)
     below = segment.origin
     if window is None and isinstance(below, AggregateOperator) and any(map(uses_window_field, bare_keys)):
-        # Window fields that an aggregation below hands up: this one runs on the same window.
+        # Window fields passed up from an aggregation below: this one runs on the same window.
         window = below.window
     return AggregateOperator(
         segment=segment,
@@ -92,7 +92,7 @@ def group_window_aggregation(
         segment=segment,
         keys=bare_keys,
         window_keys=frozenset(),
-        # The window call's place among the keys: by it a window key that moves is told.
+        # The place of the window call among the keys, which reveals a moved window key.
         key_order=(*range(position), WindowField.START, *range(position, len(keys))),
         aggregates=calls.unique,
         grouping_sets=_sets(node.grouping_sets, bare_keys),
@@ -133,7 +133,7 @@ def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:
 
 
 def _of_other_sessions(window: AssignedWindow | None, keys: tuple[Expression, ...]) -> bool:
-    """True if rows are in sessions of other keys than their groups: no windowed aggregation (EXPLAIN)."""
+    """True if sessions and groups have different keys: no windowed aggregation (EXPLAIN)."""
     if window is None or window.window.kind is not WindowKind.SESSION:
         return False
     return set(window.partition_by) != {key for key in keys if window_field(key) is None}

@@ -1,4 +1,4 @@
-"""Building a program from a script: statements in order, each into its declaration or computation."""
+"""Building a program from a script: each statement in order becomes a declaration or a computation."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def build_program(
     Args:
         script: The parsed script.
         settings: Options by key that are in force before the script's own ``SET`` statements.
-        functions: DdlEffects of the functions that the script only uses.
+        functions: Declarations of the functions that the script only uses.
         catalog: DDL of tables that the script does not declare.
 
     Returns:
-        The pipelines of the script, with the problems met on the way.
+        The program: its pipelines, and the problems found in it.
     """
     builder = _Builder(settings or {}, functions, (script,) if catalog is None else (catalog, script))
     of_catalog = []
@@ -77,7 +77,7 @@ def build_program(
         builder.statement(statement)
         builder.problems += type_problems(statement)
     program = builder.program()
-    if of_catalog:  # Flink is given what the job uses alone
+    if of_catalog:  # Flink gets only the objects that the job uses
         used = {table.span for table in program.tables if table.name in program.used_tables}
         more = (problem for span, problem in of_catalog if span in used)
         program = replace(program, problems=(*more, *program.problems))
@@ -96,13 +96,13 @@ def build_program(
 
 def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
     """A statement on its own, compared by its normal form."""
-    # What its names mean depends on where it stands.
+    # The meaning of its names depends on its place.
     source = f"{statement.text} -- in {namespace}" if str(namespace) else statement.text
     return Text(source, partial(namespace.normal_form, tree))
 
 
 def _in_table_order(tree: nodes.InsertInto, table: Table | None) -> tuple[tuple[str, ...], exp.Expr]:
-    """Put an INSERT's column list and query in the order of the table's columns, as Flink rewrites both."""
+    """Put an INSERT's column list and query in the order of the table's columns, as Flink does."""
     columns = tuple(unquoted(column) for column in tree.args.get("columns") or ())
     places = {column.name: place for place, column in enumerate(table.written)} if table and table.declared else {}
     if not places.keys() >= {*columns}:
@@ -119,7 +119,7 @@ def _in_table_order(tree: nodes.InsertInto, table: Table | None) -> tuple[tuple[
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
-    """The SELECTs, or rows of VALUES, that make the rows of a query."""
+    """The SELECTs, or rows of VALUES, that produce the rows of a query."""
     match query:
         case exp.SetOperation():
             yield from _selects(query.left)
@@ -150,7 +150,7 @@ class _Builder:
         self.texts: dict[Path, Text] = {}
         """The script's own CREATE TABLE statements by their tables."""
         self.compiled: dict[str, list[Pipeline]] = {}
-        """The queries of each plan that the script compiles into a file of its own, by the file."""
+        """The queries of each plan that the script compiles into a file, by the file."""
         self.temporary: set[Path] = set()
         """The tables and views of the script that are temporary."""
         self.existing = Existing(open=len(scripts) > 1)
@@ -276,8 +276,7 @@ class _Builder:
     def _compile_plan(self, tree: nodes.CompilePlan, statement: Statement) -> None:
         """The queries of a plan run where EXECUTE PLAN names its file.
 
-        Flink does not overwrite a file, so one that is compiled under IF NOT EXISTS, or compiled and executed at once,
-        may be an older one.
+        Flink does not overwrite a file. After IF NOT EXISTS, or COMPILE AND EXECUTE, it may contain an older plan.
         """
         before, self.pipelines = self.pipelines, []
         self._statement(tree.expression, statement, None)
@@ -299,13 +298,13 @@ class _Builder:
 
     def _not_seen(self, tree: exp.Expr, statement: Statement) -> None:
         message = (
-            "EXECUTE PLAN runs what its file holds, which is not compared; compile the plan in the same script and "
-            "without IF NOT EXISTS, or check the scripts that it was compiled from"
+            "EXECUTE PLAN runs the content of its file, which is not compared; compile the plan in the same script and "
+            "without IF NOT EXISTS, or check the scripts from which it was compiled"
         )
         self.problems.append(Problem("plan-file", message, normal_form(tree), span_of(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
-        """Record earlier uses of a name that is declared only here: they meant something else."""
+        """Record earlier uses of a name that is declared only here: they referred to another object."""
         if name in self.environment.undeclared:
             self._fact("declared after its use", "", tree, statement)
 
@@ -319,7 +318,7 @@ class _Builder:
 
     def _fact(self, kind: str, name: str, tree: exp.Expr, statement: Statement) -> None:
         declared = (*self.environment.tables, *self.environment.views) if kind in ("Alter", "Drop") else ()
-        # A temporary table hides another one of its name, and DROP TEMPORARY drops no other.
+        # A temporary table hides another one of its name, and DROP TEMPORARY drops only that one.
         names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
         text = self.environment.namespace.normal_form(tree)
@@ -339,13 +338,13 @@ class _Builder:
     def _declared_before(
         self, tree: exp.Expr, known: bool, text: Text | NormalForm | str | None, statement: Statement
     ) -> bool:
-        """True if a CREATE does nothing because the name is taken; replaced declarations are recorded.
+        """True if a CREATE has no effect because the name is taken; replaced declarations are recorded.
 
         ``text`` is the script's own earlier declaration; None without one, or for the catalog's.
         """
         if known and tree.args.get("exists"):
             self._fact("not created: exists", "", tree, statement)
-            if text is not None:  # which of the two counts may depend on how the first was written: TEMPORARY, say
+            if text is not None:  # the valid one may depend on the form of the first, such as TEMPORARY
                 self.other_statements.append(
                     OtherStatement("kept", "", _normal(text), (len(self.pipelines),), statement.span)
                 )
@@ -355,9 +354,9 @@ class _Builder:
             relation = isinstance(tree, nodes.CreateTable | nodes.CreateView)
             taken = relation and self.existing.holds(path, temporary=bool(tree.args.get("temporary")))
             if taken and not (tree.args.get("replace") or isinstance(statement, ProgramStatement)):
-                why = f"{tree.this.name} exists already: give it another name, or DROP the first one before"
+                why = f"{tree.this.name} already exists: use another name, or DROP the first one before"
                 self.problems.append(Problem(REFUSED_NAME, why, normal_form(tree), statement.span))
-            # A temporary table hides another one of its name, whichever stands first.
+            # A temporary table hides another one of its name, in either order.
             plain = (
                 isinstance(tree, nodes.CreateTable) and not tree.args.get("temporary") and path not in self.temporary
             )
@@ -372,7 +371,7 @@ class _Builder:
         self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span, self._steps(tree, statement)))
 
     def _steps(self, tree: exp.Expr, statement: Statement) -> tuple[str, ...]:
-        """The operations of the Table API a query came through: those of each view it reads, then its own."""
+        """The Table API operations of a query: first those of each view that it reads, then its own."""
         own = statement.steps_of(tree) if isinstance(statement, ProgramStatement) else ()
         if not any(view.steps for view in self.environment.views.values()):
             return own
@@ -380,7 +379,7 @@ class _Builder:
         return (*(step for view in read if view is not None for step in view.steps), *own)
 
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
-        """The query's plan; an unknown construct is kept whole, with its reason."""
+        """The plan of a query; an unknown construct is kept whole, with the reason."""
         try:
             return QueryBinder(self.environment, statement).query(tree, root=True)
         except BindError as error:
@@ -391,13 +390,13 @@ class _Builder:
             return Opaque(OtherKind.QUERY, text, (), (), error.message, span, error=error.reason)
 
     def _refused_names(self, error: BindError, tree: exp.Expr, span: Span) -> None:
-        """Refuse a name that no table has, or several, if every table of the query declares its columns."""
+        """Refuse a missing or ambiguous name, if every table of the query declares its columns."""
         if error.reason == INVALID:
             self.problems.append(Problem(INVALID, error.message, normal_form(tree), span))
         if error.reason not in ("unknown-column", "ambiguous-name") or "$" in error.message:
             return
         if any(not is_window_function(each) for each in tree.find_all(nodes.TableFunction)):
-            return  # what it hands on is its own
+            return  # it produces its own columns
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         paths = {self.environment.path(each) for each in tree.find_all(exp.Table) if each.name not in own or each.db}
         if all(self._is_known(path) for path in paths):
@@ -463,7 +462,7 @@ class _Builder:
     def _refused_columns(self, node: Node | None, tree: nodes.CreateView, statement: Statement) -> None:
         names = [] if node is None else [column.name for column in node.schema]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            why = f"two columns of the view {tree.this.name} are called {twice[0]}: give one of them another name"
+            why = f"two columns of the view {tree.this.name} have the name {twice[0]}: rename one of them"
             self.problems.append(Problem(REFUSED_NAME, why, normal_form(tree), span_of(tree, statement)))
 
     def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
@@ -568,7 +567,7 @@ class _Builder:
 
 
 def _primary_key(tree: nodes.CreateTable, base: Table | None) -> tuple[str, ...]:
-    """The key that the table declares, at a column or by itself; else that of the table it is like."""
+    """The key that the table declares, at a column or separately; else the key of its LIKE table."""
     keys = base.primary_key if base else ()
     for part in tree.args.get("columns") or ():
         at_column = None if isinstance(part, exp.Identifier | nodes.ComputedColumn) else part.args.get("constraint")
@@ -584,7 +583,7 @@ def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
     """Names that are template variables, whose values are unknown here."""
     for node in statement.nodes:
         if isinstance(node, exp.Identifier) and "${" in node.name:
-            message = f"what {node.name} stands for is not known; {AS_SUBMITTED}"
+            message = f"the value of {node.name} is unknown; {AS_SUBMITTED}"
             yield Problem("template", message, normal_form(tree), span_of(node, statement))
 
 

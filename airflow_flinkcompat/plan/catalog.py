@@ -1,7 +1,7 @@
 """Names in a script: tables, views, functions and the statements around them.
 
-The environment grows statement by statement, as Flink's own session does: a view is bound where it is created, a
-setting applies from its place on.
+The environment grows statement by statement, like Flink's session: a view is bound where it is created, and a setting
+applies from its place on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BindError(ValueError):
 
 @dataclass(frozen=True)
 class View:
-    """A view as bound where it was created; ``error`` is the reason if it could not be.
+    """A view as bound where it was created; ``error`` is the reason for a failure.
 
     ``steps`` are its operations of the Table API.
     """
@@ -63,9 +63,9 @@ class View:
 
 
 _CATALOG, _DATABASE = "default_catalog", "default_database"
-#: Flink's functions that give tables, and those of the legacy GROUP BY.
+#: Flink's functions that return tables, and those of the legacy GROUP BY.
 _OWN_TABLE_FUNCTIONS = frozenset({"TUMBLE", "HOP", "CUMULATE", "SESSION", "UNNEST"})
-#: The database of a catalog that names none, by its type.
+#: The default database of a catalog, by its type.
 _DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default", "iceberg": "default", "paimon": "default"}
 
 
@@ -74,8 +74,8 @@ class Namespace:
     """The current catalog and database, and how names resolve in them.
 
     The initial ``default_catalog`` and its ``default_database`` are written "", and so is the default database of
-    another catalog: a table has one path in every spelling. ``defaults`` are the initial databases of catalogs, as far
-    as the script states them.
+    another catalog: a table has one path in every spelling. ``defaults`` are the initial databases of catalogs that the
+    script states.
     """
 
     catalog: str = ""
@@ -95,7 +95,7 @@ class Namespace:
         return namespace.catalog, namespace.database, parts[-1]
 
     def use(self, kind: str, names: list[str]) -> Namespace | None:
-        """The namespace after ``USE [CATALOG] names``; None if it is none."""
+        """The namespace after ``USE [CATALOG] names``; None if the names are invalid."""
         if kind == "CATALOG" and len(names) == 1:
             return self._at(names[0], "")
         if kind == "DATABASE" and len(names) in (1, 2):
@@ -149,9 +149,9 @@ class Environment:
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
     scripts: Sequence[Script] = ()
-    """Scripts read: any column named in them may belong to an undeclared table."""
+    """Scripts read so far: any column named in them may belong to an undeclared table."""
     undeclared: set[Path | str] = field(default_factory=set)
-    """Tables by path and functions by name (lower case) that were asked for before anything declared them."""
+    """Tables by path and functions by name (lower case) that were looked up before their declaration."""
 
     def path(self, table: exp.Expression) -> Path:
         """The fully qualified path of a name. Raises :class:`BindError` for one of more than three parts."""
@@ -175,9 +175,9 @@ class Environment:
         return tuple(map(Column, sorted(named), repeat(UNKNOWN)))
 
     def function(self, name: str) -> FunctionDeclaration | None:
-        """The declaration of a function; Flink finds functions whatever their case.
+        """The declaration of a function; Flink ignores the case of its name.
 
-        One without a database is one of the whole session, or of the current database.
+        Without a database it belongs to the whole session or to the current database.
         """
         if self.functions:
             own = dotted((self.namespace.catalog, self.namespace.database, name)).lower()
@@ -188,7 +188,7 @@ class Environment:
         return None
 
     def ask_for_all(self, tree: exp.Expr) -> None:
-        """Look up every table and function of a tree that is kept whole, so that they count as asked for."""
+        """Look up every table and function of a tree that is kept whole, so that their use is recorded."""
         for node in tree.walk():
             if isinstance(node, exp.Table) and self.path(node) not in self.views:
                 self.table(self.path(node), None)
@@ -197,7 +197,7 @@ class Environment:
 
 
 def qualified_name(qualifier: exp.Expression, name: str) -> exp.Expression | None:
-    """A function's name after its database, or catalog and database; None after anything that is no name."""
+    """A function's name after its database, or catalog and database; None after any other expression."""
     if not all(isinstance(part, exp.Dot | exp.Column | exp.Identifier) for part in qualifier.walk()):
         return None
     return exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(name)])
@@ -263,7 +263,7 @@ def data_type(tree: exp.Expression | None) -> DataType:
         given = tuple(int(part.name) for part in parts if isinstance(part, exp.Literal) and not part.is_string)
         default = _DEFAULT_PARAMETERS[name]
         return DataType(name, given + default[len(given) :], nullable=nullable)
-    # Kept as written, so that two of them differ.
+    # Kept as written, so that two different ones stay different.
     return replace(UNKNOWN, names=(unquoted(tree),))
 
 

@@ -1,8 +1,8 @@
 """Lineage from the columns of read tables to each sink column, through views, joins, aggregations.
 
 A column counts if its value reaches the sink's: unchanged, in a computation, aggregated, or in an aggregate's filter. A
-column that only decides which rows exist (WHERE, join conditions) does not. Where a construct hides its columns
-(MATCH_RECOGNIZE, a query that could not be analysed) the column has no origin instead of a guessed one.
+column that only decides which rows exist (WHERE, join conditions) does not count. If a construct hides its columns
+(MATCH_RECOGNIZE, a query that could not be analysed), the column has no origin; none is guessed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Composition:
 
     Attributes:
         columns: The columns of tables.
-        functions: The names of the called functions, in capitals; a planner may have written some in other ones.
-        literals: The constants, as text; a planner may have computed with some.
+        functions: The names of the called functions, in capitals; a planner may have replaced some by others.
+        literals: The constants, as text; a planner may have folded some.
     """
 
     columns: frozenset[Hashable] = frozenset()

@@ -1,8 +1,8 @@
 """Normal form of conditions that Flink plans alike in WHERE, HAVING and ON (EXPLAIN, 2.3.0, 1.20.3).
 
 A NOT and an IN list are planned as the comparisons that they mean. The order of AND and OR operands and the sides of a
-comparison have no effect there, and tautologies are dropped. Elsewhere they have. For an output column, a metric's
-argument or its FILTER the planner requests columns from the source in the order of their mention, which may add an
+comparison have no effect there, and tautologies are dropped. Elsewhere they do have an effect. For an output column, a
+metric's argument or its FILTER, the planner requests source columns in the order of their mention, which may add an
 operator to the job.
 """
 
@@ -47,7 +47,7 @@ CONDITION_PASSES: tuple[Pass[Callable[[Expression], Expression | None]], ...] = 
     Pass("always-true", "a condition over constants that always holds is dropped", _unless_always_true),
     Pass(
         "spelling",
-        "the order of AND and OR operands and the sides of a comparison say nothing",
+        "the order of AND and OR operands and the sides of a comparison have no effect",
         lambda part: normalize_predicate(normalize(part)),
     ),
 )
@@ -59,7 +59,7 @@ _NEGATED |= {after: before for before, after in _NEGATED.items()}
 
 
 def simplified(condition: Expression) -> Expression:
-    """A condition as the planner simplifies it: NOT moves inwards, IN over constants is comparisons."""
+    """A condition as the planner simplifies it: NOT moves inwards, IN over constants becomes comparisons."""
     match condition:
         case FunctionCall(function="AND" | "OR" as word, args=args):
             return _joined(word, map(simplified, args), condition)
@@ -71,7 +71,7 @@ def simplified(condition: Expression) -> Expression:
 
 
 def _joined(word: str, parts: Iterable[Expression], of: FunctionCall) -> FunctionCall:
-    """An AND or an OR, without another one of its kind among its arguments."""
+    """An AND or an OR without a nested one of the same kind."""
     flat = (each.args if isinstance(each, FunctionCall) and each.function == word else (each,) for each in parts)
     return _rebuilt(of, word, tuple(chain.from_iterable(flat)))
 
@@ -88,7 +88,7 @@ def _negation(part: Expression, of: FunctionCall) -> Expression:
 
 
 def _compared(value: Expression, members: Sequence[Expression], of: FunctionCall) -> Expression:
-    """An IN list as the equalities of its members; as it is if a member is no constant."""
+    """An IN list as the equalities of its members; unchanged if a member is not a constant."""
     pairs = [_equal(value, member, of) for member in members]
     if None in pairs:
         return of
@@ -103,14 +103,14 @@ def _equal(value: Expression, member: Expression, of: FunctionCall) -> FunctionC
             fields = [each for each in parts if each is not None]
             return _joined("AND", fields, of) if len(fields) == len(values) == len(members) > 1 else None
         case _, Literal(value=constant) if constant is not None:
-            # A constant of another family has its members' common type in a list, and its own in a comparison.
+            # In a list, a constant of another type family has the common type of the members; in a comparison, its own.
             alike = any(value.type.name in family and member.type.name in family for family in (INTEGERS, CHARACTERS))
             return FunctionCall("=", (value, member), of.type, of.span) if alike else None
     return None
 
 
 def constant_value(part: Expression) -> bool | None:
-    """Value of a condition over constants alone; None if it reads anything, or may be NULL."""
+    """Value of a condition over constants; None if it reads a column or may be NULL."""
     match part:
         case Literal(value=bool(value)):
             return value
@@ -127,7 +127,7 @@ def constant_value(part: Expression) -> bool | None:
 
 
 def _order(left: Literal, right: Literal) -> int | None:
-    """Order of two constants, as far as every engine agrees: exact numbers, and equal texts."""
+    """Order of two constants if every engine agrees on it: exact numbers, and equal texts."""
     a, b = left.value, right.value
     if isinstance(a, str) and a == b and left.type == right.type:
         return 0
@@ -159,7 +159,7 @@ def _rebuilt(part: FunctionCall, function: str, args: tuple[Expression, ...]) ->
 
 
 def _place(value: Expression) -> tuple[str, tuple[int, ...]]:
-    """Text and inputs: two columns of one name differ by their input."""
+    """Sort key of text and inputs, because two columns of one name differ by their input."""
     return describe(value), tuple(_input(leaf) for leaf in leaves(value) if isinstance(leaf, Leaf))
 
 

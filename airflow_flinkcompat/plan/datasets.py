@@ -15,25 +15,25 @@ from urllib.parse import parse_qs, urlsplit
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.program import Program
 
-# Flink's names of S3 file systems, for one and the same bucket.
+# Flink's schemes for S3, all for the same bucket.
 _S3 = frozenset({"s3a", "s3n", "s3p"})
 _FILE_SYSTEMS = frozenset({"s3", "gs", "oss", "hdfs"})
 _PORTS = {"postgres": 5432, "mysql": 3306}
 _JDBC = {"postgresql": "postgres", "mysql": "mysql"}
-# The options that say where a table lies.
+# The options that contain the place of a table.
 _PLACES = frozenset(
     {
         "path", "table-path", "warehouse", "uri", "url", "table-name", "topic", "properties.bootstrap.servers",
         "catalog-name", "catalog-database", "catalog-table", "catalog-type",
     }
 )  # fmt: skip
-# A placeholder, or an address that holds who connects.
+# A placeholder, or an address with a user.
 _UNSAID = ("${", "{{")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: ``namespace`` and ``name`` as OpenLineage has them, ``uri`` as an asset of Airflow."""
+    """A data set: OpenLineage's ``namespace`` and ``name``, and the ``uri`` of an asset in Airflow."""
 
     namespace: str
     name: str
@@ -59,7 +59,7 @@ def dataset_at(place: str) -> Dataset | None:
         return None
     path = parts.path.rstrip("/") or "/"
     if parts.scheme in ("", "file"):
-        # A path on a host of its own is another one on each machine, and named alike on all of them.
+        # A local path is a different place on each machine, under the same name on all of them.
         return Dataset("file", path, f"file://{path}") if path.startswith("/") and not parts.netloc else None
     scheme = "s3" if parts.scheme in _S3 else parts.scheme
     if scheme not in _FILE_SYSTEMS or not parts.netloc or "@" in parts.netloc:
@@ -93,7 +93,7 @@ def _files(table: Table) -> Iterable[Dataset]:
 
 
 def _topics(table: Table) -> Iterable[Dataset]:
-    # The first of the servers, as OpenLineage's own integrations name a cluster.
+    # OpenLineage's own integrations name a cluster by its first server.
     server = (table.option("properties.bootstrap.servers") or "").split(",")[0].strip().rpartition("://")[2]
     names = [name.strip() for name in (table.option("topic") or "").split(";") if name.strip()]
     if not server:
@@ -118,7 +118,7 @@ def _database_table(table: Table) -> Iterable[Dataset]:
     if scheme == "postgres" and len(parts) == 1:
         parts = [parse_qs(url.query).get("currentSchema", ["public"])[0], *parts]
     namespace, every = f"{scheme}://{authority}", [database, *parts][-3 if scheme == "postgres" else -2 :]
-    # The parts of a name are a path in Airflow's URIs of databases, whose providers ask for all of them.
+    # The parts of a name form the path of Airflow's database URIs, and its providers require all of them.
     yield Dataset(namespace, ".".join(every), f"{namespace}/{'/'.join(every)}")
 
 
@@ -131,7 +131,7 @@ def _iceberg(table: Table) -> Iterable[Dataset]:
         return () if found is None else (found,)
     server = urlsplit(table.option("uri") or "")
     if kind != "hive" or server.scheme != "thrift" or not server.netloc:
-        return ()  # a REST catalog alone knows where its tables lie
+        return ()  # only a REST catalog knows the places of its tables
     namespace = f"hive://{server.netloc}"
     return (Dataset(namespace, f"{database}.{name}", f"{namespace}/{database}.{name}"),)
 

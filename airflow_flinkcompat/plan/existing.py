@@ -24,15 +24,12 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("COLUMNS", "PARTITIONS"), _RELATIONS),
     "DATABASES": ("CATALOG",),
 }
-"""Kinds of objects that SHOW … FROM names; for any other list it is a database."""
+"""Kinds of objects in the FROM of SHOW; for any other list it is a database."""
 _STORED = "table.catalog-store."
 _Object = tuple[str, Path, bool]
-"""Kind, path and whether it is temporary."""
+"""Kind, path, and True if it is temporary."""
 _Missing = tuple[str, str, bool]
-"""A message, the catalog of the name, and True if the name is certainly missing.
-
-It is certain in a catalog without further objects.
-"""
+"""A message, the catalog of the name, and True if that catalog certainly has no other objects."""
 
 
 @dataclass
@@ -40,7 +37,7 @@ class Existing:
     """The tables, views, functions, databases and catalogs that exist before the next statement."""
 
     open: bool = False
-    """True if something outside of the script, or an unread statement, may have created more."""
+    """True if other objects may exist, created outside of the script or by an unread statement."""
     objects: set[_Object] = field(default_factory=set)
     databases: set[tuple[str, str]] = field(default_factory=lambda: {("", "")})
     catalogs: set[str] = field(default_factory=lambda: {""})
@@ -53,7 +50,7 @@ class Existing:
         return any((kind, path, each) in self.objects for kind in _RELATIONS for each in which)
 
     def absences(self, tree: exp.Expr, at: Namespace, span: Span, declared: Collection[str]) -> Iterator[Absence]:
-        """Find the names in a statement that do not exist."""
+        """Find names of missing objects in a statement."""
         for message, catalog, certain in self._faults(tree, at, declared):
             yield Absence(message, span, certain and catalog in self.in_memory and not self.open)
 
@@ -64,7 +61,7 @@ class Existing:
             case nodes.CreateNamespace() if not tree.args.get("exists"):
                 name, catalog, there = self._namespace(tree, at, str(tree.args["kind"]))
                 if there:
-                    yield f"{name} exists already: leave the statement out, or write IF NOT EXISTS", catalog, True
+                    yield f"{name} already exists: leave the statement out, or write IF NOT EXISTS", catalog, True
                 elif tree.args["kind"] == "DATABASE" and catalog not in self.catalogs:
                     yield f"there is no catalog {catalog}: create it before", catalog, True
             case nodes.Drop() | nodes.Alter() if not tree.args.get("exists"):
@@ -84,10 +81,10 @@ class Existing:
         catalog, database, _ = at.path(tree.this)
         if (catalog, database) not in self.databases and not tree.args.get("temporary"):
             name = ".".join(part.name for part in name_parts(tree.this)[:-1]) or database
-            yield f"there is no database {name} for {tree.this.name}: create it before", catalog, True
+            yield f"the database {name} of {tree.this.name} does not exist: create it before", catalog, True
         again = (_CREATED[type(tree)], self._path(tree, at), bool(tree.args.get("temporary"))) in self.objects
         if isinstance(tree, nodes.CreateFunction) and again and not (tree.args.get("exists") or self.open):
-            yield f"function {tree.this.name} exists already: give it another name, or drop it", catalog, True
+            yield f"function {tree.this.name} already exists: use another name, or drop it", catalog, True
         if isinstance(tree, nodes.CreateView):
             own = {cte.alias for cte in tree.find_all(exp.CTE)}
             for table in tree.expression.find_all(exp.Table):
@@ -104,7 +101,7 @@ class Existing:
             elif verb == "DROP" and kind == "DATABASE" and tree.args.get("behavior") != "CASCADE":
                 inner = at.use("DATABASE", [part.name for part in name_parts(tree.this)])
                 if inner and any(path[:2] == (inner.catalog, inner.database) for _, path, _ in self.objects):
-                    yield f"{name} is not empty: drop what it holds before, or write CASCADE", catalog, True
+                    yield f"{name} is not empty: drop its objects before, or write CASCADE", catalog, True
             return
         path = self._path(tree, at)
         if kind == "FUNCTION":
@@ -114,8 +111,12 @@ class Existing:
         elif kind in _RELATIONS:
             temporary = bool(tree.args.get("temporary"))
             if not temporary and self.holds(path, temporary=True):
-                remedy = f"write {verb} TEMPORARY {kind}" if verb == "DROP" else "drop it, and create it anew"
-                yield f"{tree.this.name} is temporary, and {verb} {kind} changes no temporary one: {remedy}", "", True
+                remedy = f"write {verb} TEMPORARY {kind}" if verb == "DROP" else "drop it, and create it again"
+                yield (
+                    f"{tree.this.name} is temporary, and {verb} {kind} changes only permanent ones: {remedy}",
+                    "",
+                    True,
+                )
             elif (kind, path, temporary) not in self.objects:
                 other = "VIEW" if kind == "TABLE" else "TABLE"
                 if (other, path, temporary) in self.objects:
@@ -137,7 +138,7 @@ class Existing:
             yield f"there is no {' or '.join(kinds).lower()} {unquoted(name)} to show", path[0], True
 
     def _namespace(self, tree: exp.Expr, at: Namespace, kind: str) -> tuple[str, str, bool]:
-        """The name of a catalog or database in words, its catalog, and whether it exists."""
+        """A catalog or database in words, its catalog, and True if it exists."""
         names = [part.name for part in name_parts(tree if isinstance(tree, exp.Table) else tree.this)]
         inner = at.use(kind, names)
         if inner is None:
@@ -153,7 +154,7 @@ class Existing:
         return (*path[:2], path[2].lower()) if kind == "FUNCTION" else path
 
     def execute(self, tree: exp.Expr, at: Namespace) -> None:
-        """Note the objects that a statement creates, drops or renames."""
+        """Record the objects that a statement creates, drops or renames."""
         match tree:
             case nodes.CreateTable() | nodes.CreateView() | nodes.CreateFunction():
                 self.objects.add((_CREATED[type(tree)], self._path(tree, at), bool(tree.args.get("temporary"))))

@@ -1,7 +1,6 @@
 """Scalar expressions and aggregate calls of a plan: our own frozen values, never parser nodes.
 
-Spans hold the place of the text. They never take part in equality, so that moving or re-indenting a clause is no
-change.
+Spans contain the place of the text. They do not affect equality, so a moved or re-indented clause is no change.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LiteralValue = bool | int | Decimal | float | str | None
 
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Comparisons of order and their names with exchanged sides."""
+"""Comparison operators, with their equivalents for exchanged sides."""
 
 
 @quick_init
@@ -47,7 +46,7 @@ class Literal:
 
 
 ACCESSES = frozenset({"FIELD", "ITEM"})
-"""Names under which :class:`FunctionCall` holds an access to a part of a value; no script calls them."""
+"""Names of :class:`FunctionCall` for access to a part of a value; no script calls them."""
 
 
 @quick_init
@@ -64,14 +63,14 @@ class FunctionCall:
     span: Span | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        # Every call is asked for something of it, and the first look at a cached_property takes as long as two calls.
+        # Every call needs it, and the first access to a cached_property takes as long as two calls.
         self.__dict__["memo"] = {}
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """Values derived from this call, by name, and never part of it.
+        """A cache of values derived from this call, by name.
 
-        A column expanded through views holds the same call in many places; each is analysed once.
+        A column expanded through views contains the same call in many places; each is analysed once.
         """
         return {}
 
@@ -97,7 +96,7 @@ class FunctionCall:
         return int(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A text hashes otherwise in another process.
+        # The hash of a text differs in another process.
         return FunctionCall, (self.function, self.args, self.type, self.span)
 
 
@@ -114,7 +113,7 @@ Expression = InputRef | Literal | FunctionCall | Leaf
 
 def placed(value: Expression, span: Span | None) -> Expression:
     """The same expression at another place of the script."""
-    # What dataclasses.replace() makes, in a fraction of its time: every column of every view comes here.
+    # Faster than dataclasses.replace(), because every column of every view passes here.
     if isinstance(value, Literal):
         return Literal(value.value, value.type, span)
     if isinstance(value, InputRef):
@@ -155,7 +154,7 @@ class AggregateCall:
 
 
 def transform(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
-    """The expression with ``leaf`` applied to everything that is no call.
+    """The expression with ``leaf`` applied to everything except calls.
 
     Calls are rebuilt only if an argument changed.
     """
@@ -177,7 +176,7 @@ def with_inputs(
     call: AggregateCall, args: tuple[Expression, ...], condition: Expression | None, kind: DataType
 ) -> AggregateCall:
     """The aggregate over other arguments, with another filter and result type."""
-    # As in placed(): what dataclasses.replace() makes, in a fraction of its time.
+    # As in placed(), faster than dataclasses.replace().
     return AggregateCall(call.function, args, kind, call.distinct, condition, call.language, call.order_by, call.span)
 
 
@@ -209,7 +208,7 @@ def called(*expressions: Expression) -> list[FunctionCall]:
 
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    """A condition taken apart at its ANDs, in written order."""
+    """The conjuncts of a condition, in written order."""
     if isinstance(condition, FunctionCall) and condition.function == "AND":
         return tuple(part for arg in condition.args for part in conjuncts(arg))
     return (condition,)
@@ -223,7 +222,7 @@ class Pass(Generic[Function]):
     """One normalising pass.
 
     ``summary`` describes the planner's behaviour, and ``seen_on`` is the version of Flink whose EXPLAIN or restore
-    showed it; it is assumed for every engine. ``apply`` does the same; its signature depends on the stage of the pass.
+    showed it; it is assumed for every engine. ``apply`` performs the pass; its signature depends on the stage.
     """
 
     name: str

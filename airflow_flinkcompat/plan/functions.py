@@ -2,7 +2,7 @@
 
 One table serves the comparison (kind, determinism, decomposability) and the plan's types; their Spark SQL is in
 :mod:`airflow_flinkcompat.backfill.spark_sql.translations`. A missing name is a user-defined or unknown function:
-:func:`lookup` returns None, nothing guesses.
+:func:`lookup` returns None and never guesses.
 """
 
 from __future__ import annotations
@@ -236,12 +236,12 @@ def lookup(name: str) -> FunctionSpec | None:
 
 
 def is_built_in(name: str) -> bool:
-    """True if Flink has a function of that name (any case), even if the catalogue has no details."""
+    """True if Flink has a function of that name (any case), even one without details in the catalogue."""
     return lookup(name) is not None or name.upper() in _NO_MORE_KNOWN
 
 
 def call_type(name: str, args: Sequence[Expression]) -> DataType:
-    """The result type of a call, even if a constant argument decides it (ROUND's digits); UNKNOWN if open."""
+    """The result type of a call, even if a constant argument decides it (ROUND's digits), or UNKNOWN."""
     spec = lookup(name)
     if spec is None:
         return UNKNOWN

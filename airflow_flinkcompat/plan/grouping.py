@@ -29,12 +29,12 @@ from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
-"""Limit of grouping sets; beyond it a GROUP BY is kept whole: a CUBE of 40 columns has 2 to the 40th."""
+"""Limit of grouping sets, beyond which a GROUP BY is kept whole; a CUBE of 40 columns has 2**40."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """An aggregation under construction: its node, and places of grouped trees and aggregates in its row."""
+    """An aggregation under construction: its node, and its columns for grouped trees and aggregates."""
 
     node: Node
     special: Special
@@ -42,7 +42,7 @@ class Grouping:
 
     @classmethod
     def of(cls, scalars: ScalarBinder, tree: exp.Select, outputs: list[exp.Expression], below: Node) -> Grouping | None:
-        """The grouping of a SELECT; None if it neither groups nor aggregates."""
+        """The grouping of a SELECT; None without GROUP BY and aggregates."""
         group = tree.args.get("group")
         environment = scalars.environment
         if group is None and not any(True for output in outputs for _ in aggregates_in(output, environment)):
@@ -53,7 +53,7 @@ class Grouping:
         keys, sets, position = _keys(items, scalars, window_call)
         calls: dict[AggregateCall, int] = {}
         bound: dict[int, AggregateCall] = {}
-        """Bound items by the identity of their trees, which stay in the SELECT or HAVING meanwhile."""
+        """Bound items by the identity of their trees, which remain in the SELECT or HAVING until then."""
         for output in outputs:
             for found in _aggregates(output, environment, scalars, keys):
                 if next(_nested_aggregates(found, environment), None) is not None:
@@ -131,7 +131,7 @@ class Grouping:
 
 
 def _clock(call: AggregateCall, columns: tuple[Column, ...]) -> TimeAttribute | None:
-    """PROCTIME for MIN and MAX over a processing time, by which Flink 2.3.0 plans a lookup join."""
+    """PROCTIME for MIN and MAX over a processing time, with which Flink 2.3.0 can plan a lookup join."""
     of_time = any(time_attribute_of(each, columns) is TimeAttribute.PROCTIME for each in call.args)
     return TimeAttribute.PROCTIME if of_time and call.function in ("MIN", "MAX") else None
 
@@ -274,7 +274,7 @@ def _aggregates(
 ) -> Iterator[exp.Expression]:
     """The aggregates of an output; an undeclared function counts as one if it reads an ungrouped column."""
     if isinstance(tree, exp.Window):
-        # What an OVER call ranks or sums may itself be an aggregate of this query.
+        # The operand of an OVER call may itself be an aggregate of this query.
         for part in (*tree.this.iter_expressions(), *(tree.args.get("partition_by") or ()), tree.args.get("order")):
             if part is not None:
                 yield from _aggregates(part, environment, scalars, keys)

@@ -1,6 +1,6 @@
-"""Interval literals: the length each one means, and those that Flink's validator turns down.
+"""Interval literals: their lengths, and those that Flink's validator refuses.
 
-Every refusal here was seen with Flink 2.3, whose words the messages are.
+Every refusal here was seen with Flink 2.3; the messages are Flink's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WITHIN = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _AMOUNT = re.compile(r"\s*[+-]?[0-9]{1,18}(?P<fraction>\.[0-9]+)?\s*")
 _FIELDS = ["DAY", "HOUR", "MINUTE", "SECOND"]
-#: Digits of the first field, and of a second's fraction, where the unit gives no precision; and the most it may give.
+#: Digits of the first field, and of a fraction of seconds, without a precision; and the maximum precisions.
 _DIGITS, _PLACES = 2, 6
 _MOST_DIGITS, _MOST_PLACES = 10, 9
 
@@ -34,7 +34,7 @@ def interval(tree: exp.Interval, span: Span) -> Literal:
     unit = tree.args["unit"]
     sign, value = (-1, tree.this.this) if isinstance(tree.this, exp.Neg) else (1, tree.this)
     if not isinstance(value, exp.Literal) or not value.is_string:
-        raise BindError("construct", "an interval that is no constant is not understood here", span)
+        raise BindError("construct", "an interval that is not a constant is not understood here", span)
     if isinstance(unit, exp.IntervalSpan):
         return _of_several_fields(value.name, unit, sign, span)
     name = _unit(unit)
@@ -78,7 +78,7 @@ def refused_intervals(statement: Statement) -> Iterator[tuple[str, Span]]:
 
 
 def interval_refusal(tree: exp.Interval) -> str | None:
-    """Reason why Flink refuses an interval literal, with remedy; None if it accepts it or it is unread."""
+    """Reason why Flink refuses an interval literal, with remedy; None if it is accepted or unread."""
     unit = tree.args["unit"]
     value = tree.this.this if isinstance(tree.this, exp.Neg) else tree.this
     if not value.is_string:
@@ -111,7 +111,7 @@ def interval_refusal(tree: exp.Interval) -> str | None:
     if name == "SECOND" and len(leading["fraction"] or "") > places:
         return (
             f"Illegal interval literal format '{value.name}' for INTERVAL {written}; "
-            f"write at most {places} digits behind the point"
+            f"write at most {places} digits after the point"
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Joins as their operator has them: equated keys, time bounds, conditions, and those on one input."""
+"""Joins as operators: equated keys, time bounds, and conditions on both inputs or one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.types import Column, TimeAttribute
 _MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
 """Inputs to which the planner moves a join's one-sided condition, by kind of join."""
 _KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
-"""The inputs to which it moves such a condition from above the join."""
+"""Inputs to which the planner moves such a condition from above the join."""
 Resolve = Callable[[Expression], Expression]
 WithFilter = Callable[[StatelessSegment, Expression], StatelessSegment]
 
@@ -39,7 +39,7 @@ def join_operator(
     """The operator of a join.
 
     The condition of ``node`` is simplified. ``rows`` are the columns of both inputs without types; ``resolve`` turns an
-    expression over the joined row into one over ``OperatorColumn`` leaves, one a column of an input; ``with_filter``
+    expression over the joined row into one whose ``OperatorColumn`` leaves are columns of the inputs; ``with_filter``
     adds a conjunct to a segment.
     """
     schema = node.left.schema + node.right.schema
@@ -77,7 +77,7 @@ def join_operator(
     if operator.form is JoinForm.REGULAR:
         operator, resolved = _windowed(operator, resolved)
     for part in resolved:
-        operator = _asked(operator, part, _MOVES_BELOW, with_filter)
+        operator = _add_conjunct(operator, part, _MOVES_BELOW, with_filter)
     return operator
 
 
@@ -103,9 +103,9 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
         if operator.join != "INNER":
             return None
         if not _equates(part):
-            # It may bound the time between both inputs, which makes another join of it.
+            # It may bound the time between both inputs, which results in another kind of join.
             operator = replace(operator, form=JoinForm.JOIN)
-    return _asked(operator, part, _KEPT, with_filter)
+    return _add_conjunct(operator, part, _KEPT, with_filter)
 
 
 def _below_lookup(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
@@ -123,7 +123,7 @@ def _below(leaf: Expression) -> Expression:
     return leaf
 
 
-def _asked(
+def _add_conjunct(
     operator: JoinOperator, part: Expression, moves: dict[str, tuple[int, ...]], with_filter: WithFilter
 ) -> JoinOperator:
     """Add a conjunct over ``OperatorColumn`` leaves to a join: as a key, a condition or below one input."""
@@ -146,7 +146,7 @@ def _own(leaf: Expression) -> Expression:
 
 
 def _equates(part: Expression) -> bool:
-    """True for an equality between something of one input and something of the other."""
+    """True for an equality between an expression of one input and an expression of the other."""
     if not isinstance(part, FunctionCall) or part.function != "=":
         return False
     sides = [_inputs(arg) for arg in part.args]
@@ -162,10 +162,10 @@ def _refs(part: Expression) -> list[InputRef]:
 
 
 def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
-    """A join without the rows that OUTER completes with NULL, if no such row passes the conditions above.
+    """A join without the rows that OUTER pads with NULL, if no such row passes the conditions above.
 
-    Conditions on one input of a join move to joins below it. Rows keep their types if all columns that the outer join
-    completes are nullable anyway.
+    Conditions on one input of a join move to joins below it. Rows keep their types if all padded columns are nullable
+    anyway.
     """
     schema, width = join.left.schema + join.right.schema, len(join.left.schema)
     timed = join.condition is not None and any(schema[ref.index].time_attribute for ref in _refs(join.condition))
@@ -184,7 +184,7 @@ def strict_join(join: Join, conditions: Sequence[Expression]) -> Join:
 
 
 def _rejects_null(part: Expression) -> bool:
-    """True for a condition that no row passes in which a column that it reads is NULL."""
+    """True for a condition that refuses every row with NULL in a column that it reads."""
     if not isinstance(part, FunctionCall) or not all(isinstance(arg, InputRef | Literal) for arg in part.args):
         return False
     return part.function == "IS NOT NULL" or part.function in (*FLIPPED, "=", "<>")
@@ -205,7 +205,7 @@ def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOper
 
 
 def _windowed(operator: JoinOperator, parts: list[Expression]) -> tuple[JoinOperator, list[Expression]]:
-    """A window join, where both bounds of both inputs' windows are equated; the rest of the conditions."""
+    """The join, as a window join if both bounds of both windows are equated, and its other conditions."""
     fields = {_window_bound(part) for part in parts} - {None}
     if not fields:
         return operator, parts
@@ -233,7 +233,7 @@ class _Bounded:
 def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int) -> _Bounded | None:
     """Bounds on the left time minus the right one in milliseconds, and the conjuncts without time.
 
-    None unless there is one of each, or if time is used in any other way: Flink accepts one only.
+    None unless there is one of each, or if time is used in any other way: Flink accepts only one.
     """
     lower: list[int] = []
     upper: list[int] = []
@@ -246,7 +246,7 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
             continue
         columns |= times
         if len(times) != 2 or not isinstance(part, FunctionCall) or part.function not in FLIPPED:
-            return None  # a time beside another column bounds nothing, and another column is another condition
+            return None  # time compared with another column is no bound, and other columns are no bound either
         one, other = (_shifted(arg, schema) for arg in part.args)
         if one is None or other is None:
             return None
@@ -270,7 +270,7 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
 
 
 def _shifted(value: Expression, schema: tuple[Column, ...]) -> tuple[int, int] | None:
-    """A time column and how many milliseconds are added to it."""
+    """A time column and the milliseconds added to it."""
     if isinstance(value, InputRef):
         return value.index, 0
     if not isinstance(value, FunctionCall) or value.function not in ("+", "-") or len(value.args) != 2:

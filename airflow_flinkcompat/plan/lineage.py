@@ -69,12 +69,12 @@ from airflow_flinkcompat.plan.origins import (
     normalize_aggregate,
     uses_window_field,
 )
-from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
+from airflow_flinkcompat.plan.ranks import is_select_list, numbering, numbers_rows, ranked, with_select_list
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 from airflow_flinkcompat.quick_init import quick_init
 
 SIZE_LIMIT = 20_000
-"""Limit of parts of one resolved expression; a larger plan is not expanded, which would only be slow."""
+"""Limit of parts of one resolved expression; a larger plan is not expanded, to save time."""
 RELATIONS_LIMIT = 10_000
 """Limit of relations of one pipeline: 30 views, each reading the one before twice, are 2**30."""
 
@@ -120,7 +120,7 @@ def resolve_operators(sink: Sink) -> Output:
 
 
 def _origin(part: Expression, below: _Stream) -> Expression:
-    """A column below, whose text for readers is its use, unless something was computed there."""
+    """A column below; its text for readers is its use, unless it is computed there."""
     if not isinstance(part, InputRef):
         return part
     origin = below.columns[part.index]
@@ -137,7 +137,7 @@ def _column_list(sink: Sink) -> tuple[str, ...]:
 
 
 class _Resolver:
-    """Evaluation of nodes to streams; one instance per pipeline, so that unfolded sizes are counted once."""
+    """Evaluation of nodes to relations; one instance per pipeline, to count unfolded sizes once."""
 
     def __init__(self) -> None:
         self._visited = 0
@@ -195,14 +195,14 @@ class _Resolver:
         if node.hints:
             segment = replace(segment, hints=segment.hints + node.hints)
         columns = tuple([self._resolve(each, below) for each in node.expressions])
-        if below.numbering is not None and stands_beside(node, below.numbering):
-            columns, segment = selected_beside(columns, segment)
+        if below.numbering is not None and is_select_list(node, below.numbering):
+            columns, segment = with_select_list(columns, segment)
         if isinstance(segment.origin, OverOperator):
             segment = _in_order_of_use(segment, segment.origin, columns)
         return _Stream(columns, segment, below.numbering)
 
     def _over_calls(self, node: Over) -> _Stream:
-        """A ranking, an OVER aggregation, or a construct that is neither."""
+        """A ranking, an OVER aggregation, or another construct."""
         if numbers_rows(node) and id(node) not in self._unranked:
             return self._numbered(node)
         return self._over(node) if _one_window(node) else self._other(node)
@@ -212,7 +212,7 @@ class _Resolver:
             resolved = transform(expression, lambda part: _origin(part, below))
         else:
             resolved = _origin(expression, below)
-        # A column that is only handed on was counted where it was computed.
+        # A column that is only passed on was counted where it was computed.
         if isinstance(resolved, FunctionCall) and _too_large(resolved):
             raise TooLarge(f"an expression grows beyond {SIZE_LIMIT} parts when its views are unfolded")
         return resolved
@@ -220,7 +220,7 @@ class _Resolver:
     def _scan(self, node: Scan) -> _Stream:
         base = tuple(SourceColumn(0, column.name, type=column.type) for column in node.table.columns)
         below = _Stream(base, StatelessSegment(Source(node.table.name, node.hints, node.span)))
-        # A processing-time column is a time attribute by its name: two of them are two.
+        # A processing-time column is a time attribute by its name, so two of them are different.
         clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
         computed = {name: value for name, value in node.table.computed if name not in clocks}
         columns = [
@@ -357,7 +357,7 @@ class _Resolver:
         return _Stream(passed + number, StatelessSegment(operator), node)
 
     def _below(self, node: Over) -> _Stream:
-        """The input of an OVER, evaluated once, though the OVER may be tried as a ranking first."""
+        """The input of an OVER, evaluated once even if the OVER is first tried as a ranking."""
         if id(node) not in self._inputs:
             self._inputs[id(node)] = self.stream(node.input)
         return self._inputs[id(node)]
@@ -368,7 +368,7 @@ class _Resolver:
         return tuple((normalize(self._resolve(key, below)), ascending, nulls) for key, ascending, nulls in keys)
 
     def _side_by_side(self, sides: tuple[_Stream, ...]) -> _Stream:
-        """Columns of all inputs, each apart from the same columns of another input."""
+        """Columns of all inputs, each distinct from the same column of another input."""
         columns = tuple(
             OperatorColumn(i, normalize(column), type=column.type, span=column.span)
             for i, stream in enumerate(sides)
@@ -454,14 +454,14 @@ def _one_window(node: Over) -> bool:
 
 
 def _clock(node: Sort) -> TimeAttribute | None:
-    """The clock a sort runs on: that of its first key, where it is a time column in ascending order."""
+    """The clock of a sort: that of its first key, if this is a time column in ascending order."""
     if not node.keys or not isinstance(node.keys[0][0], InputRef) or not node.keys[0][1]:
         return None
     return node.schema[node.keys[0][0].index].time_attribute
 
 
 def _in_order_of_use(segment: StatelessSegment, over: OverOperator, columns: Iterable[Expression]) -> StatelessSegment:
-    """The segment with the calls of an OVER in the order in which a projection directly above uses them.
+    """The segment with the calls of an OVER in the order of a projection directly above.
 
     The planner merges both projections, so the order of the calls is that of the upper one (EXPLAIN, 2.3.0 and 1.20.3).
     """
@@ -522,7 +522,7 @@ def _where_of_join(node: Node) -> Node:
 
 
 def _where_of_selected_join(node: Filter, selected: Project, parts: Iterable[Expression]) -> Node:
-    """A condition above a subquery, whose outer join loses the rows that the condition drops."""
+    """A condition above a subquery, whose outer join no longer returns the rows that the condition drops."""
     if not isinstance(selected.input, Join) or selected.hints:
         return node
     columns = selected.expressions
@@ -550,9 +550,9 @@ FILTER_PASSES: tuple[Pass[Callable[[StatelessSegment, Expression], StatelessSegm
     Pass("filter-into-join", "a condition above a join goes into it or below it", _into_join),
     Pass("filter-below-aggregation", "a condition on group keys alone goes below the aggregation", _below_aggregation),
 )
-"""Rules for a conjunct above an operator: the first that moves it wins, None leaves it to the others."""
+"""Rules for a conjunct above an operator: the first that moves it wins; None defers to the others."""
 OUTPUT_PASSES: tuple[Pass[Callable[[Output], Output]], ...] = (
-    Pass("pruning", "metrics and columns that nobody reads are left out", _pruned),
+    Pass("pruning", "unread metrics and columns are left out", _pruned),
 )
 """Applied to a whole pipeline."""
 PASSES: tuple[Pass[Any], ...] = (*CALL_PASSES, *CONDITION_PASSES, *NODE_PASSES, *FILTER_PASSES, *OUTPUT_PASSES)

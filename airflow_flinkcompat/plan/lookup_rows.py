@@ -1,4 +1,4 @@
-"""Columns that Flink computes for the input of a lookup join: further columns of the waiting rows."""
+"""Columns that Flink computes for the input of a lookup join, stored with the waiting rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from airflow_flinkcompat.plan.operators import JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, leaves
 from airflow_flinkcompat.plan.types import DataType
 
-COMPUTED = "what is computed of the row that is found"
+COMPUTED = "a value computed from the found row"
 
 
 def computed_in_front(join: JoinOperator, above: Iterable[Expression] = ()) -> frozenset[tuple[Expression, str]]:
-    """The sides of equations that Flink computes of a row before it looks up."""
+    """The sides of equations that Flink computes from a row before the lookup."""
     equations = list(join.keys)
     for condition in (*join.conditions, *above):
         for part in walk(condition):
@@ -34,7 +34,7 @@ def _computed(
         yield side, ""
         return
     if not isinstance(other, Leaf):
-        # Of another type, or no key at all: a lookup by nothing but this is refused.
+        # A key of another type, or none: a lookup with this alone is refused.
         if {place for place, _ in _columns(other)} == {1}:
             yield side, COMPUTED
         return
@@ -44,7 +44,7 @@ def _computed(
 
 
 def _columns(expression: Expression) -> list[tuple[int, object]]:
-    """The columns an expression reads, each with the place of its input."""
+    """The columns that an expression reads, each with the number of its input."""
     return [
         (each.output.input, each.output.column)
         if isinstance(each.output, PassedOutput)

@@ -39,9 +39,9 @@ class Window:
     """A window definition; all lengths in milliseconds, or in rows if ``measure`` is rows.
 
     ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap`` the
-    gap of SESSION, ``offset`` the shift of the assignment. Fields that a kind lacks are None. ``normalised_offset`` is
-    the effective assignment: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only TUMBLE and HOP of the
-    Table API are measured in rows: they close when they are full.
+    gap of SESSION, ``offset`` the shift of the assignment. Fields that do not apply to a kind are None.
+    ``normalised_offset`` is the effective assignment: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
+    TUMBLE and HOP of the Table API are measured in rows: they close when they are full.
     """
 
     kind: WindowKind
@@ -75,11 +75,11 @@ class WatermarkStrategy:
 
 
 DISTRIBUTION = "DISTRIBUTED"
-"""Under this name the options of a table hold its DISTRIBUTED BY clause."""
+"""Key of the DISTRIBUTED BY clause among the options of a table."""
 
 
 def dotted(path: tuple[str, str, str]) -> str:
-    """A path as a user would write it, without parts left open in front; no two paths are written alike."""
+    """A path as a user would write it, without open leading parts; different paths have different texts."""
     parts = [f"`{part}`" if "." in part or "/" in part else part for part in path]
     return ".".join(parts).lstrip(".")
 
@@ -89,7 +89,7 @@ def dotted(path: tuple[str, str, str]) -> str:
 class Table:
     """A table as declared: fully qualified name, columns, options, keys and partitioning.
 
-    ``path`` is (catalog, database, name), with parts that the script leaves open as "". ``physical`` are the stored
+    ``path`` is (catalog, database, name), with "" for parts that the script leaves open. ``physical`` are the stored
     columns, ``metadata`` maps a metadata column to (key, virtual), ``computed`` a computed column to its expression
     over the physical and metadata columns. ``columns`` are all of them in declared order. ``declared`` is False for a
     table that neither the script nor the side's catalog declares: its columns are unknown.
@@ -120,9 +120,9 @@ class Table:
 
     @cached_property
     def name(self) -> str:
-        """The name as a user would write it, without parts left open in front.
+        """The name as a user would write it, without open leading parts.
 
-        ``lake..orders`` is a table in the current database of catalog lake, not in a database of that name.
+        ``lake..orders`` is a table in the current database of catalog lake; lake is not a database.
         """
         return dotted(self.path)
 
@@ -286,7 +286,7 @@ class WindowAggregate(Aggregate):
 class GroupWindowAggregate(Single):
     """The legacy TUMBLE/HOP/SESSION in GROUP BY, with columns: keys, aggregates, then ``properties``.
 
-    ``window_position`` is where the window call stood among the GROUP BY items. ``mismatched`` are the calls of
+    ``window_position`` is the position of the window call among the GROUP BY items. ``mismatched`` are the calls of
     ``_START`` and its kin that name another window than this one, as written.
     """
 
@@ -305,7 +305,7 @@ class GroupWindowAggregate(Single):
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows an OVER call sees: ``unit`` is RANGE or ROWS.
+    """The rows in the frame of an OVER call: ``unit`` is RANGE or ROWS.
 
     ``preceding`` is the extent backwards, in rows or milliseconds, None for all, and ``following`` the extent forwards,
     None for all. ``window``: only rows of the current row's own window (FLIP-11's TumbleRows, SessionRows). ``other``
@@ -407,9 +407,9 @@ class Clause:
 class Opaque:
     """A construct that the plan keeps whole: kind (MATCH_RECOGNIZE, INTERSECT), normal form, inputs.
 
-    An unchanged one makes no difference; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses``
+    An unchanged one is compatible; a change of its form is ``unknown``; it cannot be backfilled. ``clauses``
     are those that are compared separately, by name, and ``keys`` the partition keys of each input by its number.
-    ``error``: the code of the reason, if it could not be bound.
+    ``error`` is the code of the reason if it could not be bound.
     """
 
     stateful: ClassVar[bool] = True
@@ -472,7 +472,7 @@ Node = (
 def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
     """The windowing nodes of a node's rows, one per branch of a union: the uppermost of each.
 
-    None represents a branch whose rows have no window; a row-count window is none that a moment could divide.
+    None represents a branch whose rows have no window; a row-count window does not count, because no moment divides it.
     """
     if isinstance(node, WindowAssign | GroupWindowAggregate):
         return (node if node.window.measure is Measure.TIME else None,)
@@ -480,7 +480,7 @@ def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate |
 
 
 def walk_nodes(root: Node) -> tuple[Node, ...]:
-    """The node and everything below it, outermost first; a node with several readers is met once."""
+    """The node and everything below it, outermost first; a node with several readers occurs once."""
     found: dict[int, Node] = {}
     pending = [root]
     while pending:

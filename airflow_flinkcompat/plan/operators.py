@@ -1,7 +1,7 @@
 """The stateful operators of a plan: the state of each, with every expression resolved to its origins.
 
-:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` makes them. Together they are complete: whatever the plan
-holds lands in exactly one field of one operator, segment or output, so comparing fields finds every difference.
+:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` makes them. Together they are complete: every part of the
+plan is in exactly one field of one operator, segment or output, so a comparison of fields finds every difference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BOUNDS = frozenset({WindowField.START, WindowField.END})
 
 
 class TooLarge(ValueError):
-    """An expression grew beyond the size limit of the view when unfolded through its views."""
+    """An expression exceeded the size limit when its views were unfolded."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class StatelessSegment:
 
     ``filters`` are conjuncts on anything but window fields, ``window_filters`` those on window fields,
     ``functions`` the table
-    functions applied (call, outer), ``windows`` the windowing functions passed, nearest last.
+    functions applied (call, outer), ``windows`` the windowing functions in it, nearest last.
     """
 
     origin: Source | Operator | Rows | None
@@ -112,15 +112,15 @@ class Operator(ABC):
 
     span: Span | None = field(default=None, compare=False, kw_only=True)
 
-    if TYPE_CHECKING:  # in some subclasses they are fields, whose default an attribute of the base would be
+    if TYPE_CHECKING:  # some subclasses have them as fields, and an attribute of the base would become their default
 
         @property
         def kind(self) -> str:
-            """Name of the operator in reports; a class with several has an enum of them."""
+            """Name of the operator in reports; an enum for a class with several names."""
 
         @property
         def segments(self) -> tuple[StatelessSegment, ...]:
-            """The stateless stretches below, one for each input."""
+            """The stateless segments below, one for each input."""
 
     @property
     @abstractmethod
@@ -130,15 +130,15 @@ class Operator(ABC):
     @property
     @abstractmethod
     def expressions(self) -> tuple[Expression, ...]:
-        """The resolved expressions it is made of; those of its inputs' stretches are not among them."""
+        """Its resolved expressions, without those of its inputs' segments."""
 
     @abstractmethod
     def prune(self, wanted: Set[object]) -> Self:
-        """The operator without the metrics and columns that nobody reads."""
+        """The operator without unread metrics and columns."""
 
 
 def appends(segment: StatelessSegment) -> bool:
-    """True if rows that leave a segment are never retracted, provided that its tables only append."""
+    """True if the rows of a segment are never retracted, provided that its tables only append."""
     return not isinstance(segment.origin, Operator) or segment.origin.appends
 
 
@@ -192,7 +192,7 @@ def sources(output: Output) -> tuple[Source, ...]:
 
 
 def segments(output: Output) -> tuple[StatelessSegment, ...]:
-    """All stateless stretches below a sink, nearest the sink first."""
+    """All stateless segments below a sink, nearest the sink first."""
     return (output.segment, *[segment for operator in operators(output) for segment in operator.segments])
 
 
@@ -287,8 +287,8 @@ class AggregateOperator(Operator):
     def _input_columns(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
         """Input columns of an aggregation with these calls, in order of first mention.
 
-        The planner drops an unread metric after it has planned the input: an expression, a filter, a further column or
-        another order of columns stays (EXPLAIN).
+        The planner drops an unread metric only after it has planned the input. An expression, a filter, a further
+        column or another column order therefore remains (EXPLAIN).
         """
         arguments = [part for call in calls for part in (*call.args, call.filter) if part is not None]
         return tuple(dict.fromkeys((*self.keys, *arguments)))
@@ -349,11 +349,11 @@ class JoinOperator(Operator):
             (leaf.operator, leaf.output) for part in asked for leaf in leaves(part) if isinstance(leaf, OperatorColumn)
         }
 
-        def kept(side: int, column: Expression) -> bool:
+        def is_kept(side: int, column: Expression) -> bool:
             bound = isinstance(column, WindowColumn) and column.field in BOUNDS
             return (side, column) in used or (bound and self.form is JoinForm.WINDOW)
 
-        places = [[i for i, column in enumerate(row) if kept(side, column)] for side, row in enumerate(self.rows)]
+        places = [[i for i, column in enumerate(row) if is_kept(side, column)] for side, row in enumerate(self.rows)]
         rows = [tuple(row[i] for i in found) for row, found in zip(self.rows, places, strict=True)]
         types = [tuple(row[i] for i in found) for row, found in zip(self.row_types, places, strict=True)]
         segments = tuple(segment.prune(row) for segment, row in zip(self.segments, rows, strict=True))
@@ -361,7 +361,7 @@ class JoinOperator(Operator):
 
 
 class OtherKind(StrEnum):
-    """The constructs that rules know by name; any other is compared whole."""
+    """The constructs that rules cover by name; any other is compared whole."""
 
     UNION_ALL = "UNION ALL"
     LIMIT = "LIMIT"
@@ -375,7 +375,7 @@ class OtherKind(StrEnum):
 
 
 _HANDS_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
-"""Constructs that pass rows on, which are retracted if those of their inputs are."""
+"""Constructs that pass rows on; their rows are retracted if those of their inputs are."""
 
 
 @dataclass(frozen=True)
@@ -446,7 +446,7 @@ class OverOperator(Operator):
 
     @property
     def appends(self) -> bool:
-        # A row that comes between others by a column that is no time changes the results of all after it.
+        # In an order other than time, a row inserted between others changes all later results.
         return self.clock is not None and appends(self.segment)
 
     @property
@@ -461,7 +461,7 @@ class OverOperator(Operator):
 
     @property
     def as_aggregation(self) -> AggregateOperator:
-        """The GROUP BY of the rows in its frame that computes the same."""
+        """The equivalent GROUP BY over the rows in its frame."""
         calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in self.planned_calls]
         return AggregateOperator(
             segment=self.segment,
@@ -511,12 +511,12 @@ class RankOperator(Operator):
     ``partition`` are the distinct PARTITION BY keys in written order, ``order`` the ORDER BY as (expression, ascending,
     nulls first), ``order_clock`` the time attribute if it is the only sort key. Ranks ``first`` to ``last`` are kept.
     ``row`` is the stored row in the planner's order (columns read above, partition and order keys, keys of an
-    aggregation below). ``number_read``: the number is read above (a range of one rank makes it a constant). ``window``
-    is the window whose both bounds are partition keys, assigned below. ``selected`` are the other columns of the SELECT
-    list if the aggregation below has metrics that the row lacks: that list decides whether the planner leaves such
-    metrics out (EXPLAIN). ``constant_key``: a constant was among the keys of either kind, outside of windows; the
-    planner drops it, and may drop a projection of the source with it (EXPLAIN). ``conditions`` are those that keep
-    these ranks.
+    aggregation below). ``number_read``: True if the number is read above (with a range of one rank it is a constant).
+    ``window`` is the window whose both bounds are partition keys, assigned below. ``selected`` are the other columns
+    of the SELECT list if the aggregation below has metrics that the row lacks: that list decides whether the planner
+    leaves such metrics out (EXPLAIN). ``constant_key``: True if a constant was among the keys, outside of windows.
+    The planner drops it, perhaps together with a projection of the source (EXPLAIN). ``conditions`` are the conditions
+    that keep these ranks.
     """
 
     segment: StatelessSegment
@@ -549,7 +549,7 @@ class RankOperator(Operator):
 
     @property
     def assigned(self) -> AssignedWindow | None:
-        """The window assigned to the ranked rows themselves, without an aggregation in between."""
+        """The window assigned directly to the ranked rows, without an aggregation in between."""
         return self.segment.windows[-1] if self.segment.windows else None
 
     @property
@@ -561,10 +561,10 @@ class RankOperator(Operator):
         return (*self.row, *self.partition, *(key for key, _, _ in self.order))
 
     def prune(self, wanted: Set[object]) -> Self:
-        """The operator with those columns of its row that are planned.
+        """The operator with only the planned columns of its row.
 
-        Partition and order keys stay in the row, and so do the keys of an aggregation below, whoever reads them; its
-        metrics are taken to be planned whether they are read or not.
+        The row keeps partition and order keys, and the keys of an aggregation below, even unread ones. Its metrics
+        count as planned even if unread.
         """
         below = self.segment.origin
         aggregation = below if isinstance(below, AggregateOperator) else None

@@ -1,4 +1,4 @@
-"""Binding of ORDER BY, LIMIT and OVER: the order of rows, and computations along it."""
+"""Binding of ORDER BY, LIMIT and OVER: the order of rows, and computations that depend on it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class OrderBinder:
     def _with_sort_keys(
         self, order: exp.Expression | None, node: Project, binder: ScalarBinder, below: ScalarBinder
     ) -> tuple[Project, ScalarBinder]:
-        """The projection with a column more for each sort key that the SELECT list does not hold."""
+        """The projection with one more column for each sort key that the SELECT list lacks."""
         hidden: dict[exp.Expression, Expression] = {}
         for key in [] if order is None else order.expressions:
             tree = key.this if isinstance(key, exp.Ordered) else key
@@ -169,9 +169,9 @@ class OrderBinder:
 def with_kept_sorts(node: Node, *, root: bool) -> Node:
     """The query without the sorts of views that Flink leaves out (planned on 2.3).
 
-    Flink keeps the ORDER BY of a view only where the statement, or a view that the statement reads, selects from that
-    view directly: not below a subquery, a join, an aggregation or a LIMIT. Below OVER it refuses the query, and below
-    IN and EXISTS it sorts: those stay as they are.
+    Flink keeps the ORDER BY of a view only if the statement, or a view that the statement reads, selects directly from
+    it. A subquery, a join, an aggregation or a LIMIT above drops it. Below OVER Flink refuses the query, and below IN
+    and EXISTS it sorts: those remain unchanged.
     """
     match node:
         case Project() | Filter():
@@ -190,15 +190,15 @@ def with_kept_sorts(node: Node, *, root: bool) -> Node:
 def _row_window(
     keys: list[exp.Expression], order: tuple[tuple[Expression, bool, bool | None], ...], binder: ScalarBinder
 ) -> tuple[list[exp.Expression], Window | None]:
-    """The PARTITION BY items, and the window after them at whose end a frame of FLIP-11 restarts."""
+    """The PARTITION BY items, and a last window at whose end a frame of FLIP-11 restarts."""
     last = keys[-1] if keys else None
     if not isinstance(last, exp.Anonymous) or not (is_group_window(last) and through_table_api(binder.statement)):
         return keys, None
     time, window = group_window(last, binder)
     if window.kind is WindowKind.HOP or len(last.expressions) != 2:
-        raise BindError("window", "a row window ends with a TUMBLE or a SESSION without offset", binder.span(last))
+        raise BindError("window", "an ending row window is a TUMBLE or a SESSION without offset", binder.span(last))
     if [key for key, _, _ in order] != [time]:
-        raise BindError("window", "a row window is ordered by the time it ends by", binder.span(last))
+        raise BindError("window", "a row window must be ordered by the time column of its end", binder.span(last))
     return keys[:-1], window
 
 

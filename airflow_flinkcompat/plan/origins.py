@@ -1,8 +1,8 @@
 """Origin of a value through every projection, view, CTE and subquery below it.
 
 These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same columns
-have equal expressions, whatever their aliases and nesting. Types are no part of the meaning (``meaning`` strips them);
-the layout of state is compared separately.
+have equal expressions, whatever their aliases and nesting. Types do not belong to the meaning (``meaning`` strips
+them); the layout of state is compared separately.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PassedOutput:
         return hash((self.input, self.column))
 
     def __hash__(self) -> int:
-        # Kept, because through a chain of joins every column is passed on, and looked up, at each of them.
+        # Cached, because a chain of joins looks up every column at each join.
         return self._hash
 
 
@@ -103,7 +103,7 @@ class RankNumber:
 
 
 def normalize(value: Expression) -> Expression:
-    """The expression without types; a CAST keeps its target, which decides the value, as an argument."""
+    """The expression without types; the target of a CAST, which decides the value, becomes an argument."""
     if isinstance(value, FunctionCall):
         found: Expression | None = value.memo.get("meaning")
         if found is None:
@@ -114,7 +114,7 @@ def normalize(value: Expression) -> Expression:
         assert isinstance(call, FunctionCall)
         return replace(value, call=call, type=UNKNOWN)
     if isinstance(value, Literal):
-        # A decimal's scale goes on into everything computed with it; the length of a text does not.
+        # The scale of a decimal affects every computation with it; the length of a text does not.
         parameters = value.type.parameters if value.type.name == "DECIMAL" else ()
         if value.type.nullable and value.type.parameters == parameters:
             return value
@@ -169,9 +169,9 @@ def _constant_last(call: FunctionCall) -> FunctionCall:
 
 
 CALL_PASSES: tuple[Pass[Callable[[FunctionCall], FunctionCall]], ...] = (
-    Pass("in-list", "an IN list is a set of constants: neither order nor repetition counts", _in_list),
+    Pass("in-list", "an IN list is a set of constants: order and repetition have no effect", _in_list),
     # Measured: filters-respelled, filter-clauses-respelled.
-    Pass("constant-last", "a constant stands on the right of a comparison", _constant_last),
+    Pass("constant-last", "constants move to the right of a comparison", _constant_last),
 )
 """Applied to every call, from the inside out."""
 
@@ -220,7 +220,7 @@ def _leaves(value: Expression) -> tuple[Expression, ...]:
 
 
 def window_field(value: Expression) -> WindowField | None:
-    """The window field a bare column is, also where an operator below passes it up.
+    """The window field of a bare column, even if an operator below passes it up.
 
     An aggregation passes it up as one of its keys, other operators as a column of their rows.
     """

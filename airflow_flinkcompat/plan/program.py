@@ -1,4 +1,4 @@
-"""A whole script as a plan: its pipelines, tables, settings and the statements that are none of these."""
+"""A whole script as a plan: its pipelines, tables, settings and other statements."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from airflow_flinkcompat.sql.script import span_of
 from airflow_flinkcompat.sql.type_parser import USER_TYPE, meant_type
 
 REFUSED = "refused"
-"""The reason of a :class:`Problem` that Flink has with a program, not we."""
+"""Reason of a :class:`Problem`: Flink refuses the program."""
 REFUSED_NAME = "refused-name"
-"""The same of a name that is taken, or that no table has."""
+"""Reason of a :class:`Problem`: Flink refuses a name that is taken or missing."""
 INVALID = "invalid-query"
-"""The same of a query that is wrong by itself, whatever its tables are."""
+"""Reason of a :class:`Problem`: Flink refuses the query for any tables."""
 REFUSALS = frozenset({REFUSED, REFUSED_NAME, INVALID})
 
 
 ELSEWHERE = ("program", "plan-file")
-"""Reasons of a :class:`Problem` under which equal words may refer to different objects."""
+"""Reasons of a :class:`Problem` after which equal words may refer to different objects."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,18 @@ class OtherStatement:
 
     @property
     def queries_before(self) -> int:
-        """Number of queries in front of it."""
+        """Number of queries before it."""
         return int(self.after[0]) if self.after else 0
 
     @property
     def declared_before(self) -> frozenset[str]:
-        """The tables and views declared in front of it, for ALTER and DROP."""
+        """The tables and views declared before it, for ALTER and DROP."""
         return frozenset(str(name).removeprefix("temporary ") for name in self.after[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A statement that is compared by its normal form, which is made only where two are not written alike.
+    """A statement that is compared by its normal form, which is made only if the texts of two differ.
 
     ``source`` is the statement as written, ``make`` makes its normal form.
     """
@@ -84,9 +84,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Problem:
-    """A statement that could be split off but not read, or not bound: reason code, message, place.
+    """A statement that could not be read or bound: reason code, message, place.
 
-    The message may name the place, so it is not compared. ``malformed``: Flink's parser does not read it either.
+    The message may name the place, so it is not compared. ``malformed``: True if Flink's parser refuses it too.
     """
 
     reason: str
@@ -155,8 +155,7 @@ class Program:
         Args:
             name: Its name in the script.
 
-        Returns:
-            The table; None: none is declared under this name.
+        Returns: The table; None if none is declared under this name.
         """
         return self._tables.get(name)
 
@@ -169,10 +168,10 @@ class Program:
 
 
 def type_problems(statement: Statement) -> Iterator[Problem]:
-    """Problems with types of a statement that are not Flink's, at any place.
+    """Problems with types of a statement that Flink lacks, at any place.
 
-    Flink 2.3 was seen to refuse each of them. A name with a database may be a type that somebody declared elsewhere, so
-    its effect is unknown.
+    Flink 2.3 was seen to refuse each of them. A name with a database may be a type declared elsewhere, so its effect is
+    unknown.
     """
     for node in statement.nodes:
         if not isinstance(node, nodes.FlinkType) or node.this != USER_TYPE:
@@ -181,7 +180,7 @@ def type_problems(statement: Statement) -> Iterator[Problem]:
         written, span = unquoted(name), span_of(node, statement)
         if isinstance(name, exp.Dot):
             reason = "user-type"
-            words = f"what the type {written} is made of is not known; write it as ROW<…> or STRUCTURED<…>"
+            words = f"the fields of the type {written} are unknown; write it as ROW<…> or STRUCTURED<…>"
         else:
             reason = REFUSED
             flink = f"Unknown identifier '{name.name}'"

@@ -1,7 +1,7 @@
 """Top-N and deduplication as one operator: ROW_NUMBER under a filter for a constant range of ranks.
 
-The shapes are those Flink 2.3's planner makes a ranking of, and the row is the one it stores (both by EXPLAIN): the
-range is bounded above by integer constants, and no other condition reads the number. Anything else stays an OVER
+Flink 2.3's planner turns these shapes into a ranking and stores this row (both by EXPLAIN). Integer constants bound the
+range above, and no other condition reads the number. Anything else stays an OVER
 aggregation.
 """
 
@@ -31,7 +31,7 @@ _NO_END = 0
 
 
 def numbers_rows(node: Over) -> bool:
-    """True if an OVER only numbers rows by an order; a second call of the same kind adds nothing."""
+    """True if an OVER only numbers rows by an order; a second call of the same kind changes nothing."""
     call = node.calls[0]
     return call.call.function == "ROW_NUMBER" and bool(call.order_by) and all(other == call for other in node.calls)
 
@@ -64,7 +64,7 @@ def numbering(
         last=_NO_END,
         row=row,
         number_read=True,
-        # Rows of a window come as they are whatever the keys (EXPLAIN).
+        # Rows of a window arrive unchanged, for any keys (EXPLAIN).
         constant_key=window is None and any(isinstance(resolve(key), Literal) for key in keys),
         window=window,
         order_clock=next(iter(order.values()))[3] if len(order) == 1 else None,
@@ -75,27 +75,27 @@ def numbering(
     )
 
 
-def stands_beside(node: Project, over: Over) -> bool:
+def is_select_list(node: Project, over: Over) -> bool:
     """True if a projection is the SELECT list of the OVER, with or without QUALIFY."""
     return node.input is over or (isinstance(node.input, Filter) and node.input.input is over)
 
 
-def selected_beside(
+def with_select_list(
     columns: tuple[Expression, ...], segment: StatelessSegment
 ) -> tuple[tuple[Expression, ...], StatelessSegment]:
-    """A SELECT list with a numbering; its computations are planned below and stored (EXPLAIN)."""
+    """A SELECT list and its numbering; the planner computes the list below and stores it (EXPLAIN)."""
     rank = segment.origin
     assert isinstance(rank, RankOperator)
     taken: dict[Expression, DataType] = {}
 
-    def passed(column: Expression) -> Expression:
+    def pass_up(column: Expression) -> Expression:
         if _reads_number(column) or isinstance(column, Literal):
             return column
         below = normalize(transform(column, _taken_in))
         taken[below] = column.type
         return OperatorColumn(0, PassedOutput(0, below), type=column.type, span=column.span)
 
-    found = tuple(passed(column) for column in columns)
+    found = tuple(pass_up(column) for column in columns)
     new = {column: kind for column, kind in taken.items() if column not in rank.row}
     row = (*rank.row, *new)
     wider = replace(
@@ -127,7 +127,7 @@ def ranked(segment: StatelessSegment) -> StatelessSegment | None:
 
 
 def kept_ranks(comparisons: Iterable[tuple[str, int]]) -> tuple[int, int | None]:
-    """First and last rank that comparisons of the number with constants keep; None for an open end."""
+    """First and last rank within comparisons of the number with constants; None for an open end."""
     first, last = 1, None
     for sign, bound in comparisons:
         if sign in (">", ">=", "="):
@@ -150,7 +150,7 @@ def _range(conditions: Iterable[Expression]) -> tuple[int, int] | None:
 
 
 def _comparison(part: Expression) -> tuple[str, int] | None:
-    """Sign and constant of a comparison with the number, the number on the left."""
+    """Operator and constant of a comparison, with the row number moved to the left."""
     if not isinstance(part, FunctionCall) or part.function not in {*FLIPPED, "="} or len(part.args) != 2:
         return None
     left, right = part.args
@@ -170,7 +170,7 @@ def _reads_number(part: Expression) -> bool:
 
 
 def _integer(value: Expression) -> int | None:
-    """An integer constant; sums, differences and products of such are folded as the planner folds them."""
+    """An integer constant; its sums, differences and products are folded like the planner does."""
     if isinstance(value, Literal):
         return value.value if isinstance(value.value, int) and value.type.name in ("INT", "BIGINT") else None
     if isinstance(value, FunctionCall) and value.function in ("+", "-", "*") and len(value.args) == 2:

@@ -70,12 +70,12 @@ class QueryBinder(OrderBinder):
 
     # ------------------------------------------------------------------------------------------- queries
     def query(self, tree: exp.Expr, *, root: bool = False) -> Node:
-        """The plan of a query; ``root``: it is a statement's or a view's own, whose ORDER BY Flink keeps.
+        """The plan of a query; ``root``: Flink keeps its ORDER BY, as in statements and views.
 
-        Raises :class:`BindError` for a construct that the plan cannot take apart.
+        Raises :class:`BindError` for a construct that the plan cannot analyse.
         """
         unread(tree, self.span)
-        if isinstance(self.statement, ProgramStatement):  # the Table API sorts wherever it is asked to
+        if isinstance(self.statement, ProgramStatement):  # the Table API sorts at any place
             return self._query(tree, root=True)
         return with_kept_sorts(self._query(tree, root=root), root=root)
 
@@ -279,7 +279,7 @@ class QueryBinder(OrderBinder):
         return Relation(node, left.scope.concat(right))
 
     def _unnamed(self, function: str, arguments: tuple[Expression, ...], alias: str) -> tuple[Column, ...]:
-        """Columns of a table function without column aliases; any mentioned one if they are unknown."""
+        """Columns of a table function without column aliases; every mentioned column if they are unknown."""
         (kind,) = [each.type for each in arguments] if function == "UNNEST" else [UNKNOWN]
         if kind.name != "ARRAY" or kind.elements[0].name == "UNKNOWN":
             return self.environment.mentioned
@@ -296,7 +296,7 @@ class QueryBinder(OrderBinder):
             pattern.set(clause, None)
         taken = tree.args.get("measures") or ()
         written = ", ".join(measure.sql(dialect="flink", comments=False) for measure in taken)
-        # The reader of a measure goes by its place, so its name says nothing here.
+        # Measures are read by position, so their names have no effect here.
         bare = self._pattern_clause([measure.this for measure in taken], tree, below.scope)
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         length = None if tree.args.get("within") is None else binder.interval(tree.args["within"])
@@ -316,7 +316,7 @@ class QueryBinder(OrderBinder):
         return self._aliased(node, tree)
 
     def _pattern_clause(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
-        """Clauses of a pattern recognition; their columns are its input's, read for one of its variables.
+        """Clauses of a pattern recognition; their columns are those of its input, for one of its variables.
 
         Raises :class:`BindError` for a column that the input lacks.
         """
@@ -339,7 +339,7 @@ class QueryBinder(OrderBinder):
         return Clause(form, tuple(columns))
 
     def _process_table_function(self, tree: nodes.TableFunction) -> Relation:
-        """A process table function over its table arguments; all other arguments are kept as they are written."""
+        """A process table function over its table arguments; all other arguments remain as written."""
         inputs: list[Node] = []
         keys: list[tuple[int, tuple[Expression, ...]]] = []
         clauses: list[tuple[str, Clause | str]] = [("function", _function_name(tree, self.environment))]
@@ -361,7 +361,7 @@ class QueryBinder(OrderBinder):
             OtherKind.PROCESS_TABLE_FUNCTION,
             normal_form(rest),
             tuple(inputs),
-            self.environment.mentioned,  # only the class of the function declares its columns
+            self.environment.mentioned,  # the columns are declared only in the class of the function
             "a class of the user computes it",
             self.span(tree),
             tuple(clauses),
@@ -370,7 +370,7 @@ class QueryBinder(OrderBinder):
         return self._aliased(node, tree, optional=True)
 
     def _order(self, order: exp.Expression, binder: ScalarBinder, place: int) -> Clause:
-        """The ORDER BY of a table argument, which names columns alone."""
+        """The ORDER BY of a table argument, which names only columns."""
         columns: dict[Expression, int] = {}
         named = {id(each): columns.setdefault(binder.bind(each), len(columns)) for each in order.find_all(exp.Column)}
         form = normal_form(order, self.environment.path, lambda part: f"#i{named[id(part)]}")
@@ -416,7 +416,7 @@ class QueryBinder(OrderBinder):
             span=self.span(tree),
         )
         found = self._aliased(node, tree)
-        # A table nobody declares may seem to have window_start itself, because the script mentions it.
+        # An undeclared table may seem to have window_start itself, because the script mentions it.
         optional = (*below.scope.flags, False, False, False)
         return Relation(found.node, Scope(found.scope.qualifiers, found.scope.columns, optional))
 
@@ -427,7 +427,7 @@ class QueryBinder(OrderBinder):
         where = tree.args.get("where")
         if where is not None:
             for call in (*aggregates_in(where.this, self.environment), *overs_in(where.this)):
-                message = f"{call.sql(dialect='flink')} stands in WHERE: write it in HAVING, or in a subquery"
+                message = f"{call.sql(dialect='flink')} is in WHERE: write it in HAVING, or in a subquery"
                 raise BindError(INVALID, message, self.span(call))
             condition = ScalarBinder(self.environment, self.statement, below.scope).bind(where.this)
             below = replace(below, node=Filter(below.node, condition, span=self.span(where.this)))
@@ -480,7 +480,7 @@ class QueryBinder(OrderBinder):
         if output not in grouped.keys:
             name = scope.columns[output.index].name
             raise BindError(
-                INVALID, f"{name}, a column of *, is not grouped: name the columns of GROUP BY", output.span
+                INVALID, f"{name}, a column of *, is not grouped: list the columns of GROUP BY instead", output.span
             )
         return InputRef(grouped.keys.index(output), output.type, output.span)
 
@@ -506,7 +506,7 @@ class QueryBinder(OrderBinder):
             if isinstance(star, exp.Star):
                 qualifier = output.table if isinstance(output, exp.Column) else None
                 hits = [i for i in range(len(scope.columns)) if not qualifier or scope.qualifiers[i] == qualifier]
-                # An undeclared table may seem to have no columns at all, where the script names none.
+                # An undeclared table may seem to have no columns, if the script names none.
                 nameless = not hits and any(
                     isinstance(n, Scan) and not n.table.declared for n in walk_nodes(below.node)
                 )
@@ -553,7 +553,7 @@ _NAMING = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "STATE_TTL
 
 
 def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
-    """The first name in a hint that FROM does not show: an alias hides its table, a view its inputs."""
+    """The first name in a hint that is unknown in FROM: an alias hides its table, a view its inputs."""
     kind = hint.this.name.upper()
     if kind not in _NAMING:
         return ""
@@ -574,7 +574,7 @@ def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tu
     if clause is None:
         return ()
     if any(tree.args.get(part) for part in ("joins", "group", "distinct")):
-        # Flink asks for the names where a join or an aggregation takes the hint.
+        # Flink checks the names if a join or an aggregation uses the hint.
         for hint in clause.expressions:
             if name := _misnamed(tree, hint):
                 message = f"no relation of FROM is called {name}, as {hint.this.name} names it: write its alias or name"

@@ -138,10 +138,10 @@ def _numeric(left: DataType, right: DataType, exact: Callable[[int, int, int, in
         if not others <= {*INTEGERS, "DECIMAL"}:
             return UNKNOWN
         if exact is _common_decimal and "FLOAT" in names and names & {"DECIMAL", "DOUBLE"}:
-            return UNKNOWN  # CASE, IF and COALESCE each settle this mixture in another way
+            return UNKNOWN  # CASE, IF and COALESCE treat this mixture differently
         if "DECIMAL" in others:
             return DOUBLE
-        # Of FLOAT and DOUBLE the first one decides, in either order.
+        # The first of FLOAT and DOUBLE decides.
         return (left if left.name in APPROXIMATE else right).with_nullability(True)
     first, second = as_decimal(left), as_decimal(right)
     return exact(*first, *second) if first and second else UNKNOWN
@@ -254,7 +254,7 @@ def if_else(types: Types) -> DataType:
     """IF(condition, value, otherwise)."""
     result = common_type(types[1:]) if len(types) == 3 else UNKNOWN
     if result.name in TIMESTAMPS and len({t.parameters for t in types[1:] if t.name != "NULL"}) > 1:
-        return UNKNOWN  # takes the precision of its first value, and cuts the other
+        return UNKNOWN  # it has the precision of its first value, and cuts the other
     return result.with_nullability(True) if result.is_known else UNKNOWN
 
 
@@ -275,7 +275,7 @@ def varying(types: Types) -> DataType:
 
 
 def nullable_varying(types: Types) -> DataType:
-    """Like :func:`varying`, but NULL is always possible."""
+    """Like :func:`varying`, but always nullable."""
     result = varying(types)
     return result.with_nullability(True) if result.is_known else UNKNOWN
 

@@ -107,9 +107,9 @@ class Scope:
         return hits[0] if hits else None
 
     def find_field(self, name: str, qualifier: str | None = None) -> tuple[int, tuple[str, ...]] | None:
-        """A column of rows and the path to the field of that name in it, which Flink treats as a column.
+        """A row column and the path to its field of that name, which Flink treats as a column.
 
-        The field nearest to the top counts. Seen with Flink 2.3.0.
+        The outermost field counts. Seen with Flink 2.3.0.
         """
         columns = [i for i, other in enumerate(self.qualifiers) if qualifier is None or other == qualifier]
         rows: list[tuple[int, tuple[str, ...], DataType]] = [(i, (), self.columns[i].type) for i in columns]
@@ -158,7 +158,7 @@ class ScalarBinder:
         return bound if bound.span is not None else placed(bound, self.span(tree))
 
     def told_apart(self, column: exp.Column) -> str | None:
-        """A column for a normal form: its name, and its number among those of this name; None if it is none."""
+        """A column for a normal form: its name, and its number among those of this name; None if not found."""
         name, qualifier = column.name, column.table or None
         index = self.scope.find(name, qualifier)
         if index is None:
@@ -307,13 +307,13 @@ class ScalarBinder:
     def _function(self, tree: exp.Anonymous) -> Expression:
         name = tree.name
         if name.upper() in _OPERATORS or " " in name or not any(map(str.isalnum, name)):
-            message = f"Flink has no function {name}, and one of a catalog is not read"
+            message = f"Flink has no function {name}, and functions of a catalog are not read"
             raise BindError("function", message, self.span(tree))
         if is_aggregate(tree, self.environment):
             raise BindError("aggregate", f"aggregate {name} is not understood here", self.span(tree))
         if any(isinstance(arg, exp.Star | exp.Distinct) for arg in tree.expressions):
             raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
-        # Built-in names are the same in any case; a user's function keeps its spelling in lower case.
+        # Names of built-in functions are in upper case; those of user-defined functions are in lower case.
         known = functions.lookup(name.upper()) is not None
         return self.call(name.upper() if known else name.lower(), tree.expressions, tree)
 
@@ -403,7 +403,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Fetch: frozenset({"direction", "count", "limit_options"}),
     exp.LimitOptions: frozenset({"rows"}),
 }
-"""The arguments that are read; one that is not would be lost without a word."""
+"""The arguments that are read; others must be refused, because they would be lost silently."""
 
 
 def _cast(binder: ScalarBinder, tree: Any) -> Expression:
@@ -495,7 +495,7 @@ def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[ex
 
 
 def _operands(tree: exp.Expression) -> Iterable[exp.Expression]:
-    """The trees directly below an expression; a column or literal has none that could hold a call."""
+    """The trees directly below an expression; none for a column or literal, which contains no call."""
     return () if isinstance(tree, exp.Column | exp.Literal) else tree.iter_expressions()
 
 
@@ -511,7 +511,7 @@ def overs_in(tree: exp.Expression) -> Iterator[exp.Window]:
 
 
 def time_attribute_of(expression: Expression, columns: tuple[Column, ...]) -> TimeAttribute | None:
-    """A time attribute survives being passed on; PROCTIME() makes one; any computation loses it."""
+    """The time attribute of a column or of PROCTIME(); None for any other computation."""
     if isinstance(expression, InputRef):
         return columns[expression.index].time_attribute
     if isinstance(expression, FunctionCall) and expression.function == "PROCTIME":

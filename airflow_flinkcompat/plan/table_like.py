@@ -1,6 +1,6 @@
-"""``CREATE TABLE … LIKE …``: the parts of another table that a new one takes over.
+"""``CREATE TABLE … LIKE …``: the parts that a new table inherits from another.
 
-These parts and the refusals were seen with Flink 2.3, whose words the refusals are. EXCLUDING PARTITIONS and EXCLUDING
+These parts and the refusals were seen with Flink 2.3; the messages are Flink's. EXCLUDING PARTITIONS and EXCLUDING
 DISTRIBUTION, and with them EXCLUDING ALL, only allow the new table to declare its own.
 """
 
@@ -39,7 +39,7 @@ class _Own:
 def inherited(base: Table, tree: nodes.CreateTable) -> Table:
     """The base table of a LIKE clause without parts that the new table does not inherit.
 
-    Columns that the new table overwrites stay, for their place.
+    Columns that the new table overwrites remain, because they decide the position.
     """
     strategies = _strategies(tree.args["like"])
     own = _own(tree)
@@ -75,7 +75,7 @@ def inherited(base: Table, tree: nodes.CreateTable) -> Table:
 
 
 def moved(expression: Expression, before: Sequence[Column], after: Sequence[Column]) -> Expression:
-    """An expression over the columns of one table as one over those of another, by their names."""
+    """An expression over columns of one table, moved by name to the columns of another."""
     places = {column.name: i for i, column in enumerate(after)}
 
     def leaf(part: Expression) -> Expression:
@@ -83,14 +83,14 @@ def moved(expression: Expression, before: Sequence[Column], after: Sequence[Colu
             return part
         name = before[part.index].name
         if name not in places:
-            raise _refused(f"Unknown identifier '{name}'", "keep that column, or leave out what is computed of it")
+            raise _refused(f"Unknown identifier '{name}'", "keep that column, or leave out columns computed from it")
         return replace(part, index=places[name], type=after[places[name]].type)
 
     return transform(expression, leaf)
 
 
 def _strategies(like: nodes.TableLike) -> Mapping[str, str]:
-    """The strategy of every part. ALL sets those that no option names."""
+    """The strategy for each part. ALL sets those that no option names."""
     given: dict[str, str] = {}
     for option in like.expressions:
         part, strategy = str(option.args["kind"]), str(option.this)

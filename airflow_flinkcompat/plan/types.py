@@ -25,7 +25,7 @@ class DataType:
     ``name`` is the type root in upper case (``BIGINT``, ``DECIMAL``, ``TIMESTAMP_LTZ``, ``ROW`` …), ``parameters`` its
     length, precision or scale, ``elements`` the types inside ARRAY, MAP, MULTISET and ROW, ``names`` the fields of
     a ROW.
-    Synonyms are settled when a type is read: STRING is VARCHAR(2147483647), INTEGER is INT, a bare TIMESTAMP has
+    Synonyms are replaced when a type is read: STRING is VARCHAR(2147483647), INTEGER is INT, a bare TIMESTAMP has
     precision 6, a bare DECIMAL is DECIMAL(10, 0).
     """
 
@@ -36,7 +36,7 @@ class DataType:
     nullable: bool = True
 
     def __hash__(self) -> int:
-        # The name tells most types apart, and a type is hashed with every column and call of it.
+        # Most types differ by name, and the hash of every column and call needs that of its type.
         return hash(self.name)
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class DataType:
 
     @classmethod
     def read(cls, text: str) -> DataType:
-        """The type whose ``str`` is this text, for types without elements; else an unknown one."""
+        """The type with this ``str``, for types without elements; else an unknown one."""
         if text in ("STRING", "STRING NOT NULL"):
             return STRING.with_nullability(text == "STRING")
         match = _PLAIN.fullmatch(text)

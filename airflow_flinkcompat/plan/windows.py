@@ -53,7 +53,7 @@ def is_group_window(tree: exp.Expression) -> bool:
 
 
 def window_property(tree: exp.Expression) -> WindowField | None:
-    """The field that TUMBLE_START and its kin name."""
+    """The window field of TUMBLE_START and similar calls."""
     if not isinstance(tree, exp.Anonymous):
         return None
     head, _, tail = tree.name.upper().partition("_")
@@ -77,7 +77,7 @@ def window_columns(time: Column) -> tuple[Column, ...]:
 
 
 def window_arguments(tree: nodes.TableFunction, scalars: ScalarBinder) -> dict[str, exp.Expression]:
-    """The arguments of a windowing function by name, positional and named ones alike."""
+    """The arguments of a windowing function by name, including positional ones."""
     kind = tree.this.name.upper()
     names = PARAMETERS[kind]
     found: dict[str, exp.Expression] = {}
@@ -107,12 +107,10 @@ def define_window(
     if missing := sorted(needed - lengths.keys()):
         raise BindError("window", f"{kind} lacks {', '.join(missing)}", scalars.span(tree))
     if len(set(measures.values())) > 1:
-        raise BindError(
-            "window", "the lengths of a window are of one kind: all of time, or all of rows", scalars.span(tree)
-        )
+        raise BindError("window", "the lengths of a window must be of one kind, time or rows", scalars.span(tree))
     measure = measures[min(needed)]
     if measure is Measure.ROWS and kind not in (WindowKind.TUMBLE, WindowKind.HOP):
-        raise BindError("window", f"there is no {kind} over rows", scalars.span(tree))
+        raise BindError("window", f"{kind} over rows does not exist", scalars.span(tree))
     return Window(
         kind,
         size=lengths.get("SIZE"),
@@ -124,7 +122,7 @@ def define_window(
 
 
 def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression, Window]:
-    """The time column and definition that TUMBLE, HOP, SESSION or one of their fields' calls name."""
+    """The time column and definition in a call of TUMBLE, HOP, SESSION or one of their fields."""
     kind = WindowKind(call.name.upper().partition("_")[0])
     names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind.value]
     trees = call.expressions
@@ -137,7 +135,7 @@ def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression
 def through_table_api(statement: Statement) -> bool:
     """True if a program wrote the queries of a statement through the Table API.
 
-    Only there can windows be expressed for which SQL has no syntax: over rows, or row windows that end or look ahead.
+    It has windows without a syntax in SQL: over rows, or row windows that end or look ahead.
     """
     return isinstance(statement, ProgramStatement) and bool(statement.query_steps)
 
@@ -147,7 +145,7 @@ def _length(tree: exp.Expression, scalars: ScalarBinder) -> tuple[Measure, int]:
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW_INTERVAL" and through_table_api(scalars.statement):
         rows = tree.expressions[0] if len(tree.expressions) == 1 else None
         if not isinstance(rows, exp.Literal) or not rows.name.isdecimal() or int(rows.name) == 0:
-            raise BindError("window", "a window holds a constant number of rows above 0", scalars.span(tree))
+            raise BindError("window", "the number of rows in a window must be a constant above 0", scalars.span(tree))
         return Measure.ROWS, int(rows.name)
     value = scalars.bind(tree.this if isinstance(tree, exp.Paren) else tree)
     if not isinstance(value, Literal) or value.type.name != "INTERVAL_DAY_TIME" or not isinstance(value.value, int):
@@ -175,7 +173,7 @@ def aggregation_window(
 
 
 def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, WindowField] | None:
-    """Origin of a column that passes a window field unchanged: the windowing node and the field."""
+    """Origin of a column that is an unchanged window field: the windowing node and the field."""
     while isinstance(expression, InputRef):
         match node:
             case Project():
@@ -195,7 +193,7 @@ def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, Win
             case WindowAggregate():
                 if expression.index >= len(node.keys):
                     return None
-                # The aggregation hands its window up: a further aggregation on the fields runs on the same window.
+                # The aggregation passes its window up: a further aggregation on the fields runs on the same window.
                 return window_origin(node.input, node.keys[expression.index])
             case _:
                 return None
@@ -221,7 +219,7 @@ def _computes_on_window(node: Node, expression: Expression) -> bool:
 
 
 def refusal(window: Window) -> str | None:
-    """Flink's own words for refusing a windowing function with these lengths; None if it accepts them."""
+    """Flink's message if it refuses a windowing function with these lengths; None if it accepts them."""
     kind, size, slide, offset = window.kind, window.size, window.slide, window.offset
     match kind:
         case WindowKind.TUMBLE if size is not None and size <= 0:

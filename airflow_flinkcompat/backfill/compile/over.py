@@ -350,7 +350,7 @@ def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int
 
 
 def _comparison(condition: Expression, width: int) -> tuple[str, int] | None:
-    """Sign and constant of a comparison with the number, the number on the left."""
+    """Operator and constant of a comparison, with the row number moved to the left."""
     if not isinstance(condition, FunctionCall) or condition.function not in {*FLIPPED, "="} or len(condition.args) != 2:
         return None
     (left, right), sign = condition.args, condition.function

@@ -51,7 +51,7 @@ def test_a_plan_that_the_script_compiles_is_its_queries(engine: str) -> None:
 def test_a_file_that_may_hold_another_plan_is_not_compared(text: str, engine: str) -> None:
     found = report(text, text, engine)
     assert found.outcome is Outcome.UNKNOWN
-    assert any("runs what its file holds" in finding.message for finding in found.findings)
+    assert any("runs the content of its file" in finding.message for finding in found.findings)
 
 
 # --------------------------------------------------------------------------------------------------- Hive
@@ -114,4 +114,4 @@ def test_a_template_variable_is_a_name_nobody_knows(text: str, engine: str) -> N
     ):
         for found in (report(text, other, engine), report(other, text, engine)):
             assert found.outcome is not Outcome.COMPATIBLE
-            assert any("stands for is not known" in finding.message for finding in found.findings)
+            assert any("the value of " in finding.message for finding in found.findings)

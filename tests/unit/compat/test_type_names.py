@@ -28,7 +28,7 @@ UNKNOWN_IDENTIFIERS: Mapping[str, tuple[str, str]] = {
     "BOOL": ("program-refused", "BOOL is not a Flink type"),
     "JSON": ("program-refused", "JSON is not a Flink type"),
     "`INT`": ("program-refused", "INT is not a Flink type; INT is probably meant"),
-    "mydb.MyType": ("statement-not-read", "what the type mydb.MyType is made of is not known"),
+    "mydb.MyType": ("statement-not-read", "the fields of the type mydb.MyType are unknown"),
 }
 TAKEN = ("DECIMAL(10, 2)", "STRING", "VARIANT", "BITMAP", "DOUBLE PRECISION", "STRUCTURED<'x.Y', b INT>")
 

@@ -65,9 +65,9 @@ def test_a_group_window_over_rows(call: str, window: Window) -> None:
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        ("SESSION(pt, ROW_INTERVAL(10))", "there is no SESSION over rows"),
-        (f"HOP(pt, ROW_INTERVAL(2), {TEN_MINUTES})", "all of time, or all of rows"),
-        (f"TUMBLE(pt, ROW_INTERVAL(2), {TEN_MINUTES})", "all of time, or all of rows"),
+        ("SESSION(pt, ROW_INTERVAL(10))", "SESSION over rows does not exist"),
+        (f"HOP(pt, ROW_INTERVAL(2), {TEN_MINUTES})", "of one kind, time or rows"),
+        (f"TUMBLE(pt, ROW_INTERVAL(2), {TEN_MINUTES})", "of one kind, time or rows"),
         ("TUMBLE(pt, ROW_INTERVAL(0))", "above 0"),
         ("TUMBLE(pt, ROW_INTERVAL(b))", "above 0"),
     ],
