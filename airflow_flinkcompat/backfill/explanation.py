@@ -1,4 +1,4 @@
-"""A plan for a reader before anything runs: reads, computations and publications, with amounts."""
+"""A plan in words before anything runs: reads, computations and publications, with amounts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def explain(plan: BackfillPlan, request: BackfillRequest) -> str:
         Lines of text, with secrets masked.
 
     Raises:
-        BackfillError: Chunks could be kept nowhere, or a folder cannot be looked at.
+        BackfillError: There is no place for chunks, or a folder cannot be inspected.
     """
     lines = [f"Backfill of {request.job.source}: nothing is computed or written (dry run)", "", *_range(plan, request)]
     needs = plan.work.needs

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__" and not __package__:
-    # Run as a file: the package's folder stands on the path where the package's parent should.
+    # Run as a file, the module has the package's folder on its path instead of the parent.
     _here = Path(__file__).resolve()
     _root = [str(_here.parents[2])] if (_here.parents[1] / "__init__.py").is_file() else []
     sys.path[:] = [*_root, *(entry for entry in sys.path if Path(entry).resolve() != _here.parent)]

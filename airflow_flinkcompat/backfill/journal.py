@@ -1,7 +1,7 @@
 """Progress of a backfill in chunks: the rows and counts of each finished chunk, in a folder of files.
 
-A chunk's rows are written first, into a folder of their own, and then its entry, which names that folder: an existing
-entry is complete. The folder is named by everything in a request that decides the rows, so another request never finds
+A chunk's rows are written first, into a separate folder, and then its entry, which names that folder: an existing entry
+is complete. The journal's name depends on everything in a request that affects the rows, so another request never finds
 it. If sources report the state of their history, finished chunks of another state are discarded. The journal is deleted
 when all is published.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FOLDER = re.compile(r"(file|hdfs|viewfs|s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|oss|o3fs|ofs)://?/?[^/]")
-# What says how to compute, and nothing of what is computed.
+# Fields that affect how rows are computed, but not the rows.
 _NEUTRAL = ("source", "master", "journal")
 _ROUNDS = 200_000
 
@@ -101,7 +101,7 @@ class ChunkJournal:
         return f"{self.place}/rows-{number:06d}-{uuid.uuid4().hex[:8]}"
 
     def finish(self, number: int, chunk: FinishedChunk) -> None:
-        """Notes a chunk whose rows are all written."""
+        """Record a chunk whose rows are all written."""
         self._note(self._entry(number), {"rows": chunk.rows, "counts": chunk.counts})
 
     def rows(self, chunks: Sequence[FinishedChunk], sink: int, columns: int) -> DataFrame:
@@ -109,7 +109,7 @@ class ChunkJournal:
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
 
     def discard(self) -> None:
-        """Remove the journal once all is published; an interruption leaves nothing to take up either."""
+        """Remove the journal after all is published; if interrupted, it leaves nothing to resume."""
         self._files.delete(self._history)
         self._files.delete(self.place)
 
@@ -121,7 +121,7 @@ class ChunkJournal:
         return f"{self.place}/chunk-{number:06d}.json"
 
     def _read(self, entry: str) -> Any:
-        """Content of an entry, None if there is none."""
+        """Content of an entry; None without one."""
         content = self._files.read(entry)
         return None if content is None else json.loads(content)
 

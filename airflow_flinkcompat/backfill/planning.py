@@ -76,7 +76,7 @@ def plan(request: BackfillRequest) -> BackfillPlan:
     program = _program(request.job)
     request = on_window_clock(request, program)
     places, bounds = TableLocations(request.tables, request.sinks, request.order_by), Range(request.from_, request.to)
-    # What no moment divides knows no range either, and says here what it needs.
+    # A script without a time between windows has no range either, and fails here with a remedy.
     record = None if request.boundary is None else _hand_over(request, program, request.boundary)
     compiled = compile_program(program, places, bounds, request.late == "drop")
     work = compiled.work(bounds)
@@ -97,7 +97,7 @@ def why_refused(side: Side) -> str:
         compile_program(_program(side), AssumedLocations(), Range(None, None), drop_late=False)
     except Untranslatable as error:
         return "; ".join(mask_secrets(str(error)).splitlines())
-    except BackfillError:  # what is for the backfill itself to ask
+    except BackfillError:  # the backfill itself reports a request's faults
         return ""
     return ""
 
@@ -124,7 +124,7 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
 
     def refused(write: Write) -> BackfillError:
         return BackfillError(
-            f"sink {write.rows.name}: {write.target.place} would hold the backfill's rows next to "
+            f"sink {write.rows.name}: {write.target.place} would contain the backfill's rows next to "
             f"those of the live job for windows that end by {boundary.isoformat(' ')}, which cannot "
             f"be replaced there. Write the backfill elsewhere with --sink {write.rows.table.path[2]}=URI, "
             f"and take window_end > TIMESTAMP '{boundary.isoformat(' ')}' from the live job: in the "
@@ -170,7 +170,7 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
         if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
             raise BackfillError(
                 f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the time zone of the windows "
-                f"of {sink}, where that hour occurs twice: windows there hold rows of both. Pass the "
+                f"of {sink}, where that hour occurs twice: windows there contain rows of both. Pass the "
                 "local time of the windows, without an offset"
             )
         found.setdefault(local.replace(tzinfo=None, fold=0), f"{local:%Y-%m-%d %H:%M:%S} to {sink} ({zone})")
@@ -233,13 +233,15 @@ class Guard:
         return f"c{self.time} >= {timestamp(self.until, kind)}"
 
     def check(self, frame: DataFrame) -> None:
-        """Raise :class:`BackfillError` if the history ends before the moment; stop reading at a later row."""
+        """Raise :class:`BackfillError` if the history ends before the time; stop reading at a later row."""
         from pyspark.sql import functions as F
 
         if not frame.where(self._passed).select(F.lit(1)).isEmpty():
             return
         last = frame.agg(F.expr(f"CAST(max(c{self.time}) AS STRING)")).first()
-        seen = f"its last event time is {last[0]}" if last is not None and last[0] is not None else "it holds no rows"
+        seen = (
+            f"its last event time is {last[0]}" if last is not None and last[0] is not None else "it contains no rows"
+        )
         raise BackfillError(
             f"the history of {self.table} does not reach {self.until.isoformat(' ')}, the boundary plus the delay of "
             f"its watermark: {seen}, so rows of windows that end by the boundary may still arrive. Run the backfill "

@@ -62,7 +62,7 @@ class BackfillSource(Protocol):
 
     @property
     def place(self) -> str:
-        """The place as a user may see it: no secrets; an absolute URI where there are files."""
+        """The place without secrets, for a user; an absolute URI for files."""
 
     @property
     def ordered(self) -> bool:
@@ -102,11 +102,11 @@ class TimeBounded(Protocol):
 
 @runtime_checkable
 class Partitioned(Protocol):
-    """A source that passes over whole folders by the columns in their names."""
+    """A source that skips whole folders by the columns in their names."""
 
     @property
     def folders(self) -> frozenset[int]:
-        """Positions, among the stored columns, of those that are names of folders."""
+        """Positions of the stored columns whose values are folder names."""
 
 
 class Locations(Protocol):
@@ -142,8 +142,8 @@ class OrderedReader(Protocol):
     def ordered_rows(self) -> DataFrame:
         """The rows of :meth:`SourceReader.rows` with three columns more.
 
-        These are ``part``, in whose order parts arrive, ``place``, the order of the rows of a part, and ``stream``:
-        rows of one are met in this order by any job.
+        These are ``part``, the arrival order of parts; ``place``, the order of rows in a part; and ``stream``: any
+        job reads the rows of one stream in this order.
         """
 
     def check_sequence(self) -> None:
@@ -155,7 +155,7 @@ class Versioned(Protocol):
     """A reader that cheaply notices a change of its source's content."""
 
     def version(self) -> str:
-        """A text that is another one once rows were added, taken away or written again."""
+        """A text that changes if rows are added, removed or written again."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class BackfillSink(Protocol):
 
     @property
     def place(self) -> str:
-        """The place as a user may see it: no secrets; an absolute URI where there are files."""
+        """The place without secrets, for a user; an absolute URI for files."""
 
     @property
     def exclusive(self) -> bool:
@@ -211,23 +211,23 @@ class BackfillSink(Protocol):
 
 
 class Publication(Protocol):
-    """One sink's rows on their way: check, stage, publish; at the end, whatever happened, discard.
+    """Publication of one sink's rows: check, stage, publish, and always discard at the end.
 
-    A run that fails or is killed at any point, and is then repeated, leaves the rows of one run: none missing, none
-    twice, none of an earlier run over the same range.
+    After a run that failed or was killed, a repeated run leaves exactly its rows: none missing, none twice, none of
+    an earlier run over the same range.
     """
 
     def check(self) -> None:
         """Raise :class:`BackfillError` if the place holds content that this run must not touch."""
 
     def stage(self, rows: DataFrame) -> None:
-        """Run the computation and stage the rows next to the target, where nobody reads them."""
+        """Run the computation and stage the rows next to the target, out of readers' sight."""
 
     def publish(self) -> tuple[str, ...]:
         """Put the staged content in place; return the names of the written files, if any."""
 
     def discard(self) -> None:
-        """Remove staged content that is left."""
+        """Remove remaining staged content."""
 
 
 # Names and values that Spark leaves out of plans, event logs and pages. Whatever a script says of an Iceberg catalog is

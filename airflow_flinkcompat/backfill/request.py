@@ -93,7 +93,7 @@ class BackfillRequest:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Texts that may hold placeholders of secrets."""
+        """Texts that may contain placeholders for secrets."""
         mappings = (self.job.files, self.job.variables, self.tables, self.sinks)
         return (self.job.script, self.job.catalog, *(text for texts in mappings for text in texts.values()))
 
@@ -250,7 +250,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def shown_duration(length: timedelta) -> str:
-    """A length of time as :func:`parse_duration` reads it, in the largest unit that divides it."""
+    """A duration in the largest unit that divides it, as :func:`parse_duration` reads it."""
     unit = next(unit for unit in ("d", "h", "min", "s", "ms") if not length % _UNITS[unit])
     return f"{length // _UNITS[unit]}{unit}"
 
@@ -295,10 +295,10 @@ def normalised(uri: str, what: str) -> str:
     if not uri.strip():
         raise BackfillError(f"{what}: the place is empty; write a path or a URI")
     if found := placeholders(uri):
-        raise BackfillError(f"{what}: nobody filled in {found[0]}; give the place with --table or --sink NAME=URI")
+        raise BackfillError(f"{what}: {found[0]} has no value; name the place with --table or --sink NAME=URI")
     if _GLOB.search(uri):
         raise BackfillError(
-            f"{what}: {mask_secrets(uri)} holds a character of a pattern (* ? [ ] {{ }}); write one place"
+            f"{what}: {mask_secrets(uri)} contains a character of a pattern (* ? [ ] {{ }}); write one place"
         )
     parts = urlsplit(uri)
     if len(parts.scheme) > 1:  # one letter is a drive

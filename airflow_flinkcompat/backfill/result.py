@@ -37,8 +37,8 @@ class BackfillResult:
         sources: Rows read; with several chunks, rows count each time they are read.
         sinks: Rows published.
         rows_dropped: Rows that belong to no window because their event time is NULL (Flink in batch mode drops them).
-        from_: The lower bound asked for, None where open.
-        to: The upper bound asked for, None where open.
+        from_: The requested lower bound; None if open.
+        to: The requested upper bound; None if open.
         ties: Windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a
             backfill by their other columns.
         chunks: Number of chunks of the range.

@@ -57,7 +57,7 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
     try:
         planned = plan(asked) if isinstance(asked, BackfillRequest) else asked
         accelerator = _accelerator(request, say)
-        # Chunks may lie with other files than the whole; whether little is left to do is a matter of speed only.
+        # Chunks may read other files than the whole; the estimate of the remaining work affects speed only.
         work = effort(source.place for source in planned.work.sources)
         if work is Effort.MUCH and accelerator is not None and accelerator.covers(planned.work):
             work = Effort.LITTLE
@@ -127,13 +127,13 @@ def _run(
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # Spark's JVM ends as well, and no longer answers
         raise
     except (PySparkException, Py4JError) as error:
-        # Masked while it is whole: of a value with a line break the first line might be left.
+        # The whole text is masked, as the first line of a secret with a line break might remain.
         raise BackfillError(_readable(redactor(str(error)))) from None
     finally:
         for write, published in zip(work.writes, publications, strict=False):
             try:
                 published.discard()
-            except Exception:  # says nothing of the rows, and its text may hold what must not be shown
+            except Exception:  # the error does not concern the rows, and its text may contain secrets
                 progress(f"the staged rows for {write.target.place} could not be removed; a later run removes them")
 
 

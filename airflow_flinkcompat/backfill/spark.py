@@ -35,7 +35,7 @@ SEMANTICS = {
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     "spark.sql.json.enablePartialResults": "false",
     "spark.sql.variable.substitute": "false",
-    # It would take the row counts away with the part of a plan that turns out to be empty.
+    # The rule would remove row counts with an empty part of a plan.
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -52,7 +52,7 @@ _LOCAL = {
     _JAVA_OPTIONS: f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     "spark.log.level": "FATAL",
 }
-# To interpret a query and plan it once is done before its Java is compiled, where there are hardly any rows.
+# For few rows, an interpreted query that is planned once ends before its Java is compiled.
 _TINY = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -79,13 +79,13 @@ _MOST_BYTES = {Effort.TINY: 1 << 20, Effort.LITTLE: 16 << 20}
 
 
 def effort(places: Iterable[str]) -> Effort:
-    """The effort of reading these places: by their bytes where all of them are local."""
+    """The effort to read these places, by their bytes if all of them are local."""
     known = list(places)
     return next((effort for effort, most in _MOST_BYTES.items() if _within(known, most)), Effort.MUCH)
 
 
 def _within(places: Iterable[str], most: int) -> bool:
-    """Return whether all places are local and hold at most so many bytes."""
+    """True if all places are local and contain at most so many bytes."""
     for place in places:
         address = urlsplit(place)
         if address.scheme != "file":
@@ -150,7 +150,7 @@ def spark_session(
 
 
 def _is_compiled() -> bool:
-    """Return whether PySpark's byte code is there, or never will be."""
+    """True if PySpark's byte code exists, or can never exist."""
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None or sys.dont_write_bytecode:
         return True
@@ -161,7 +161,7 @@ _COMPILED = _is_compiled()  # before this process imports it
 
 
 def first_start(needs: Needs) -> str:
-    """Line about the preparation of Spark's first start on this machine, "" if all is there."""
+    """Line about the preparation of Spark's first start on this machine; "" if none is needed."""
     prepared = [] if _COMPILED else ["PySpark is compiled to byte code"]
     jars = Path(dict(needs.conf).get("spark.jars.ivy") or Path.home() / _IVY) / "jars"
     if missing := [
@@ -197,7 +197,7 @@ def _new_session(master: str, needs: Needs, tuning: Mapping[str, str]) -> SparkS
 
 @contextmanager
 def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A session with other settings for as long as the block lasts."""
+    """A session with other settings during the block."""
     before = {key: session.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -212,7 +212,7 @@ def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[N
 
 
 class FileSystem:
-    """The file system of one place, by Hadoop's interface: local disk and all that Spark reaches."""
+    """The file system of one place, by Hadoop's interface: local disks and all others that Spark supports."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
@@ -318,7 +318,7 @@ def pinned_snapshots(session: SparkSession) -> Iterator[None]:
 
 
 def pin(session: SparkSession, key: Hashable, ask: Callable[[], T]) -> T:
-    """The value found first in this run; outside of a run it is requested each time."""
+    """The first value found in this run; outside of a run it is requested each time."""
     found = _PINS.get(session)
     if found is None:
         return ask()

@@ -1,4 +1,4 @@
-"""Rows of a plan, staged next to their sinks: at once, or by chunks, each kept until all are done."""
+"""Rows of a plan, staged next to their sinks: together, or by chunks that are kept until all are done."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Counts:
         return cls(**{**data, "read": read, "rows": tuple(data["rows"]), "windows": tuple(data["windows"])})
 
     def windows_written(self) -> int | None:
-        """Windows in all sinks together; None if one of them is unknown."""
+        """Number of windows in all sinks; None if one is unknown."""
         return _sum(self.windows)
 
 
@@ -122,7 +122,7 @@ def stage_in_chunks(
     progress: Progress,
     accelerator: Accelerator[Any] | None,
 ) -> Counts:
-    """Compute the chunks that no earlier run has finished, then stage every sink's rows of all of them."""
+    """Compute the chunks that no earlier run has finished, then stage all chunks' rows for each sink."""
     chunks: list[FinishedChunk] = []
     started, computed = time.monotonic(), 0
     for number, (bounds, work) in enumerate(plan.chunks, start=1):

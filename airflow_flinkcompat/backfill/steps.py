@@ -1,6 +1,6 @@
-"""A backfill as a tree of steps that any Spark session can run, without a decision left to take.
+"""A backfill as a tree of steps that any Spark session can run without further decisions.
 
-Steps hold Spark SQL text only. The column at position i of a step's rows is called ``c{i}``; positions nobody reads are
+Steps contain Spark SQL text only. The column at position i of a step's rows is called ``c{i}``; unread positions are
 left out.
 """
 
@@ -72,7 +72,7 @@ class Assign:
     window_range: WindowRange
     zone: str = ""
     asked: AskedWindows | None = field(default=None, repr=False, compare=False)
-    """The rule by which ``window_range`` follows from the published windows; None if it does not."""
+    """The rule that derives ``window_range`` from the published windows; None without one."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class AssignSessions:
     zone: str = ""
     counted: WindowRange | None = None
     asked: AskedWindows | None = field(default=None, repr=False, compare=False)
-    """The rule by which ``window_range`` follows from the published windows; None if it does not."""
+    """The rule that derives ``window_range`` from the published windows; None without one."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Slices:
 class DropLate:
     """Removal of rows that arrived too late for their window, with their count.
 
-    ``fires`` (SQL) is the moment at which the window is complete: its rows are late once a watermark has reached it.
+    ``fires`` (SQL) is the time at which the window is complete: its rows are late once a watermark has reached it.
     The watermark of a row is that of :class:`Read`. Rows are counted for windows for which ``counted`` (SQL) is true.
     """
 
@@ -130,15 +130,15 @@ class DropLate:
     fires: str
     counted: str
     ends: tuple[Aligned, str] | None = field(default=None, repr=False, compare=False)
-    """Windows, and SQL of their ends, from which ``counted`` follows; None if it does not."""
+    """Windows, and SQL of their ends, from which ``counted`` is derived; None if it is not."""
 
 
 @dataclass(frozen=True)
 class DropOverLate:
-    """Removal of rows for which an OVER with a limited frame has no place, with their count.
+    """Removal of rows that an OVER with a bounded frame does not accept, with their count.
 
-    Those are the ones whose event time, at position ``time``, is not after 1970-01-01 00:00:00, and, with a
-    ``partition`` (SQL), not after that of the last row of it emitted when they came.
+    Their event time, at position ``time``, is not after 1970-01-01 00:00:00, or, with a ``partition`` (SQL), not after
+    that of its last emitted row at their arrival.
     """
 
     input: Step
@@ -158,7 +158,7 @@ class Merge:
 class Group:
     """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
 
-    ``slices`` is another way to the same rows, ``merge`` how rows of parts come together; None if there is none.
+    ``slices`` is another way to compute the same rows, ``merge`` combines rows of parts; None without one.
     """
 
     input: Step
@@ -170,7 +170,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Expand:
-    """Each row ``times`` times, numbered from 0 in the column ``number``."""
+    """Repetition of each row ``times`` times, numbered from 0 in the column ``number``."""
 
     input: Step
     number: int
@@ -225,7 +225,7 @@ class UnionAll:
 class Joined:
     """The pairs of rows of its two inputs for which a condition is true; no column is in both.
 
-    ``kind`` is INNER, or LEFT, RIGHT or FULL, by which rows without a match are there too.
+    ``kind`` is INNER, or LEFT, RIGHT or FULL, which also include rows without a match.
     """
 
     inputs: tuple[Step, ...]

@@ -402,7 +402,7 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
     asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
     calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
     told = _with_computed(told, node, calls, plan)
-    if not over:  # it holds no rows
+    if not over:  # it contains no rows
         return told
     columns: dict[int, Set[Hashable]] = {place: {symbol} for place, symbol in enumerate(read.symbols)}
     columns |= {first + place: {read.at(each) for each in taken_by(call)} for place, call in enumerate(asked)}

@@ -1,1 +1,1 @@
-"""Compilation of a plan into a tree of steps that hold Spark SQL; nothing here needs Spark."""
+"""Compilation of a plan into a tree of steps that contain Spark SQL; nothing here needs Spark."""

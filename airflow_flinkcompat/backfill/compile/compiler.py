@@ -72,10 +72,10 @@ OPERATORS: Mapping[type[Node], Compile] = {
     Over: _over,
     Opaque: _opaque,
 }
-"""Operators that are recomputed; others are not."""
+"""Operators that a backfill recomputes."""
 
 
-# Settings that change values; what they ask for is done by nobody here.
+# Settings that change values and that a backfill does not implement.
 _REFUSED_SETTINGS = {
     "table.exec.legacy-cast-behaviour": ("disabled", "casts follow legacy rules"),
     "table.exec.sink.type-length-enforcer": ("ignore", "strings are trimmed or padded when written"),
@@ -146,14 +146,14 @@ def _compiled(
         except BackfillError as error:
             errors.append(error)
     if not errors and not all(context.columns.settled for context in contexts.values()):
-        # Now it is known which columns all readers of a relation need, so that what several read is the same step.
+        # The columns that all readers of a relation need are now known, so that shared relations become one step.
         writes = [_write(*each) for each in pipelines]
     return writes, errors
 
 
 def _check_program(program: Program) -> None:
     if program.problems:
-        # What the parser says holds its own, more exact place.
+        # The parser's message contains a more exact place.
         spans = [None if problem.reason == "statement" else problem.span for problem in program.problems]
         raise combined(
             [Untranslatable(problem.message, span) for problem, span in zip(program.problems, spans, strict=True)]
@@ -187,7 +187,7 @@ def _check_program(program: Program) -> None:
 
 
 def _dropped(fact: OtherStatement, queries: int) -> str:
-    """The name that a DROP removes from later queries; "" if none follow, or it was not declared before."""
+    """The name that a DROP removes from later queries; "" if no query follows or the name is undeclared."""
     before, *declared = map(str, fact.after)
     name = fact.name.replace("`", "").rpartition(".")[2]
     known = {path.removeprefix("temporary ").rpartition(".")[2] for path in declared}
@@ -243,11 +243,11 @@ def _write(context: CompileContext, pipeline: Pipeline) -> Write:
     try:
         columns, values, condition = sink_columns(sink, context.settings)
     except BackfillError:
-        # What lies below may be the cause, and says more.
+        # An error below may be the cause, and is more specific.
         context.compile(sink.input, frozenset(range(len(sink.schema))))
         raise
     body = context.compile(sink.input, references(values.sources))
-    # Last, because a window that could not be read is none either.
+    # Last, because an unreadable window also counts as none.
     if context.bounds.bounded and None in windows_of(sink.input):
         raise Untranslatable(
             f"the rows written to {table.name} belong to no window, so no time range can be applied; "
@@ -291,7 +291,7 @@ def push_down_ranges(step: Step) -> Step:
         return replace(below, condition=step.condition)
     if isinstance(step, Assign):
         first, last = step.windows.span(step.window_range)
-        if step.zone:  # local time is never a day away from UTC
+        if step.zone:  # local time differs from UTC by less than a day
             first, last = (None if first is None else first - DAY), (None if last is None else last + DAY)
         if first is not None or last is not None:
             below = _narrowed(below, step.time, first, last)

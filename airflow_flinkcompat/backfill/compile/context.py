@@ -18,8 +18,8 @@ from airflow_flinkcompat.plan.nodes import Filter, GroupWindowAggregate, Join, N
 class NeededColumns:
     """The columns that all readers of a relation need together.
 
-    Compiling all pipelines fills it. Where a later reader needs more than an earlier one received (``settled`` is
-    false), they are compiled again, so that relations that compute the same become equal steps.
+    Compiling all pipelines fills it. If a later reader needs more than an earlier one received (``settled`` is
+    false), they are compiled again, so that equal relations become equal steps.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class NeededColumns:
         self._shapes: dict[Hashable, int] = {}
         self._needed: dict[Hashable, frozenset[int]] = {}
         self.settled = True
-        """True if no request came after an answer without it."""
+        """True if no reader has requested more columns after an answer."""
 
     def of_all(
         self, node: Node, needed: frozenset[int], asked: Mapping[int, WindowRange] | None, context: Hashable
@@ -42,7 +42,7 @@ class NeededColumns:
         return found
 
     def _kind(self, node: Node) -> int:
-        """A number that nodes have in common which compute the same; a deep plan is looked at node by node."""
+        """A number that equal nodes share; a deep plan is compared node by node."""
         known = self._kinds.get(id(node))
         if known is None:
             below = tuple(self._kind(each) for each in node.inputs)
@@ -66,10 +66,9 @@ _CONSTRUCTS = {
 
 @dataclass(frozen=True)
 class FiltersAbove:
-    """Filters above a relation without anything in between that changes rows.
+    """Filters above a relation, if nothing in between changes rows.
 
-    It holds the conditions of the filters and the columns read above all of them, both in terms of the relation's
-    columns.
+    It contains the filters' conditions and the columns read above all of them, both in terms of the relation's columns.
     """
 
     conditions: tuple[Expression, ...]
@@ -89,7 +88,7 @@ class FiltersAbove:
 
 
 def is_ranking_input(node: Node) -> bool:
-    """True if a relation is an OVER under nothing but filters and projections."""
+    """True if a relation is an OVER below filters and projections only."""
     while isinstance(node, Filter | Project):
         node = node.input
     return isinstance(node, Over)
@@ -127,7 +126,7 @@ class CompileContext:
         if self.asked is None:
             return AskedWindows()
         asked = self.asked.get(id(node), AskedWindows(every=True))
-        # Late rows are counted for all windows of the range, whether or not windows above hold them.
+        # Late rows are counted for all windows of the range, even those that no window above contains.
         return replace(asked, published_too=True) if self.drop_late else asked
 
     @property
@@ -139,7 +138,7 @@ class CompileContext:
         return replace(self, asked=asked)
 
     def following_arrival(self, arriving: bool) -> CompileContext:
-        """The context below an operator that depends on the arrival order, or does not."""
+        """The context below an operator, which may depend on the arrival order."""
         return replace(self, arriving=arriving)
 
     def compile(self, node: Node, needed: frozenset[int], above: FiltersAbove | None = None) -> Step:

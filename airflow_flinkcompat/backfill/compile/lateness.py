@@ -59,7 +59,7 @@ def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str
 
 
 def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
-    """Rows that reach an operator with windows, without late ones if those are to be dropped."""
+    """Rows that reach a windowed operator, without late ones if late rows are dropped."""
     windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
     if not context.drop_late or not windowed:
         return below
@@ -80,8 +80,8 @@ def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Ov
 def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggregate) -> bool:
     """True if sessions leave out late rows, so that rows need their arrival position.
 
-    A row is late if a watermark has reached the last millisecond of the session that it would be alone in, unless
-    it touches an open one. A row that would touch a closed session begins another: Flink's operators cut sessions
+    A row is late if a watermark has reached the last millisecond of its own single-row session, unless it touches an
+    open one. A row that would touch a closed session begins another: Flink's operators cut sessions
     as rows arrive (measured).
     """
     if not context.drop_late or context.batch:
@@ -103,7 +103,7 @@ def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggre
 
 
 def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindowAggregate) -> str:
-    """The time zone that cuts a window, "" if its time is without one."""
+    """The time zone that cuts a window; "" if its time has none."""
     if not isinstance(window.time, InputRef) or window.input.schema[window.time.index].type.name != "TIMESTAMP_LTZ":
         return ""
     zone = context.settings["table.local-time-zone"]
@@ -117,11 +117,11 @@ def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindo
 
 
 def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRef | None) -> Step:
-    """The rows that reach an OVER aggregation, without those Flink finds too late for it.
+    """The rows that reach an OVER aggregation, without those that are too late for it.
 
-    On event time a frame without a beginning takes what no watermark has passed, one of ROWS with a beginning what
-    is later than the last row of its key that it has emitted, and any with a beginning nothing of 1970-01-01
-    00:00:00 or before (Flink's operators; measured).
+    On event time, an unbounded frame takes rows that no watermark has passed. A bounded ROWS frame takes rows later
+    than the last emitted row of their key. A bounded frame takes no row of 1970-01-01 00:00:00 or before (Flink's
+    operators; measured).
     """
     frame = node.calls[0].frame
     alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1
@@ -148,7 +148,7 @@ def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRe
 
 def _check_settings(context: CompileContext, node: Node) -> None:
     """Raise :class:`Untranslatable` if Flink accepts rows into windows that a watermark has completed."""
-    # Flink's older windows allow the lateness of this setting where the script sets none.
+    # Flink's older windows use this setting as the allowed lateness, unless the script sets it.
     for key in (_LATENESS, *([TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := context.settings.get(key, "0")).strip() != "0":
             raise Untranslatable(
@@ -188,7 +188,7 @@ def _may_be_late(node: Node) -> bool:
         case WindowAggregate() | GroupWindowAggregate():
             return False
         case Over(calls=calls) if clock_of(node) is TimeAttribute.ROWTIME and calls[0].frame.preceding is not None:
-            pass  # takes some rows that a watermark has passed, and passes them on
+            pass  # accepts some rows that a watermark has passed, and emits them
         case Over():
             return clock_of(node) is TimeAttribute.PROCTIME and _may_be_late(node.input)
         case Union() if not any(_may_be_late(branch) for branch in node.branches):
@@ -260,7 +260,7 @@ _NAMES = {
 
 
 def check_no_expiry(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -> None:
-    """Raise :class:`Untranslatable` if Flink may forget a key in between, depending on its machine."""
+    """Raise :class:`Untranslatable` if Flink may drop a key's state, depending on processing time."""
     if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
         raise Untranslatable(
             f"with {TTL} = '{value}' Flink drops the state of a key that pauses, depending on processing time, which "
@@ -270,7 +270,7 @@ def check_no_expiry(settings: Mapping[str, str], node: Over | GroupWindowAggrega
 
 
 def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
-    """The time attribute that rows of an OVER, of one of its calls, are ordered by."""
+    """The time attribute that orders the rows of an OVER or of one of its calls."""
     keys = (call or node.calls[0]).order_by
     first = keys[0][0] if keys else None
     if isinstance(first, FunctionCall) and first.function == "PROCTIME":
@@ -279,7 +279,7 @@ def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
 
 
 def remedy(node: Node) -> str:
-    """Remedy: how a person declares the arrival order of a relation's rows."""
+    """Remedy for an unknown arrival order: a declaration of the order of a relation's rows."""
     names = dict.fromkeys(scan.table.path[2] for scan in walk_nodes(node) if isinstance(scan, Scan))
     return "name the columns that define it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
 

@@ -1,7 +1,7 @@
 """OVER as steps: aggregates of the rows around each row, by time or arrival, and a window's Top-N.
 
-Rows are in the order of their event time, and in arrival order within one moment; on processing time they are in
-arrival order. A RANGE ends with all rows of the current one's moment, ROWS with the current one.
+Rows are in the order of their event time, and in arrival order if it is equal; on processing time they are in
+arrival order. A RANGE ends with all rows at the current row's time, ROWS with the current row.
 
 A window's Top-N is ROW_NUMBER with a filter that keeps a constant range of ranks. Any other ranking keeps state across
 windows and is refused.
@@ -45,7 +45,7 @@ def is_over_aggregate(node: Over) -> bool:
 class _OverWindow:
     """Order in which the calls of one window read rows: by event ``time`` or, without one, by arrival.
 
-    ``by_rows``: the frame is measured in rows, or ends with a row instead of a moment. ``missing``: reason why the
+    ``by_rows``: the frame is measured in rows, or ends with a row instead of a time. ``missing``: reason why the
     arrival order is unknown.
     """
 
@@ -89,7 +89,7 @@ def over_rows(context: CompileContext, node: Over, needed: frozenset[int]) -> St
         [each for window in windows.values() for each in window.read]
     )
     wanted = wanted.union(*(aggregate_references(call.call) for call in used.values()))
-    # Rows before a range decide what its rows come to.
+    # Rows before a range affect the results of its rows.
     ordered = any(window.ordered for window in windows.values()) or context.arriving
     below = context.under({}).following_arrival(ordered).compile(node.input, wanted)
     below = lateness.over_in_time(context, node, below, next(iter(windows.values())).time)
@@ -135,7 +135,7 @@ def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
 
 
 def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAttribute, InputRef | None]:
-    """The clock that orders rows, with the event time if it is that."""
+    """The clock that orders rows, with the event time if that is the clock."""
     keys = call.order_by
     if len(keys) != 1 or not keys[0][1]:
         raise Untranslatable(
@@ -194,7 +194,7 @@ def _clash(node: Over, window: _OverWindow) -> str:
 
 
 def _timed(below: Step, time: InputRef, node: Over) -> Step:
-    """Rows with a time; others are an error, as Flink in batch mode keeps them at one end of the order."""
+    """Rows with a time; others are an error, as Flink in batch mode sorts them first or last."""
     name = node.input.schema[time.index].name
     refused = f"raise_error('{ERROR}a row without {name} has no place along an event time; filter such rows')"
     return Where(below, f"IF(c{time.index} IS NULL, CAST({refused} AS BOOLEAN), TRUE)")
@@ -329,7 +329,7 @@ def _ordered(key: Expression) -> str:
 
 
 def _range(node: Over, width: int, above: FiltersAbove | None) -> tuple[int, int]:
-    """The ranks that are kept."""
+    """The first and the last kept rank."""
     comparisons = []
     for condition in above.conditions if above is not None else ():
         if not any(position >= width for position in references([condition])):

@@ -74,7 +74,7 @@ def scan(context: CompileContext, node: Scan, needed: frozenset[int]) -> Read:
 
 
 def _metadata(context: CompileContext, node: Scan, source: BackfillSource, column: Column, key: str) -> str:
-    """A column METADATA FROM ``key``, cast to the type it is declared with."""
+    """A column METADATA FROM ``key``, cast to its declared type."""
     found = source.metadata(key) if isinstance(source, Metadata) else None
     if found is None:
         raise Untranslatable(

@@ -1,7 +1,8 @@
 """Row-count windows (TUMBLE and HOP of the Table API) and GROUPING SETS as steps.
 
-Measured with Flink 2.3 as a streaming job: window k of a key, from 0 on, holds its rows k · slide + 1 to k · slide +
-size, whatever their times are. It is emitted when it is full; one that never fills up is never written.
+Measured with Flink 2.3 as a streaming job: window k of a key, from 0 on, contains its rows k · slide + 1 to k ·
+slide + size, regardless of their times. It is emitted when it is full; a window that stays incomplete is never
+written.
 """
 
 from __future__ import annotations

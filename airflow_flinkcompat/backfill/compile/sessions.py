@@ -1,8 +1,8 @@
 """SESSION windows as steps, with the planner's treatment of a filter above them.
 
-Measured with Flink 2.3 as a streaming job (batch mode refuses sessions): an aggregation over TABLE(SESSION(…)) cuts the
-sessions itself, out of the rows that all filters in between let pass; only where one of those reads a field of the
-window are the sessions those of all rows. Plain rows and a Top-N always have the sessions of all rows.
+Measured with Flink 2.3 as a streaming job (batch mode refuses sessions): an aggregation over TABLE(SESSION(…)) cuts
+the sessions itself, from the rows that pass all filters in between. If a filter reads a field of the window, the
+sessions are cut from all rows. Plain rows and a Top-N always have the sessions of all rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def session_rows(
     keys = node.partition_by if isinstance(node, WindowAssign) else node.keys
     width = len(below.schema)
     wanted = frozenset(i for i in needed if i < width) | {time.index} | references(keys)
-    # Rows before and after the windows asked for decide where these begin and end.
+    # Rows around the requested windows affect where these begin and end.
     drops = lateness.session_drops(context, node)
     body = context.under({}).following_arrival(drops).compile(below, wanted)
     partition = tuple(grouped(key) for key in keys)
@@ -183,7 +183,7 @@ def _check(node: WindowAggregate, sink: Sink) -> None:
 
 
 def _fixed(condition: Expression) -> Iterator[Expression]:
-    """Columns that a condition holds to one value."""
+    """Columns that a condition restricts to one value."""
     if isinstance(condition, FunctionCall) and condition.function in _CONSTANT and len(condition.args) == 2:
         left, right = condition.args
         if isinstance(right, Literal):
@@ -220,7 +220,7 @@ def _check_ranked(node: Over) -> None:
 
 
 def _places(node: Node, key: Expression, session: Node) -> Iterator[Expression]:
-    """A column in terms of the rows that a SESSION reads; nothing if it is no such column."""
+    """A column in terms of the rows that a SESSION reads; empty for any other column."""
     while isinstance(key, InputRef):
         if isinstance(node, Project):
             key, node = node.expressions[key.index], node.input

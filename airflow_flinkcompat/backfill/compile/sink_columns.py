@@ -77,14 +77,14 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
 
 
 def named_columns(sink: Sink) -> list[str]:
-    """The sink's columns that the query gives, in the query's order."""
+    """The sink's columns that the query supplies, in the query's order."""
     static = {name.strip("`") for name, _ in sink.partition}
     stored = sink.table.physical if sink.table is not None else ()
     return [name.strip("`") for name in sink.columns] or [name for name in stored if name not in static]
 
 
 def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
-    """Constants of a PARTITION clause; raises :class:`BackfillError` for one that is no text or number."""
+    """Constants of a PARTITION clause; raises :class:`BackfillError` for any but a text or a number."""
     found: dict[str, Literal] = {}
     kinds = {column.name: column.type for column in columns}
     table = sink.table
@@ -146,7 +146,7 @@ def windows_of(node: Node) -> tuple[Window | None, ...]:
 
 
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
-    """Fields of outermost windows that a column passes on unchanged; None for a branch where it does not."""
+    """Window fields that a column contains unchanged, one per branch; None for a branch without one."""
     return frozenset(None if found is None else found[1] for found in origins(node, position))
 
 
@@ -224,7 +224,7 @@ def window_columns(sink: Sink) -> WindowColumns:
 
 
 def common_window_columns(first: WindowColumns, second: WindowColumns) -> WindowColumns:
-    """Window columns that hold for the rows of both INSERTs into one sink."""
+    """Window columns that are valid for the rows of both INSERTs into one sink."""
     return replace(
         first,
         start=first.start if first.start == second.start else None,

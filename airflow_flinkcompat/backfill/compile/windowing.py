@@ -102,7 +102,7 @@ def _check(
         raise Untranslatable("a window on a computed time is not recomputed; compute it in the table's DDL", node.span)
     column = node.input.schema[time.index]
     if not column.type.is_known:
-        # What lies below is the cause, and says more.
+        # An error below is the cause, and is more specific.
         context.compile(node.input, frozenset({time.index}))
     if column.type.name not in TIMESTAMPS:
         raise Untranslatable(
@@ -165,7 +165,7 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
 def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
     """An aggregation whose groups lie in one window each.
 
-    It is computed a window at a time, whatever else is computed of the window's fields: Flink's state differs, its
+    It is computed window by window, regardless of other uses of the window's fields: Flink's state differs, its
     final rows do not.
     """
     windowed = isinstance(node, WindowAggregate)
@@ -185,7 +185,7 @@ def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
 
 
 def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
-    """The legacy group window as the same window, with its start as one more key."""
+    """The legacy group window as a windowing function, with its start as one more key."""
     if node.mismatched:
         raise Untranslatable(
             f"Flink refuses {node.mismatched[0]}: it belongs to another window than the GROUP BY", node.span
@@ -224,7 +224,7 @@ def slices_of(node: Aggregate) -> Slices | None:
     conditions: tuple[Expression, ...] = ()
     while isinstance(below, Project | Filter):
         if isinstance(below, Filter):
-            conditions = (below.condition, *conditions)  # an inner filter guards what stands above it
+            conditions = (below.condition, *conditions)  # an inner filter guards the expressions above it
         else:
             leaf = through(below.expressions)
             keys = tuple(transform(key, leaf) for key in keys)

@@ -1,1 +1,1 @@
-"""Connectors and formats: where a table's rows are and how they are written, from its declaration."""
+"""Connectors and formats: the place and form of a table's rows, from its declaration."""

@@ -1,6 +1,7 @@
-"""The delta connector: Delta Lake tables by path, read at the version they have when the run starts.
+"""The delta connector: Delta Lake tables by path, read at their version at the start of the run.
 
-Flink's connector keeps TIMESTAMP as Delta's ``timestamp`` in UTC; newer tables have ``timestamp_ntz``. Both are taken.
+Flink's connector keeps TIMESTAMP as Delta's ``timestamp`` in UTC; newer tables have ``timestamp_ntz``. Both are
+supported.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NEEDS = Needs(
         ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
     ),
 )
-# How a streaming job follows the table and names its commits: nothing here.
+# Options for a streaming job's reads and commits, which do not matter here.
 _NEUTRAL = ("updateCheckIntervalMillis", "updateCheckDelayMillis", "mergeSchema", "uid")
 
 

@@ -21,11 +21,11 @@ from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
 from airflow_flinkcompat.backfill.spark import FileSystem, pin
 
 ALSO = {"timestamp_ntz": "timestamp"}
-"""Stored types that are accepted for a declared one."""
+"""Stored types that are accepted for each declared type."""
 
 
 class DeltaReader:
-    """Reader of the version that the table has when the run first looks at it."""
+    """Reader of the table's version at the first access of a run."""
 
     def __init__(self, session: SparkSession, source: DeltaSource) -> None:
         self._session, self._source = session, source
@@ -37,7 +37,7 @@ class DeltaReader:
         delta_version(self._session, source.place)
 
     def version(self) -> str:
-        """The version that is read, and when it was committed."""
+        """The version that is read, and the time of its commit."""
         return "{} of {}".format(*delta_version(self._session, self._source.place))
 
     def rows(self) -> DataFrame:
@@ -49,7 +49,7 @@ class DeltaReader:
 
 
 def delta_schema(session: SparkSession, place: str) -> StructType | None:
-    """The columns of the Delta table at a place, None if there is none."""
+    """The columns of the Delta table at a place; None without a table."""
     jvm: Any = session._jvm
     if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, place):
         return None
@@ -57,7 +57,7 @@ def delta_schema(session: SparkSession, place: str) -> StructType | None:
 
 
 def delta_version(session: SparkSession, place: str) -> tuple[int, str]:
-    """The version of a Delta table that this run reads, and when it was committed."""
+    """The version of a Delta table that this run reads, and the time of its commit."""
 
     def ask() -> tuple[int, str]:
         jvm: Any = session._jvm
@@ -85,7 +85,7 @@ class DeltaPublication:
         files = FileSystem(self.session, self.place)
         if files.exists(self.place) and (files.is_file(self.place) or files.entries(self.place)):
             raise BackfillError(
-                f"sink {self.rows.name}: {self.place} holds something other than a Delta table; empty "
+                f"sink {self.rows.name}: {self.place} contains something other than a Delta table; empty "
                 "it or write to another place"
             )
 

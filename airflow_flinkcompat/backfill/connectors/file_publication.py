@@ -1,8 +1,8 @@
-"""Publication of files: staged next to the target, moved in once all are written, else removed.
+"""Publication of files, which are staged next to the target and moved in after all are written.
 
-The staging folder is a claim on the target, which its owner names and keeps writing to. Of two runs that would change
-the same files at least one sees the other's staging folder, since each makes its own before it looks. A killed run is
-recognised by its process, which is gone, or, from another machine, by its silence. Its folder is removed.
+The staging folder is a claim on the target, which its owner names and keeps writing to. If two runs would change the
+same files, at least one sees the other's staging folder, since each makes its own before it looks for others. A
+killed run is recognised by its missing process or, from another machine, by missing writes. Its folder is removed.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class Claim:
             self._files.delete(self.folder)
 
     def _keep(self) -> None:
-        # A beat that fails is as good as none: whoever looks waits for several.
+        # A failed heartbeat is harmless: other runs wait for several missing ones.
         while not self._ended.wait(_BEAT_SECONDS):
             with suppress(Exception):
                 self._files.touch(f"{self.folder}/alive")
 
     def _silent(self, other: str) -> bool:
-        """True if the owner of a folder has not written to it for a while; clocks are not compared."""
+        """True if the owner of a folder has stopped writing to it; clocks of machines are not compared."""
         seen, until = self._files.changed(f"{other}/alive"), time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < until:
             time.sleep(_BEAT_SECONDS / 5)
@@ -117,7 +117,7 @@ def _machine() -> str:
 
 
 def _has_ended(pid: int, token: str) -> bool:
-    """True if a run of this machine has certainly ended; its number may belong to another process by now."""
+    """True if a run of this machine has certainly ended; its process number may be in use again."""
     if pid == os.getpid():
         return token not in _LIVE
     try:
@@ -130,7 +130,7 @@ def _has_ended(pid: int, token: str) -> bool:
 
 
 _LINE = "flinkcompat_line"
-# A TIMESTAMP_LTZ of Spark becomes parquet's INT96, by no other calendar than today's.
+# A TIMESTAMP_LTZ of Spark becomes parquet's INT96, in today's calendar only.
 _TIMES = {
     "spark.sql.parquet.outputTimestampType": "INT96",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
@@ -162,9 +162,9 @@ def overlaps(name: str, other: str) -> bool:
 
 
 class FilePublication:
-    """One sink's rows on their way into a folder; see :class:`Publication`.
+    """Publication of one sink's rows in a folder; see :class:`Publication`.
 
-    In a folder of its own (``exclusive``) a run then has these rows and nothing else. Otherwise its files, named by the
+    An ``exclusive`` folder then contains these rows and nothing else. Otherwise its files, named by the
     range, replace those of an earlier run over the same range, next to any other files. Names of files begin with the
     folders of their partition, if the sink has partitions.
     """
@@ -287,7 +287,7 @@ class FilePublication:
             files.write(mark)
             self._put(self.label, len(names))
         except Exception:
-            # Where this fails as well the next run finishes what was begun.
+            # If this fails too, the next run finishes the move.
             with suppress(Py4JError, BackfillError):
                 if files.exists(mark):
                     self._take_back(self.label, len(names))
@@ -307,14 +307,14 @@ class FilePublication:
                 self._forget(pending["label"], f"{self.target.place}/{name}")
 
     def _files_of_range(self, label: str, before: str = "") -> list[str]:
-        """The files of a range: in place, or with ``.`` about to be, or with ``.old-`` set aside."""
+        """The files of a range: in place, staged with ``.``, or set aside with ``.old-``."""
         found = self.files.files(self.target.place, len(self._folders))
         return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
 
     def _put(self, label: str, count: int) -> None:
         """Set old files aside and move in the ``count`` new ones, resuming an earlier attempt at any point.
 
-        As long as all new files are hidden the others are old; later there are no old ones left.
+        While all new files are hidden, the others are old; afterwards no old file is left.
         """
         place, files, hidden = self.target.place, self.files, self._files_of_range(label, ".")
         if len(hidden) == count:

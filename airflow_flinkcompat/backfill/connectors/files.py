@@ -22,7 +22,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 if TYPE_CHECKING:
     from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
-# Flink writes a DATE as its number of days, which it then does not read; times and decimals do no better.
+# Flink writes a DATE as its number of days but cannot read it; times and decimals fail likewise.
 _TYPES = (*CHARACTERS, *INTEGERS, "BOOLEAN")
 _POLICY = "sink.partition-commit.policy.kind"
 _SUCCESS_FILE = "sink.partition-commit.success-file.name"
@@ -93,15 +93,15 @@ class Partitioning:
         return text
 
     def folder(self, column: Column, value: str) -> str:
-        """Spark SQL of the name a folder gets for a value."""
+        """Spark SQL of a folder's name for a value."""
         return f"coalesce(nullif(CAST({value} AS STRING), ''), {quoted(self.default_name)})"
 
 
 PLAIN = Partitioning()
-"""All files in one folder, or in folders that mean nothing."""
+"""All files in one folder, or in folders without meaning."""
 FORMATS = ("csv", "json", *columnar.NAMES)
 _OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
-# Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
+# Options for a streaming job's file layout and discovery, which do not matter here.
 _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
 
 
@@ -118,7 +118,7 @@ def file_format(table: Table, name: str | None = None) -> Format | ColumnarForma
         format = columnar.columnar(table, declared, settings)
     except ValueError as error:
         raise BackfillError(f"table {table.name}: {error}", table.span) from None
-    # An archive somebody names as such was hardly written by this table's job; its times are those of UTC.
+    # A requested archive was probably not written by this table's job; its times are in UTC.
     return format if name is None else replace(format, utc=True)
 
 
@@ -130,7 +130,7 @@ MODIFIED = "m_modified"
 class FileSource:
     """A table read from the files of a folder. ``columns`` are its physical columns in order.
 
-    ``read``: only the rows of them that a job had read.
+    ``read``: the part of the files that a job had read; only its rows are read.
     """
 
     table: str
@@ -170,7 +170,7 @@ class FileSource:
 
     @property
     def folders(self) -> frozenset[int]:
-        """Positions, among the stored columns, of those that are names of folders."""
+        """Positions of the stored columns whose values are folder names."""
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
@@ -219,7 +219,7 @@ class FileSink:
     @property
     def write_mode(self) -> str:
         if self.exclusive:
-            return "a staged folder replaces the old one, and holds only the rows of this run"
+            return "a staged folder replaces the old one, and contains only the rows of this run"
         return "files named by the range replace those of an earlier run over it; other files stay"
 
     def check(self, rows: PublishedRows, bounds: Range) -> None:
@@ -267,7 +267,7 @@ def _sink_at(format_name: str | None, table: Table, place: str, what: str) -> Fi
 CONNECTOR = Connector(
     sources={"filesystem": lambda table: FileSource.of(table, _declared_place(table, "--table"))},
     sinks={"filesystem": lambda table: FileSink.of(table, _declared_place(table, "--sink"), exclusive=False)},
-    # A place without the name of a format holds files of the declared one.
+    # A place without a format's name contains files of the declared format.
     named_sources={name or "": partial(_source_at, name) for name in (*FORMATS, None)},
     named_sinks={name or "": partial(_sink_at, name) for name in (*FORMATS, None)},
     listed=1,

@@ -37,9 +37,9 @@ def _columnar(
     span: tuple[Column, TimeSpan] | None = None,
     ordered: bool = False,
 ) -> DataFrame:
-    """The columns of parquet or orc files under their names, in the types they are declared with.
+    """The columns of parquet or orc files by name, in their declared types.
 
-    One that no file has is NULL; one that Flink would not read so raises an error when it is asked for, and no sooner.
+    A column that no file has is NULL; one that Flink would read differently raises an error only when it is used.
     """
     calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"} if format == "parquet" else {}
     loading = session.read.format(format).options(recursiveFileLookup=not partitions, **calendar)
@@ -93,7 +93,7 @@ class FileReader:
         return f"{row[0]} files {row[1] or 0:x}"
 
     def files(self) -> list[tuple[str, int]]:
-        """All visible files, each with the milliseconds since 1970 at which it was changed; none is opened."""
+        """All visible files, each with its modification time in milliseconds since 1970; none is opened."""
         return [
             (row[0], row[1]) for row in self._listed().selectExpr("path", "unix_millis(modificationTime)").collect()
         ]
@@ -115,7 +115,7 @@ class FileReader:
         return rows_read(rows.withColumn(MODIFIED, F.expr("part.file_modification_time")), read, self._source)
 
     def check_sequence(self) -> None:
-        """One file after the other."""
+        """Rows are read one file after the other."""
 
     def _rows(self, ordered: bool) -> DataFrame:
         session, source = self._session, self._source
@@ -140,7 +140,7 @@ _LOCAL = re.compile("^file:/+")
 
 
 def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame:
-    # Spark writes a file's name with and without an empty place.
+    # Spark writes a file's URI with and without an empty authority.
     files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
     stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")
     waiting, in_progress = _whole(read.waiting, source), _whole(read.in_progress, source)
@@ -149,7 +149,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
         raise BackfillError(
             f"table {source.table}: cannot read {gone[0]}"
             + (f" and {len(gone) - 1} more files" if len(gone) > 1 else "")
-            + f", which {source.place} no longer holds"
+            + f", which {source.place} no longer contains"
         )
     done = [files[path] for path in seen - waiting.keys() - in_progress.keys()]
     parts = [rows.where(stream.isin(done))]
@@ -163,7 +163,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
 
 
 def normal(path: str) -> str:
-    """A file as both Flink and Spark name it, whatever each writes of the same URI."""
+    """A normal form of a file's URI, equal for the spellings of Flink and Spark."""
     return _LOCAL.sub("file:/", unquote(path))
 
 

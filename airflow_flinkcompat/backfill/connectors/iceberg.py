@@ -1,4 +1,4 @@
-"""The iceberg connector: tables of a hadoop, hive or rest catalog, read as of the run's start."""
+"""The iceberg connector: tables of a hadoop, hive or rest catalog, read as at the start of the run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from airflow_flinkcompat.secrets import mask_secrets
 NEEDS = Needs(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",), REDACTION)
 _TYPES = ("hadoop", "hive", "rest")
 _NAMES = ("catalog-name", "catalog-type", "catalog-database", "catalog-table", "connector", "clients")
-# Properties of the catalog and its storage that Flink and Spark pass on to the same Iceberg.
+# Properties of the catalog and its storage that both Flink and Spark pass to Iceberg.
 _CATALOG = re.compile(
     r"uri|warehouse|io-impl|credential|token|scope|oauth2-server-uri|header\..+|rest\..+|s3\..+|client\..+|gcs\..+|"
     r"adls\..+|prefix|view-endpoints-supported"
 )
-# How a job's writer cuts files and how a streaming reader follows the table: nothing here.
+# Options for a streaming job's writer and reader, which do not matter here.
 _NEUTRAL = re.compile(
     r"write\..+|read\.split\..+|format-version|property-version|monitor-interval|max-planning-snapshot-count|"
     r"cache-enabled|cache\.expiration-interval-ms|distribution-mode|target-file-size-bytes|compression-.+|commit\..+|history\..+"
@@ -52,7 +52,7 @@ class IcebergTable:
 
     @property
     def place(self) -> str:
-        """The place in a form that a user may see."""
+        """The place without secrets, for a user."""
         return f"iceberg:{self.label or self.catalog}.{self.database}.{self.name}"
 
     @classmethod

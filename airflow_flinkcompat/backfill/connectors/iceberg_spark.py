@@ -29,7 +29,7 @@ _MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 class IcebergReader:
-    """Reader of the snapshot that the table has when the run first looks at it."""
+    """Reader of the table's snapshot at the first access of a run."""
 
     def __init__(self, session: SparkSession, source: IcebergSource) -> None:
         self._session, self._source = session, source
@@ -66,7 +66,7 @@ def configure(session: SparkSession, table: IcebergTable) -> None:
         return
     prefix = f"spark.sql.catalog.{table.catalog}"
     session.conf.set(prefix, _CATALOG)
-    # A cached table would not show what another process committed a moment ago.
+    # A cached table would not show another process's recent commit.
     context: Any = session._jsc.sc()
     for name, value in (*table.properties, ("cache-enabled", "false")):
         # Of a job's properties, the event log hides only those whose names Spark was started with (Spark 4.1).
@@ -75,7 +75,7 @@ def configure(session: SparkSession, table: IcebergTable) -> None:
 
 
 def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | None:
-    """The columns of an Iceberg table, None if there is none."""
+    """The columns of an Iceberg table; None without a table."""
     configure(session, table)
     try:
         return session.table(table.identifier).schema
@@ -86,7 +86,7 @@ def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | N
 
 
 def iceberg_snapshot(session: SparkSession, table: IcebergTable) -> int | None:
-    """The snapshot of an Iceberg table that this run reads, None for a table that has none yet."""
+    """The snapshot of an Iceberg table that this run reads; None for a table without a snapshot."""
 
     def ask() -> int | None:
         configure(session, table)

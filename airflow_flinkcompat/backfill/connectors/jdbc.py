@@ -24,12 +24,12 @@ _URL = "jdbc:postgresql:"
 _OPTIONS = {"connector", "url", "table-name", "username", "password", "driver"}
 _SCAN = {f"scan.partition.{name}" for name in ("column", "num", "lower-bound", "upper-bound")}
 _OPTIONS |= _SCAN | {"scan.fetch-size", "scan.auto-commit"}
-# How a job looks rows up, retries and buffers: nothing here.
+# Options for a job's lookups, retries and buffers, which do not matter here.
 _NEUTRAL = ("lookup.", "sink.", "connection.max-retry-timeout")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
-_FETCH_SIZE = 10_000  # Flink's default 0 makes the driver hold the whole table in memory
+_FETCH_SIZE = 10_000  # Flink's default 0 makes the driver keep the whole table in memory
 CLOCKS = ("DATE", "TIMESTAMP")
-"""Types whose values travel as texts, because Java's own would be bent by its time zone."""
+"""Types whose values are transferred as text, because Java's types would shift them by its time zone."""
 _TEXTS = ("text", "character", "character varying")
 _EXACT = {
     "BOOLEAN": ("boolean",),
@@ -44,14 +44,14 @@ _EXACT = {
     "TIMESTAMP": ("timestamp without time zone",),
     **dict.fromkeys(CHARACTERS, _TEXTS),
 }
-# PostgreSQL converts these by itself when a row comes in, whoever sends it.
+# PostgreSQL converts these types when a row is inserted.
 _WRITTEN = {**_EXACT, **dict.fromkeys(INTEGERS, ("smallint", "integer", "bigint", "numeric"))}
 _WRITTEN |= dict.fromkeys(("FLOAT", "DOUBLE"), ("real", "double precision"))
 
 
 @dataclass(frozen=True)
 class Database:
-    """Address of a table; placeholders of secrets are still in place."""
+    """Address of a table, with placeholders for secrets."""
 
     url: str
     table: str
@@ -113,7 +113,7 @@ class JdbcSource:
         return f"coalesce({value}, raise_error('NULL in column {column.name}, which is declared NOT NULL'))"
 
     def within(self, span: TimeSpan) -> JdbcSource:
-        """The same table, rows outside of the span left to the database."""
+        """The same table; the database filters rows outside the span."""
         return replace(self, span=span)
 
 
@@ -168,7 +168,7 @@ def qualified(table: str) -> str:
 
 
 def is_read_as(kind: DataType, declared: str) -> bool:
-    """True if PostgreSQL's type (see ``format_type``) is read with the values that Flink sees in ``kind``."""
+    """True if values of PostgreSQL's type (see ``format_type``) equal those that Flink reads as ``kind``."""
     return base_type(declared) in _EXACT.get(kind.name, ())
 
 

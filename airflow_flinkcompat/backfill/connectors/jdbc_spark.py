@@ -53,7 +53,7 @@ class JdbcReader:
 
 
 def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
-    """The rows as columns ``f{i}``; one that Flink would not read raises an error when it is used."""
+    """The rows as columns ``f{i}``; a column that Flink would not read raises an error when it is used."""
     with connected(session, source.database) as connection:
         stored = connection.columns(source.table)
     names = {i: identifier(column.name) for i, column in enumerate(source.columns)}
@@ -83,7 +83,7 @@ def _rows(session: SparkSession, source: JdbcSource) -> DataFrame:
 
 
 def within(name: str, span: TimeSpan) -> list[str]:
-    """PostgreSQL's conditions for rows that may be in a span."""
+    """PostgreSQL conditions for rows that may be in a span."""
     bounds = ((">=", span.first), ("<", span.last))
     return [
         f"({name} IS NULL OR {name} {operator} {timestamp(from_micros(micros), 'TIMESTAMP')})"
@@ -133,7 +133,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class JdbcPublication:
-    """One sink's rows on their way into a table of PostgreSQL; see :class:`Publication`."""
+    """Publication of one sink's rows in a table of PostgreSQL; see :class:`Publication`."""
 
     def __init__(self, session: SparkSession, sink: JdbcSink, rows: PublishedRows, bounds: Range) -> None:
         self.session, self.database, self.rows = session, sink.database, rows
@@ -143,7 +143,7 @@ class JdbcPublication:
 
     @property
     def connection(self) -> Connection:
-        """The one connection of this run, which holds the lock."""
+        """The only connection of this run, which has the lock."""
         if self._connection is None:
             self._connection = connect(self.session, self.database)
         return self._connection
@@ -184,8 +184,8 @@ class JdbcPublication:
             self.connection.run(f"DROP TABLE {left}")
 
     def _lock(self) -> None:
-        """Lock out other backfills of this sink until the connection closes. A killed run's work ends."""
-        name = "client_connection_check_interval"  # PostgreSQL 14 on: a statement ends with the client that sent it
+        """Lock out other backfills of this sink until the connection closes, and end a killed run's work."""
+        name = "client_connection_check_interval"  # PostgreSQL 14 on: a statement ends with its client
         self.connection.run(f"SELECT set_config(name, '1s', false) FROM pg_settings WHERE name = '{name}'")
         self.connection.run(f"SET lock_timeout = '{_PATIENCE_SECONDS}s'")
         try:
@@ -200,7 +200,7 @@ class JdbcPublication:
         self.connection.run("RESET lock_timeout")
 
     def _leftovers(self) -> list[str]:
-        """Staging tables of runs that were killed: nobody else holds the lock."""
+        """Staging tables of killed runs; no other run has the lock."""
         found = self.connection.run(
             "SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
             f"WHERE relkind = 'r' AND starts_with(relname::text, {literal(self._prefix)})"
@@ -218,10 +218,10 @@ class JdbcPublication:
                 for i, (column, name) in enumerate(zip(self.rows.columns, self.columns.values(), strict=True))
             )
         )
-        # Dates and times travel as texts, which PostgreSQL then reads as what its column is.
+        # Dates and times are sent as text, which PostgreSQL converts to the column's type.
         options = {**spark_options(self.database, self._staged), "stringtype": "unspecified"}
         staged.write.format("jdbc").options(**options).mode("append").save()
-        # A task that was tried again after its commit has written its rows twice.
+        # A task that was retried after its commit has written its rows twice.
         ((stored,),) = self.connection.run(f"SELECT count(*) FROM {self._staged}")
         computed = counted(seen, "rows")
         if int(stored or 0) != computed:
@@ -236,7 +236,7 @@ class JdbcPublication:
         if keys:
             self._check_keys(keys)
         with self.connection.transaction():
-            # Readers go on; whoever writes waits until the new rows are there.
+            # Readers continue; writers wait until the new rows are published.
             self.connection.run(f"LOCK TABLE {self.table} IN SHARE ROW EXCLUSIVE MODE")
             self.connection.run(f"DELETE FROM {self.table}{self._published()}")
             selected = f"SELECT {names} FROM {self._staged} s"
@@ -259,12 +259,12 @@ class JdbcPublication:
 
     @property
     def _order(self) -> list[str]:
-        """Columns that order two windows, if any do."""
+        """Columns that order two windows, if there are any."""
         column = order_column(self.rows)
         return [self.columns[column]] if column else []
 
     def _replace(self, keys: list[str]) -> None:
-        """The rows outside the range whose keys are written now go, unless they are of a later window."""
+        """Delete rows outside the range whose keys are written, unless they are of a later window."""
         same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
         earlier = "".join(f" AND t.{column} <= s.{column}" for column in self._order)
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")
@@ -284,7 +284,7 @@ class JdbcPublication:
     def discard(self) -> None:
         if self._connection is None:
             return
-        # A connection that broke cannot clean up; the next run does.
+        # A broken connection cannot clean up; the next run does.
         with suppress(Py4JJavaError):
             if "_staged" in vars(self):
                 self._connection.run(f"DROP TABLE IF EXISTS {self._staged}")
@@ -360,7 +360,7 @@ def connected(session: SparkSession, database: Database) -> Iterator[Connection]
 
 
 def connect(session: SparkSession, database: Database) -> Connection:
-    """A connection the caller closes. Raises :class:`BackfillError` if PostgreSQL does not answer."""
+    """A connection that the caller closes. Raises :class:`BackfillError` if PostgreSQL does not answer."""
     try:
         return Connection(session, database)
     except Py4JJavaError as error:

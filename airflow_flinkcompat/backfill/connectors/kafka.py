@@ -1,8 +1,8 @@
 """The kafka connector: topics read as history, and upsert-kafka topics read by key.
 
 A backfill reads from the earliest record, or from the start that ``scan.startup.mode`` timestamp or specific-offsets
-defines. It ends at a position that is fixed when the run starts: the topics' end then, or an earlier one by
-``scan.bounded.mode``. The position of a job's consumer group is no property of the history, so group-offsets and
+defines. It ends at a position that is fixed when the run starts: the topics' end, or an earlier one by
+``scan.bounded.mode``. The position of a job's consumer group is not part of the history, so group-offsets and
 latest-offset start at the earliest record as well. Record timestamps never replace the event time: a range of windows
 is cut by the event time of the rows alone.
 """
@@ -26,9 +26,9 @@ NEEDS = Needs(("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",), REDACTION)
 _SHARED = ("connector", "topic", "format", "key.format", "value.format", "key.fields-prefix", "value.fields-include")
 _SCAN = ("key.fields", *(f"scan.startup.{name}" for name in ("mode", "specific-offsets", "timestamp-millis")))
 _SCAN += tuple(f"scan.bounded.{name}" for name in ("mode", "specific-offsets", "timestamp-millis"))
-# How a job spreads its work, buffers and commits: nothing here.
+# Options for a job's parallelism, buffers and commits, which do not matter here.
 _NEUTRAL = ("sink.", "scan.topic-partition-discovery.interval", "scan.parallelism", "scan.watermark.")
-# Of a job's consumer group, and what Flink sets itself: a backfill reads partitions from offset to offset.
+# Options of a consumer group or set by Flink itself: a backfill reads partitions between two offsets.
 _DROPPED = {"group.id", "auto.offset.reset", "enable.auto.commit", "auto.commit.interval.ms", "client.id"}
 _DROPPED |= {"client.id.prefix", "partition.discovery.interval.ms", "commit.offsets.on.checkpoint"}
 _DROPPED |= {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "transactional.id"}
@@ -50,8 +50,8 @@ _METADATA = {
 class Position:
     """A position in every partition: earliest, latest, timestamp (``millis``) or specific (``offsets``).
 
-    Mode ``read`` is the end of the rows that a job has read: by ``offsets`` too, and no row of a partition that is
-    missing there or below 0. Mode ``after`` is the start of the rows that a job with these ``offsets`` has not read.
+    Mode ``read`` is the end of the rows that a job has read, by ``offsets``; a missing or negative offset means no
+    row of the partition. Mode ``after`` is the start of the rows that a job with these ``offsets`` has not read.
     """
 
     mode: str
@@ -61,7 +61,7 @@ class Position:
 
 @dataclass(frozen=True)
 class RecordPart:
-    """The key or value of a record: its format, and per field its name there and its column position."""
+    """The key or value of a record: its format, and the name and column position of each field."""
 
     format: Format
     fields: tuple[tuple[str, int], ...]
@@ -69,7 +69,7 @@ class RecordPart:
 
 @dataclass(frozen=True)
 class Topics:
-    """Topics of one cluster; ``properties`` are the client's, placeholders of secrets still in place."""
+    """Topics of one cluster; ``properties`` are the client's, with placeholders for secrets."""
 
     names: tuple[str, ...]
     properties: tuple[tuple[str, str], ...] = field(repr=False)
@@ -142,7 +142,7 @@ class KafkaSink:
     value: RecordPart
     exclusive: ClassVar[bool] = False
     replaces: ClassVar[bool] = True
-    write_mode: ClassVar[str] = "an upsert for every key that differs, a tombstone for keys the range has lost"
+    write_mode: ClassVar[str] = "an upsert for every changed key, a tombstone for keys that the range has lost"
     needs: ClassVar[Needs] = NEEDS
 
     @classmethod
@@ -180,7 +180,7 @@ class KafkaSink:
         compared = {comparison.column for comparison in replaced_rows(rows, bounds)}
         if not compared <= {*rows.table.primary_key} and order_column(rows) is None:
             raise BackfillError(
-                f"sink {rows.name}: a key may already hold the row of a later window, and the sink "
+                f"sink {rows.name}: a key may already have the row of a later window, and the sink "
                 "has no column of window_end as TIMESTAMP(3) to detect that; add it to the sink and "
                 "the query, or leave out --from and --to to replace everything",
                 rows.table.span,

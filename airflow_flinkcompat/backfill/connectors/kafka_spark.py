@@ -1,6 +1,6 @@
 """Kafka topics at run time: partitions and offsets by Kafka's own client, records by Spark's reader.
 
-Secrets are filled in here; Spark shows them nowhere.
+Secrets are filled in here; Spark does not show them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNKNOWN_CONFIG = ("AuthorizationException", "UnsupportedVersionException", "Inv
 
 
 class KafkaReader:
-    """Reader of topics from offset to offset, the same ones for a whole run."""
+    """Reader of topics between offsets that are fixed for a run."""
 
     def __init__(self, session: SparkSession, source: KafkaSource) -> None:
         self._session, self._source = session, source
@@ -67,7 +67,7 @@ class KafkaReader:
 
 
 def in_order(rows: DataFrame) -> DataFrame:
-    """Rows of topics with columns for their order: partition by partition that of the offsets."""
+    """Rows of topics with columns for their order, which is by offset within each partition."""
     part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
     return rows.selectExpr("*", part, "m_offset AS place", stream)
 
@@ -77,7 +77,7 @@ def offsets(
 ) -> dict[Partition, int]:
     """Offset of a position in every partition; the end if no record is that late.
 
-    By ``since``, an offset for each partition, records are needed; without, all of them are.
+    Records from ``since`` on, an offset for each partition, are needed; without it, all of them.
     """
     with _admin(session, topics) as admin:
         known = _partitions(session, admin, topics)
@@ -97,7 +97,7 @@ def offsets(
 
 
 def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
-    """True if records between others are deleted, which no offset shows; None if brokers do not report it."""
+    """True if records in between may be deleted, which offsets do not show; None if brokers hide it."""
     config = _jvm(session).org.apache.kafka.common.config
     resources = _jvm(session).java.util.ArrayList()
     for name in topics.names:
@@ -119,12 +119,12 @@ def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
 
 
 def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, int], dict[Partition, int]]:
-    """The first offset in every partition and the one after the last, the same ones for all of a run."""
+    """The first offset in every partition and the one after the last, fixed for a run."""
     topics, positions = source.topics, (source.start, source.end)
 
     def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
         start = offsets(session, topics, source.start)
-        # A start time does not show which later records are gone: records need not be in the order of their times.
+        # A start time does not show missing later records, as records may not be in time order.
         return start, offsets(session, topics, source.end, dict(source.start.offsets))
 
     return pin(session, (topics, *positions), ask)
@@ -158,7 +158,7 @@ def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
 
 
 def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
-    """Records from offset to offset, as Spark's reader returns them."""
+    """Records between two offsets of each partition, as Spark's reader returns them."""
     first = {partition: min(offset, end[partition]) for partition, offset in start.items()}
     reader = session.read.format("kafka").options(**client(topics))
     reader = reader.option("assign", _json(dict.fromkeys(end)))
@@ -262,16 +262,15 @@ class KafkaPublication:
     """Upserts into a topic: a record per changed key, a tombstone per key that the range has lost.
 
     A run publishes the difference between its rows and those of the topic in the range, key by key. A repeated run
-    writes nothing new, and a run after a killed one ends at its own rows, whatever that one left. Each key changes at
-    once, the keys one after another: a reader in between sees old and new windows together. A key that holds the row of
-    a window after the range keeps it. The topic is compared as of the start of the run; keys that a job adds later
-    stay.
+    writes nothing new, and a run after a killed one results in its own rows. Keys change one after another, so a reader
+    may see old and new windows together. A key with the row of a window after the range keeps it. The topic is compared
+    as of the start of the run; keys that a job adds later stay.
     """
 
     def __init__(self, session: SparkSession, target: KafkaSink, rows: PublishedRows, bounds: Range) -> None:
         self.session, self.target, self.rows = session, target, rows
         self.replaced = replaced_rows(rows, bounds)
-        # Records of a transaction that was aborted were never in the topic.
+        # Records of an aborted transaction do not count as part of the topic.
         properties = {**dict(target.topics.properties), "isolation.level": "read_committed"}
         self._topics = replace(target.topics, properties=tuple(sorted(properties.items())))
         self._end: dict[tuple[str, int], int] = {}
@@ -291,7 +290,7 @@ class KafkaPublication:
         if twice := staged.groupBy("key").count().where("count > 1").take(1):
             raise BackfillError(
                 f"sink {self.rows.name}: the query returns {twice[0]['count']} rows for the key "
-                f"{bytes(twice[0]['key']).decode()}, and which of them stays is undefined; declare a "
+                f"{bytes(twice[0]['key']).decode()}, and the one that remains is undefined; declare a "
                 "PRIMARY KEY that distinguishes the rows of the query"
             )
 

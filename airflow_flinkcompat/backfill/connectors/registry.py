@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MakeSource = Callable[[Table], BackfillSource]
 MakeSink = Callable[[Table], BackfillSink]
 NamedSource = Callable[[Table, str, str], BackfillSource]
-"""Constructor of a source from a table, the requested place, and the argument's name for messages."""
+"""Constructor of a source from a table, the requested place, and the argument name in messages."""
 NamedSink = Callable[[Table, str, str], BackfillSink]
 _Made = TypeVar("_Made")
 _RUN = "_spark"
@@ -48,8 +48,8 @@ class Connector:
     """Sources and sinks of one module.
 
     Attributes:
-        sources: Constructors of a table's source, by the value of its option ``connector``. One raises
-            :class:`BackfillError` with the reason why such a table is not read.
+        sources: Constructors of a table's source, by the value of its option ``connector``. A constructor raises
+        :class:`BackfillError` if such a table is not read.
         sinks: The same for sinks.
         named_sources: Constructors of a source at a place that a request names, by the text before its first colon
             (``delta:/place``); "" is any other place.
@@ -158,17 +158,17 @@ class TableLocations:
 
 @dataclass(frozen=True)
 class AssumedLocations(TableLocations):
-    """Places before a request names any: an unreachable declared table is assumed to get one."""
+    """Places without a request: an unreachable declared table is assumed to get one."""
 
     def source(self, table: Table) -> BackfillSource:
-        """The source of a table. Raises :class:`BackfillError` if no place would do."""
+        """The source of a table. Raises :class:`BackfillError` if no place is possible."""
         try:
             return super().source(table)
         except BackfillError:
             return _assumed(table, "parquet:/read", "--table", merged(lambda each: each.named_sources))
 
     def sink(self, table: Table) -> BackfillSink:
-        """The sink of a table. Raises :class:`BackfillError` if no place would do."""
+        """The sink of a table. Raises :class:`BackfillError` if no place is possible."""
         try:
             return super().sink(table)
         except BackfillError:
@@ -201,7 +201,7 @@ def _source_or_sink(
 
 
 def _at(uri: str, known: Mapping[str, _Made]) -> tuple[_Made, str]:
-    """The maker of a source or sink at a requested place, and the place in its form."""
+    """The constructor of a source or sink at a requested place, and the place in its form."""
     prefix, _, place = uri.partition(":")
     return (known[prefix], place) if prefix in known else (known[""], uri)
 

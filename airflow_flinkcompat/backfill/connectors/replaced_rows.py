@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Comparison(NamedTuple):
-    """``column operator moment`` with ``>=`` or ``<=``; the column holds a bound of the row's window."""
+    """``column operator time`` with ``>=`` or ``<=``; the column contains a bound of the row's window."""
 
     column: str
     operator: str
@@ -31,7 +31,7 @@ class Comparison(NamedTuple):
 
 
 def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
-    """Condition for exactly the rows whose windows are in the range; no comparison if it is open."""
+    """Condition for exactly the rows with windows in the range; without comparisons if it is open."""
     windows = rows.windows
     size = None if windows.size is None else timedelta(microseconds=windows.size)
     found: list[Comparison] = []
@@ -56,7 +56,7 @@ def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
 
 
 def order_column(rows: PublishedRows) -> str | None:
-    """The column that orders two windows, if there is one."""
+    """The column that orders two windows; None without one."""
     windows = rows.windows
     return windows.end or (windows.start if windows.size is not None else None)
 
@@ -131,7 +131,7 @@ def declared_columns(
 
 
 def check_keys(staged: DataFrame, rows: PublishedRows) -> None:
-    """Raise :class:`BackfillError` if rows share a primary key, of which Flink's upsert keeps the last."""
+    """Raise :class:`BackfillError` if rows share a primary key, as Flink's upsert keeps only the last."""
     key = rows.table.primary_key
     if key and (twice := staged.groupBy(*map(identifier, key)).count().where("count > 1").take(1)):
         values = ", ".join(map(str, twice[0][: len(key)]))
@@ -152,6 +152,6 @@ def stored_columns(frame: DataFrame, rows: PublishedRows, types: Mapping[str, st
 
 
 def replaced_condition(replaced: tuple[Comparison, ...], types: Mapping[str, str]) -> str:
-    """Spark SQL of the rows that are replaced, by columns of the stored types."""
+    """Spark SQL condition for the replaced rows, over columns of the stored types."""
     compare = (c.sql(identifier(c.column), _KINDS[types[c.column]]) for c in replaced)
     return " AND ".join(compare) or "true"

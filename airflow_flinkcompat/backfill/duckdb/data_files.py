@@ -36,7 +36,7 @@ class NotEligible(Exception):
 
 
 class DataFiles(Protocol):
-    """The files of a table: ``files`` are URIs as Spark names them. Equal ones hold the same."""
+    """The files of a table: ``files`` are URIs as Spark names them. Equal URIs mean equal content."""
 
     @property
     def files(self) -> tuple[str, ...]: ...
@@ -47,7 +47,7 @@ class DataFiles(Protocol):
 
     @property
     def forbidden(self) -> tuple[bytes, ...]:
-        """Bytes with which a file may not be the same to both."""
+        """Bytes that make DuckDB and Spark read a file differently."""
 
     @property
     def rows(self) -> float:
@@ -57,7 +57,7 @@ class DataFiles(Protocol):
         """Raise :class:`NotEligible` if columns, or the event time, are not stored as required."""
 
     def value(self, column: Column) -> str:
-        """A column in DuckDB's SQL; an error where Spark's value may be another one."""
+        """A column in DuckDB's SQL; an error if Spark's value may differ."""
 
     def micros(self, time: Column) -> str:
         """Microseconds of the event time."""
@@ -65,7 +65,7 @@ class DataFiles(Protocol):
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files, their columns found by name. ``ids``: numbers stored in columns of these names."""
+    """Parquet files with columns by name. ``ids``: numbers stored in columns of these names."""
 
     files: tuple[str, ...]
     ids: tuple[tuple[str, int], ...] | None = None
@@ -92,7 +92,7 @@ class ParquetFiles:
             return int(connection.sql(query).fetchall()[0][0])
 
     def check(self, columns: Iterable[Column], time: Column) -> None:
-        # Of a time only the count of microseconds is taken; as a value it is one with a zone or one without.
+        # The event time is read only as microseconds; as a value it has a zone or none.
         kinds: dict[str, tuple[str, ...]] = {column.name: (kind_of(column),) for column in columns}
         kinds[time.name] = ("TIMESTAMP", *(() if time.name in kinds else ("TIMESTAMP WITH TIME ZONE",)))
         for file, found in zip(self.files, self._columns, strict=True):
@@ -126,7 +126,7 @@ class ParquetFiles:
 
 
 def kind_of(column: Column) -> str:
-    """DuckDB's type for a column. Raises :class:`NotEligible` for one whose values may not be the same."""
+    """DuckDB's type for a column. Raises :class:`NotEligible` if values may differ from Spark's."""
     if column.type.name == "DECIMAL":
         return "DECIMAL({},{})".format(*column.type.parameters)
     try:
@@ -185,8 +185,8 @@ def floored(micros: str, length: int, offset: int = 0) -> str:
 
 
 _DELIMITERS = ",;|"
-_SUFFIXES = ("", ".csv", ".txt")  # by others Spark takes a file for a compressed one
-_LOOK = 1 << 16  # bytes of each file that are looked at before it is read
+_SUFFIXES = ("", ".csv", ".txt")  # Spark treats files with other suffixes as compressed
+_LOOK = 1 << 16  # bytes of each file that are checked before it is read
 _NO_TEXT = "\x01"  # stands for NULL to DuckDB's reader, which requires some text
 _NAMES = {
     b"\r": "a carriage return", b"\0": "a byte 0", _NO_TEXT.encode(): "a byte 1",
@@ -204,8 +204,8 @@ _SHAPES = {
 class CsvFiles:
     """Plain csv files with these ``columns`` in order, which DuckDB splits and reads as Spark does.
 
-    A field that the two might read differently is an error, after which Spark reads all: spaces around a number, seven
-    digits of a second's fraction, a line with a field too many.
+    A field that the two might read differently is an error, after which Spark reads all. Examples are spaces around
+    a number, seven fractional digits of a second, and a line with too many fields.
     """
 
     files: tuple[str, ...]
@@ -214,7 +214,7 @@ class CsvFiles:
 
     @classmethod
     def of(cls, source: FileSource, format: CsvFormat) -> CsvFiles:
-        """Csv files of a format; raises :class:`NotEligible` for one that both may read differently."""
+        """Csv files of a format; raises :class:`NotEligible` for a format that both may read differently."""
         if format.ignore_parse_errors:
             raise NotEligible("lines that cannot be parsed are left out")
         if format.delimiter not in _DELIMITERS:
@@ -281,12 +281,12 @@ class CsvFiles:
 
 
 def _cut(time: str, kind: DataType) -> str:
-    """Microseconds of a time with the digits of its type, the others cut off."""
+    """Microseconds of a time, truncated to the digits of its type."""
     return floored(f"epoch_us({time})", 10 ** (6 - kind.parameters[0]))
 
 
 def data_files(session: SparkSession, source: DeltaSource | IcebergSource) -> ParquetFiles:
-    """A table's files. Raises :class:`NotEligible` if its rows are not theirs."""
+    """A table's files. Raises :class:`NotEligible` if they do not contain exactly its rows."""
     reader(session, source).rows()  # raises the error for a table that does not fit
     place = source.place if isinstance(source, DeltaSource) else source.location
     found = pin(session, ("data files", place), lambda: _found(session, source))

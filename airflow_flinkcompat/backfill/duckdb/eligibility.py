@@ -36,7 +36,7 @@ SAMPLE = 20_000
 
 
 class DuckDbAccelerator:
-    """Decision for native computation, once for each aggregation.
+    """Decision on native computation for each aggregation.
 
     Args:
         progress: Receives the reasons, a line each.
@@ -68,7 +68,7 @@ class DuckDbAccelerator:
         return pieces(session, partials)
 
     def failed(self, partials: Partials, error: Exception) -> None:
-        """Leave to Spark the failed part of DuckDB, and all that it would read of the same table."""
+        """Leave DuckDB's failed part, and its other reads of the same table, to Spark."""
         self._failed.add(partials.read.source.place)
         self._progress(
             f"DuckDB failed over {partials.read.table} ({reason(error)}), so Spark's own operators aggregate all rows"
@@ -98,9 +98,9 @@ class DuckDbAccelerator:
         except NotEligible as why:
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because {why}")
             return None
-        except BackfillError:  # it is one for Spark as well
+        except BackfillError:  # Spark fails too
             raise
-        except Exception as error:  # whatever it is, Spark's own operators do not need it
+        except Exception as error:  # Spark's own operators do not depend on it
             what = next(iter(str(error).splitlines()), type(error).__name__)
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB failed: {what}")
             return None
@@ -115,7 +115,7 @@ def _check_installed() -> None:
 
 
 def _dense(partials: Partials, slice_: int) -> float:
-    """The rows per key and slice, about. Raises :class:`NotEligible` if they are not worth it."""
+    """Approximate rows per key and slice. Raises :class:`NotEligible` if there are too few."""
     import duckdb
 
     held = partials.held

@@ -21,19 +21,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-MEMORY = "1GB"  # of one task's DuckDB; beyond that it works on disk
+MEMORY = "1GB"  # of one task's DuckDB, which uses the disk beyond that
 _FAILED = "native partials failed: "
 _REASON = re.compile(f"{_FAILED}(.*)")
 _COLUMN = re.compile(r"c(\d+)")
 _PARTIAL = re.compile(r"(sum|count|min|max)\((?:c(\d+)|1)\)")
-# A column by position, and what it is compared with, if not with NULL; conditions are these, put together.
+# A comparison of a column by position with NULL or a literal; conditions combine such comparisons.
 _TEST = re.compile(
     r"\(c(\d+) (?:IS NULL|IS NOT NULL|(?:=|<>|<=|>=|<|>) "
     r"(CAST\('-?\d+' AS (?:TINYINT|SMALLINT|INT|BIGINT)\)|DATE '[\d-]+'|'[^'\\]*'))\)"
 )
 _CONDITION = re.compile(r"(?:\(|\)| AND | OR )*")
 _WHOLE = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
-_LITERALS = {"C": _WHOLE, "D": {"DATE"}, "'": {"VARCHAR"}}  # by their first letter: what may be compared with them
+_LITERALS = {
+    "C": _WHOLE,
+    "D": {"DATE"},
+    "'": {"VARCHAR"},
+}  # types that may be compared with a literal, by its first letter
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def windows_of(group: Group) -> Assign:
 
 
 def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
-    """The files and columns below the windows, where only plain columns are in between."""
+    """The files and columns below the windows, if only plain columns are in between."""
     tests = _tests(slices.condition)
     if slices.values:
         raise NotEligible("an aggregate is DISTINCT")
@@ -130,7 +134,7 @@ def partials_of(assign: Assign, slices: Slices, wanted: ReadColumns, held: DataF
 
 
 def _rows(wanted: ReadColumns, held: DataFiles) -> str:
-    """The rows a reader is asked for: columns ``c0`` … and the time, in microseconds."""
+    """The requested rows: columns ``c0`` … and the time, in microseconds."""
     columns = [f"{held.value(column)} AS c{position}" for position, column in sorted(wanted.columns.items())]
     rows = f"SELECT {', '.join([*columns, f'{held.micros(wanted.time)} AS micros'])} FROM {held.relation}"
     source = wanted.read.source
@@ -193,14 +197,14 @@ def _call(sql: str) -> tuple[str, int | None]:
 
 
 def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
-    """The value of DuckDB's aggregate as Spark would have it, and its type in Spark."""
+    """DuckDB's aggregate in Spark's value and type."""
     if function == "count" or column is None:
         return "{}", "BIGINT"
     kind = column.type
     if function in ("min", "max") and kind.name != "BOOLEAN":
         return "{}", str(spark_type(kind))
     if function == "sum" and kind.name in _WHOLE:
-        # DuckDB adds up in 128 bits; the lower 64 of them are what Flink and Spark have after all their overflows.
+        # DuckDB adds up in 128 bits; the lower 64 bits equal the wrapped sum of Flink and Spark.
         low = "({0} & 18446744073709551615::HUGEINT)"
         wrapped = f"CASE WHEN {low} > 9223372036854775807 THEN {low} - 18446744073709551616::HUGEINT ELSE {low} END"
         return f"CAST({wrapped} AS BIGINT)", "BIGINT"
@@ -211,14 +215,14 @@ def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
 
 
 def _spanned(assign: Assign) -> str:
-    """True in SQL if some requested window may hold the row; False without a time."""
+    """SQL that is true if some requested window may contain the row, and false without a time."""
     first, last = assign.windows.span(assign.window_range)
     bounds = [f"micros {sign} {micros}" for sign, micros in ((">=", first), ("<", last)) if micros is not None]
     return " AND ".join(bounds) or "micros IS NOT NULL"
 
 
 def pieces(session: SparkSession, partials: Partials) -> DataFrame:
-    """The partials as Spark's rows: one task for each share of the files, in which our own code runs."""
+    """The partials as Spark's rows: our code runs in one task for each share of the files."""
     slots = session.sparkContext.defaultParallelism
     shares = _shares(partials.held.files, slots)
     queries = [filled_in(partials.query, share) for share in shares]
@@ -262,13 +266,13 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
 
 
 def reason(error: Exception) -> str:
-    """Reason of a task's failure in a line; that of an ended process is Spark's."""
+    """Reason of a task's failure in a line; for an ended process, Spark's reason."""
     found = _REASON.search(str(error))
     return found[1].strip() if found else next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _shares(files: tuple[str, ...], slots: int) -> list[list[str]]:
-    """The files in shares of about the same size, a few for each slot so that none waits long for another."""
+    """The files in shares of similar size, a few for each slot to balance the load."""
     count = max(1, min(len(files), 2 * slots))
     sized = sorted(((Path(path_of(file)).stat().st_size, file) for file in files), reverse=True)
     shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(count)]

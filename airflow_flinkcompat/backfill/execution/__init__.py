@@ -1,1 +1,1 @@
-"""Execution of steps on Spark, with counts of what they met."""
+"""Execution of steps on Spark, with counts of rows and windows."""

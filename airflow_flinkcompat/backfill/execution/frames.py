@@ -84,12 +84,12 @@ class Accelerator(Protocol[_Partials]):
     def pieces(self, session: SparkSession, partials: _Partials) -> DataFrame:
         """Keys, slice and partials as :class:`~airflow_flinkcompat.backfill.steps.Slices` names them.
 
-        Beside them the number of ``rows`` read for each, and of those without a time (``nulls``). Rows without a slice
+        It also has the number of ``rows`` read for each, and of those without a time (``nulls``). Rows without a slice
         are counted only.
         """
 
     def failed(self, partials: _Partials, error: Exception) -> None:
-        """Leave to Spark the failed part, and all that would be read of the same table."""
+        """Leave the failed part, and other reads of the same table, to Spark."""
 
 
 class Execution:
@@ -153,7 +153,7 @@ class Execution:
             rows.unpersist()
 
     def frame(self, step: Step) -> DataFrame:
-        """The rows of a step. What several steps or sinks read is computed once and kept until the block ends."""
+        """The rows of a step; those that several steps or sinks read are computed once and kept for the block."""
         if step not in self._shared:
             return self._frame(step)
         if step not in self._frames:
@@ -225,7 +225,7 @@ class Execution:
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
         count = F.expr("count(1)").alias("rows")
-        if step.condition:  # below the count, which keeps conditions from the reader
+        if step.condition:  # below the count, because conditions do not pass it to the reader
             rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
         elif nulls is not None:
             rows = _select(raw, step.columns).observe(seen, count, nulls)
@@ -324,7 +324,7 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
 
 
 def _own_columns(rows: DataFrame) -> DataFrame:
-    """The rows with columns that Spark distinguishes from those of the other input.
+    """Rows whose columns Spark distinguishes from those of the other input.
 
     If two inputs read one table, Spark 4.1 removes redundant aliases, and cannot resolve the rest.
     """
@@ -337,9 +337,9 @@ def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...], unordered: bo
 
 
 def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
-    """The widest steps that several steps or sinks read, down to where rows are still one each.
+    """The widest steps that several steps or sinks read, in which each row still occurs once.
 
-    Rows that come once per window are cheaper made again than kept, and an aggregation may do without them.
+    Rows that occur once per window are cheaper to compute again than to keep, and an aggregation may not need them.
     """
     readers: dict[Step, int] = {}
     pending = [step for write in writes for step in write.inputs]

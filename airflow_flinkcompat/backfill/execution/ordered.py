@@ -12,7 +12,7 @@ from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, micros_of
 from airflow_flinkcompat.backfill.steps import DropLate, DropOverLate, OverAggregate, Rank, Read
 
-# Columns that go along with a row unseen: the watermark it met, its place among the rows of its source, and among all
+# Hidden columns of a row: its watermark at arrival, its place among the rows of its source, and among all
 # rows that arrived.
 MET, PART, PLACE, STREAM, ARRIVAL = "met", "part", "place", "stream", "arrival"
 HIDDEN = (MET, PART, PLACE, STREAM, ARRIVAL)
@@ -57,7 +57,7 @@ def over_rows(rows: DataFrame, step: OverAggregate, seen: Observation | None) ->
 
 
 def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message: str) -> DataFrame:
-    """The rows, checked for one order: an error if two tie, or come from streams that a job may mix."""
+    """Rows with a unique order; an error if two are equal, or come from streams that a job may mix."""
     last = F.lag(F.struct(*order)).over(before)
     clash = last == F.struct(*order)
     if ARRIVAL in order:
@@ -89,7 +89,7 @@ def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
 def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
     """The rows with the highest ``watermark`` of all rows that arrived before them, NULL before the first.
 
-    Within a part by the order of its rows; of the parts before it by the highest one of each, which are few. Flink
+    Within a part, rows are compared in order; for earlier parts, only the highest watermark of each is used. Flink
     counts watermarks up from 1970: an earlier one is none (measured).
     """
     own = F.expr(f"IF({micros_of(watermark)} > 0, {watermark}, NULL)")
@@ -111,7 +111,7 @@ def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> Dat
     """Rows later than what their partition had emitted when they arrived; ``seen`` counts the others.
 
     A row is emitted once a watermark has reached its time; one that arrived after that watermark, with the next. So
-    each row has two moments on the clock of watermarks: its arrival and its emission.
+    each row has two times on the clock of watermarks: its arrival and its emission.
     """
     time = micros_of(f"c{step.time}")
     not_late = F.expr(f"c{step.time} IS NULL OR {time} > 0")

@@ -28,7 +28,7 @@ _TIME, SLICE, _END = "micros", "slice", "window_end"
 
 
 def in_windows(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """Each row once per window, with the window's columns; ``nulls``, if any, counts rows without a time."""
+    """Each row once per window, with the window's columns; ``nulls`` counts rows without a time."""
     windows = step.windows
     if not step.zone and windows.slide == windows.size:
         rows = _requested_rows(rows, step, nulls).withColumn(_END, F.expr(_window(step, windows.size)))
@@ -81,16 +81,16 @@ def keys_and_times(rows: DataFrame, step: Assign, slices: Slices) -> DataFrame:
 
 
 def _window(step: Assign, length: int) -> str:
-    """Spark SQL of the window of a time without zone, where windows of this length follow one another.
+    """Spark SQL of the window of a time without zone, for consecutive windows of this length.
 
-    Spark alone has the microseconds of such a time for nothing: each cast to a TIMESTAMP_LTZ asks Java's calendar.
+    Spark's function has the microseconds of such a time at no cost; each cast to a TIMESTAMP_LTZ uses Java's calendar.
     """
     offset = step.windows.offset % length
     return f"window(c{step.time}, '{length} microseconds', '{length} microseconds', '{offset} microseconds')"
 
 
 def _requested_rows(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """The rows that some window asked for may hold."""
+    """The rows that a requested window may contain."""
     column = f"c{step.time}"
     if nulls is not None:
         rows = rows.observe(nulls, nulls_of(step))
@@ -109,7 +109,7 @@ def nulls_of(step: Assign) -> Column:
 
 
 def _timed(rows: DataFrame, step: Assign, nulls: Observation | None) -> DataFrame:
-    """The rows that some window asked for may hold, with their local time in microseconds."""
+    """The rows that a requested window may contain, with their local time in microseconds."""
     return _requested_rows(rows, step, nulls).withColumn(_TIME, F.expr(f"unix_micros({_local(step)})"))
 
 
@@ -120,7 +120,7 @@ def _local(step: Assign) -> str:
 
 
 def _each_window(rows: DataFrame, step: Assign, time: str) -> DataFrame:
-    """Each row once per window that is asked for and holds its ``time``, with the end of the window."""
+    """Each row once per requested window that contains its ``time``, with the end of the window."""
     windows, window_range = step.windows, step.window_range
     rows = rows.withColumn(_END, F.expr(windows.ends(time)))
     if windows.slide > windows.size:
@@ -174,7 +174,7 @@ def in_sessions(rows: DataFrame, step: AssignSessions, seen: Observation) -> Dat
 def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, late: Observation) -> DataFrame:
     """The rows in sessions that were open at their arrival; ``late`` counts the others (``late``).
 
-    Rows that touch in the end are gone through one by one, as they arrived: what touches at no time never meets. One
+    Rows whose final sessions touch are processed one by one in arrival order; other rows never share a session. One
     task holds those of one key in memory.
     """
     rows = _touching(rows, step, seen)
@@ -190,7 +190,7 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
         "went.late",
         F.expr(f"concat(went.closed, transform(went.open, s -> {_closed('CAST(NULL AS INT)')}))").alias("sessions"),
     )
-    # Of several sessions around a row's time, its own is the first to be closed after it came: one that began later
+    # If several sessions contain a row's time, its own is the first to close after its arrival: one that began later
     # lies where this one was.
     own = (
         f"filter(sessions, s -> s.first <= r.{_MICROS} AND r.{_MICROS} + {step.gap} <= s.last "
@@ -206,9 +206,9 @@ def in_open_sessions(rows: DataFrame, step: AssignSessions, seen: Observation, l
 
 
 def _went_through(gap: int) -> str:
-    """Spark SQL over rows that touch, for their sessions.
+    """Spark SQL over touching rows, for their sessions.
 
-    It returns those ``closed`` with the number of the row that found them so (in this order) and those still ``open``,
+    It returns ``closed`` sessions in order, each with the number of the row that found it closed, ``open`` sessions,
     and the numbers of ``late`` rows.
     """
     is_open = f"s.last - {MILLISECOND} > r.{_REACHED}"
@@ -235,12 +235,12 @@ def _went_through(gap: int) -> str:
 
 
 def _closed(closed: str) -> str:
-    """Spark SQL of a session ``s`` that was found closed."""
+    """Spark SQL of a closed session ``s``."""
     return f"struct(s.first AS first, s.last AS last, {closed} AS closed)"
 
 
 def _touching(rows: DataFrame, step: AssignSessions, seen: Observation) -> DataFrame:
-    """The rows with their time, and a number that rows of a partition share which touch."""
+    """The rows with their time, and a number that touching rows of a partition share."""
     column = f"c{step.time}"
     rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
     time = f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"
@@ -253,7 +253,7 @@ def _touching(rows: DataFrame, step: AssignSessions, seen: Observation) -> DataF
 
 
 def _finished(rows: DataFrame, step: AssignSessions) -> DataFrame:
-    """The rows whose sessions, so far in microseconds, are asked for, with the columns of windows."""
+    """The rows of requested sessions, which are in microseconds so far, with the columns of windows."""
     first, last = _bounds(step)
     for condition in _inside(first, last, step.window_range):
         rows = rows.where(condition)
@@ -265,7 +265,7 @@ def _finished(rows: DataFrame, step: AssignSessions) -> DataFrame:
 
 
 def _inside(first: str, last: str, window_range: WindowRange) -> Iterator[str]:
-    """Spark SQL: a session from ``first`` to ``last`` is asked for."""
+    """Spark SQL that is true if a session from ``first`` to ``last`` is requested."""
     bounds = ((first, ">=", window_range.starts), (last, ">=", window_range.ends), (last, "<=", window_range.until))
     return (f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None)
 
@@ -326,7 +326,7 @@ _BYTES = 8  # of a field as it is stored, about
 def rows_per_slice(
     frame: Callable[[Step], DataFrame], read: Sequence[DataFrame], step: Assign, slices: Slices
 ) -> float:
-    """Estimated rows per key and slice; 0 if the rows cannot be read, which the work itself will report."""
+    """Estimated rows per key and slice; 0 if the rows cannot be read, as the run reports that error."""
     try:
         rows = keys_and_times(frame(step.input), step, slices)
         total = sum(_total(raw) for raw in read)

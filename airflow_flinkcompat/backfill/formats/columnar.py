@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAMES = ("parquet", "orc")
 _REFORM = "1582-10-15"
 _UTC, _INT64, _UNIT = "utc-timezone", "write.int64.timestamp", "timestamp.time.unit"
-# How files are laid out; no value depends on it.
+# Options for the layout of files, which do not affect values.
 _LAYOUT = {
     "parquet": {"batch-size", "compression", "block.size", "page.size", "dictionary.page.size", "enable.dictionary"},
     "orc": {"compress", "compress.size", "stripe.size", "row.index.stride", "create.index"},
@@ -34,7 +34,7 @@ _LAYOUT = {
 
 @dataclass(frozen=True)
 class ColumnarFormat:
-    """A format with own types; ``utc``: times are in UTC, ``int64``: written as 64-bit microseconds."""
+    """A columnar format; ``utc``: times are in UTC, ``int64``: written as 64-bit microseconds."""
 
     name: str
     utc: bool = True
@@ -51,7 +51,9 @@ class ColumnarFormat:
         self.check(column, table, "read")
         text = checked_value(column, field, table, self.name)
         if self.name == "orc" and column.type.name == "DATE":
-            what = f"{ERROR}table {table.name}: column {column.name} holds a date before {_REFORM}, which orc changes"
+            what = (
+                f"{ERROR}table {table.name}: column {column.name} contains a date before {_REFORM}, which orc changes"
+            )
             return f"IF({field} < DATE '{_REFORM}', raise_error({quoted(what)}), {text})"
         return text
 
@@ -142,7 +144,7 @@ def checked_value(column: Column, field: str, table: Table, what: str) -> str:
         rest = f"pmod({micros_of(field)}, {10 ** (MICROSECONDS - kind.parameters[0])})"
         text = f"IF({rest} <> 0, raise_error({quoted(finer_time_message(table.name, column))}), {field})"
     if not kind.nullable:
-        message = f"{ERROR}table {table.name}: column {column.name} holds NULL, which is not allowed"
+        message = f"{ERROR}table {table.name}: column {column.name} contains NULL, which is not allowed"
         text = f"coalesce({text}, raise_error({quoted(message)}))"
     return text
 
@@ -150,7 +152,7 @@ def checked_value(column: Column, field: str, table: Table, what: str) -> str:
 def finer_time_message(table: str, column: Column) -> str:
     """Error for a stored time that is finer than its column's type."""
     return (
-        f"{ERROR}table {table}: column {column.name} holds a time that is more precise than "
+        f"{ERROR}table {table}: column {column.name} contains a time that is more precise than "
         f"{column.type}; declare it as {column.type.name}({MICROSECONDS})"
     )
 

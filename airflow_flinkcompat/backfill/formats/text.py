@@ -115,7 +115,7 @@ def _json(settings: Mapping[str, str]) -> JsonFormat:
 
 
 _CSV_OPTIONS = {"field-delimiter", "quote-character", "disable-quote-character", "null-literal", "ignore-parse-errors"}
-# Flink 2.3 writes decimals the same way whatever this option says.
+# Flink 2.3 writes decimals the same way regardless of this option.
 _CSV_OPTIONS |= {"write-bigdecimal-in-scientific-notation"}
 _JSON_OPTIONS = {"timestamp-format.standard", "ignore-parse-errors", "fail-on-missing-field"}
 _JSON_OPTIONS |= {"encode.ignore-null-fields", "encode.decimal-as-plain-number", "map-null-key.mode"}

@@ -78,7 +78,7 @@ def messages(
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
     others = [name for name in rows.columns if name != _TEXT]
     if isinstance(format, JsonFormat):
-        # A column of its own, as Spark would parse once more for each use of an expression.
+        # A separate column, as Spark would parse again for each use of an expression.
         rows = rows.select(*others, _json_parsed(table, format, fields).alias(_TEXT))
         rows = rows.select(*others, F.explode(_json_rows(table, format)).alias(_TEXT))
         return rows.select(
@@ -154,7 +154,7 @@ def _csv_options(format: CsvFormat) -> dict[str, str | bool | int]:
         "sep": format.delimiter,
         "quote": format.quote,
         "escape": format.quote or "\\",
-        # Only a text can hold a line's end, in quotes; without quotes big files can be split.
+        # Only a quoted text can contain a line end; without quotes, big files can be split.
         "multiLine": bool(format.quote),
         "mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST",
         "emptyValue": "",
@@ -172,11 +172,11 @@ def _csv_schema(format: CsvFormat, count: int, prefix: str = "f") -> str:
 def _csv_fields(
     rows: DataFrame, table: str, format: CsvFormat, count: int, prefix: str, others: Sequence[str] = ()
 ) -> DataFrame:
-    """Fields as Flink has them, from the result of Spark's parser."""
+    """Fields with Flink's values, from the result of Spark's parser."""
     names = [f"{prefix}{i}" for i in range(count)]
     if not format.ignore_parse_errors:
         return rows.select(*others, *(F.expr(f"coalesce({name}, '')").alias(name) for name in names))
-    # Flink keeps a line that is too short, with NULL for what is missing, and skips one that is too long.
+    # Flink keeps a line that is too short, with NULL for missing fields, and skips one that is too long.
     parts = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
     unclear = f"raise_error(concat('{ERROR}a line of {table} has quotes and the wrong number of fields: ', {_LINE}))"
     fields = f"IF({_LINE} IS NULL, {count}, " + (

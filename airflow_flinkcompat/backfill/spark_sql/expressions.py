@@ -1,6 +1,7 @@
 """Expressions of a plan as Spark SQL text, exactly or not at all.
 
-The column at position i of a relation is always called ``c{i}``, so that names of the script never meet Spark's rules.
+The column at position i of a relation is always called ``c{i}``, so that the script's names are not subject to Spark's
+rules.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _REMEDY = "leave it out of the backfilled script, or compute these rows with Fli
 
 
 def spark_type(data_type: DataType) -> str | None:
-    """The Spark SQL type that holds a Flink type's values, None when there is none."""
+    """The Spark SQL type for a Flink type's values; None without one."""
     if data_type.name == "DECIMAL":
         return f"DECIMAL({data_type.parameters[0]}, {data_type.parameters[1]})"
     if data_type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and data_type.parameters and data_type.parameters[0] > 6:
@@ -81,7 +82,7 @@ def quoted(text: str) -> str:
 
 
 def typed(expression: Expression) -> Expression:
-    """The expression with the types its constants decide filled in (ROUND's digits)."""
+    """The expression with the types that depend on its constants (ROUND's digits)."""
     if not isinstance(expression, FunctionCall):
         return expression
     args = tuple(typed(arg) for arg in expression.args)
@@ -164,9 +165,9 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def _negated(condition: Expression) -> Expression | None:
-    """NOT taken into a condition as Flink's planner does; None if it stays.
+    """A condition with its NOT moved inside, as Flink's planner does; None if it stays.
 
-    Spark's planner finds nothing to simplify then where a number may be NaN.
+    Spark's planner then has nothing to simplify for numbers that may be NaN.
     """
     if not isinstance(condition, FunctionCall):
         return None

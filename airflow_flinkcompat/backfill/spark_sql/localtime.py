@@ -1,7 +1,7 @@
 """Functions that see a TIMESTAMP_LTZ as the local time of ``table.local-time-zone``.
 
-Flink formats it, takes it apart and casts it in that zone (measured): the same as of the TIMESTAMP a clock there shows.
-So that is put in its place before anything is translated; only here is known which settings are in force.
+Flink formats, splits and casts it in that zone (measured), like the TIMESTAMP that a clock there shows. That
+TIMESTAMP replaces it before anything is translated; the settings in force are known only here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataTyp
 LOCAL = "LOCAL TIME"
 """The call for the TIMESTAMP or DATE that a clock in a zone (its second argument) shows at an instant."""
 OF_SECONDS = "LOCAL TIME OF SECONDS"
-"""The same of a number of seconds since 1970."""
+"""The local time of a number of seconds since 1970."""
 SECONDS = "SECONDS OF LOCAL TIME"
 """The seconds since 1970 when a clock in a zone shows a text."""
 CALLS = (LOCAL, OF_SECONDS, SECONDS)
@@ -82,7 +82,7 @@ class _Rewriting:
         if call.function not in _LOCAL or call.type.name == "TIMESTAMP_LTZ":
             return call
         if call.type.name == "DATE" and call.args[0].type.name == "TIMESTAMP_LTZ":
-            # Not by way of the TIMESTAMP, whose days before 1970 Flink counts otherwise (measured).
+            # Not through a TIMESTAMP, whose days before 1970 Flink counts differently (measured).
             return replace(self.local(call.args[0], call.span), type=call.type)
         seen = tuple(self.local(arg, call.span) if arg.type.name == "TIMESTAMP_LTZ" else arg for arg in call.args)
         return replace(call, args=seen) if seen != call.args else call

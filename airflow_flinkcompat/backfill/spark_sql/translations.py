@@ -84,8 +84,8 @@ def distinguished(number: str) -> str:
 def _comparison(sign: str) -> tuple[Translation, ...]:
     """The translations of a comparison; a row in which a number is NaN is an error.
 
-    Spark puts NaN above all numbers and holds it equal to itself, Java's operators do not, and Flink's answer depends
-    on how its planner simplified the condition: better no answer than a guess.
+    Spark sorts NaN above all numbers and treats it as equal to itself, unlike Java's operators. Flink's answer
+    depends on its planner's simplification of the condition: better no answer than a guess.
     """
     some_nan = "isnan(CAST({0} AS DOUBLE)) OR isnan(CAST({1} AS DOUBLE))"
     refused = _no_nan("compares differently in Flink, depending on the plan")
@@ -133,7 +133,7 @@ def _floor(unit: str) -> str:
     return f"CAST(date_trunc('{unit}', {{0}}) AS TIMESTAMP_NTZ)"
 
 
-# A text that is no plain timestamp would be read by Flink in ways of its own: better no answer than a guess.
+# Flink has its own rules for a text that is not a plain timestamp: better no answer than a guess.
 _TEXT_TO_TIMESTAMP = (
     "CASE WHEN {0} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,9}})?\\\\z' "
     "AND try_cast({0} AS TIMESTAMP_NTZ) IS NOT NULL THEN try_cast(substring({0}, 1, {end}) AS TIMESTAMP_NTZ) "
@@ -242,7 +242,7 @@ _WORDS = (  # Flink's words are of ASCII letters and digits alone.
     "array_join(transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+', 0), w -> "
     "IF(w RLIKE '^[A-Za-z0-9]', concat(upper(left(w, 1)), lower(substring(w, 2))), w)), '')"
 )
-# What Flink puts in is text, not a template with groups.
+# Flink's replacement is text, not a template with groups.
 _REPLACED = r"regexp_replace({0}, {1}, replace(replace({2}, '\\', '\\\\'), '$', '\\$'))"
 _PART = "IF({0} = '', NULL, get(split({0}, {plain1}, -1), {2}))"
 _JSON = "try_parse_json({0})"
@@ -253,7 +253,7 @@ def _no_json(why: str) -> str:
     return f"raise_error(concat('{ERROR}JSON_VALUE of ', left({{0}}, 100), ': {why}'))"
 
 
-# What does not parse, repeats a key or holds half a character may be a value in Flink; a number keeps its digits there.
+# Flink may return a value for JSON with errors, repeated keys or half a character; it keeps a number's digits.
 _JSON_VALUE = (
     f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_JSON} IS NULL OR {{0}} RLIKE '\\\\\\\\u[dD][89a-fA-F]' THEN "
     f"{_no_json('the result of Flink for it is unknown')} ELSE CASE {_JSON_FOUND} "
@@ -265,7 +265,7 @@ _JSON_VALUE = (
 
 
 def _extreme(name: str) -> tuple[Translation, ...]:
-    """GREATEST and LEAST: NULL where one argument is, while Spark passes over it."""
+    """GREATEST and LEAST: NULL if one argument is, while Spark ignores it."""
     of_same = f"IF({{unknown}}, NULL, {name}({{args}}))"
     whole = Translation(("integer", "integer*"), f"IF({{unknown}}, NULL, CAST({name}({{args}}) AS {{type}}))")
     return (whole, *_same(of_same, "text", "date", "timestamp", "ltz"))

@@ -64,7 +64,7 @@ class WindowRange:
 
     @classmethod
     def at(cls, first: int | None, last: int | None, slack: int = 0) -> WindowRange:
-        """The windows whose time is in [first, last), and perhaps some up to ``slack`` away."""
+        """The windows whose time is in [first, last), and possibly some up to ``slack`` away."""
         return cls(
             ends=None if first is None else first + MILLISECOND - slack, until=None if last is None else last + slack
         )
@@ -115,7 +115,7 @@ class Aligned:
         return self.slide < self.size
 
     def _floor(self, micros: int, step: int) -> int:
-        """Floor modulo, so that times before 1970 are right as well."""
+        """Floor modulo, which is also right for times before 1970."""
         return micros - (micros - self.offset) % step
 
     def _ceiling(self, micros: int, step: int) -> int:
@@ -182,9 +182,9 @@ class AskedWindows:
     """Computed windows of one windowing, as a function of the published ones.
 
     Attributes:
-        above: The windows over these rows, which windows are requested of them, and how far in microseconds their time
-            may be off; None if nothing is between these windows and the published rows.
-        every: True if all are computed, whatever is published.
+        above: The windows over these rows, their requested windows, and the largest error of their time in
+        microseconds; None if nothing is between these windows and the published rows.
+        every: True if all are computed, regardless of the published range.
         published_too: True if those of the published range are computed as well.
     """
 

@@ -299,7 +299,7 @@ def test_a_history_that_is_not_whole_differs(seed: int, history: Callable[[str],
         assert any(isinstance(each, Differences) and each and each.shown for each in found), wrong
     if NIGHTLY:
         file.unlink()
-        with pytest.raises((InputError, NotMigratable), match="no longer holds"):
+        with pytest.raises((InputError, NotMigratable), match="no longer contains"):
             known.audit(side, str(FOLDER / name), change)
 
 

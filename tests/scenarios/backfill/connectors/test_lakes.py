@@ -157,7 +157,7 @@ def test_archives_and_places_of_a_lake(run: Run, spark: SparkSession, history: P
     assert result.rows_read == 3, "rows of other windows are not read"
     assert dict(sums.dtypes)["window_start"] == "timestamp_ntz"
     spark.sql(f"INSERT INTO delta.`{tmp_path / 'kept'}` VALUES (TIMESTAMP_NTZ '2020-04-15 08:15:00.000001', 1, 'x')")
-    with pytest.raises(BackfillError, match=r"column bidtime holds a time that is more precise than TIMESTAMP\(3\)"):
+    with pytest.raises(BackfillError, match=r"column bidtime contains a time that is more precise than TIMESTAMP\(3\)"):
         run(text, **given)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine", encoding="utf-8")

@@ -81,7 +81,7 @@ def test_a_time_finer_than_declared_is_the_same_error(spark: SparkSession, histo
         with pytest.raises(BackfillError) as error:
             run_backfill(BackfillRequest(JobSpec(text, source="job.sql"), native=way))
         said.append(str(error.value))
-    assert "column ts holds a time that is more precise than TIMESTAMP(2)" in said[0]
+    assert "column ts contains a time that is more precise than TIMESTAMP(2)" in said[0]
     assert said[0] == said[1]
     assert not (history / "out").exists()
 

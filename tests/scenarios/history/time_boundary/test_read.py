@@ -163,7 +163,7 @@ def test_the_files_of_an_archive_stay_those_of_the_proof(
         lake(spark, folder, [("later", MIDNIGHT)])
         assert read(spark, source) == READ_ROWS
         first.unlink()
-        with pytest.raises(BackfillError, match="no longer holds"):
+        with pytest.raises(BackfillError, match="no longer contains"):
             read(spark, source)
 
 

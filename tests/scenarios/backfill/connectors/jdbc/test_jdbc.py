@@ -186,7 +186,7 @@ def test_every_type_comes_back_as_it_was(run: Run, postgres: Postgres) -> None:
         ("a STRING", "uuid", "column a is uuid"),
         ("a TIMESTAMP(3)", "timestamptz", "column a is timestamp with time zone"),
         ("a INT, c INT", "integer", 'PostgreSQL has no column "c"'),
-        ("a TIMESTAMP(3)", "timestamp", r"column a holds a time that is more precise than TIMESTAMP\(3\)"),
+        ("a TIMESTAMP(3)", "timestamp", r"column a contains a time that is more precise than TIMESTAMP\(3\)"),
         ("a INT NOT NULL", "integer", "NULL in column a"),
     ],
 )

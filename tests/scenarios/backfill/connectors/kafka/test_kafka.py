@@ -266,7 +266,7 @@ def test_an_upsert_whose_later_window_cannot_be_told_is_refused() -> None:
     formats = {"key__format": "csv", "value__format": "json"}
     sink = topic_table("results", columns, "r", SERVERS, "upsert-kafka", **formats)
     text = planned(table("bid", BID_COLUMNS, "/h"), sink, query)
-    with pytest.raises(BackfillError, match="may already hold the row of a later window"):
+    with pytest.raises(BackfillError, match="may already have the row of a later window"):
         plan(BackfillRequest(JobSpec(text), from_=datetime(2020, 4, 15)))
     plan(BackfillRequest(JobSpec(text)))
 
