@@ -50,14 +50,14 @@ Kept = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a connector as it is planned: what it needs beside the option that is measured.
+    """A connector's table for the planner, without the option that is measured.
 
     Attributes:
-        given: Its options without ``connector``, whatever a query does with it.
+        given: Its options for every use, without ``connector``.
         prefix: What its options begin with in Flink's configuration alone.
         source: More of them where it is read.
         sink: More of them where it is written.
-        keyed: Whether it declares a primary key.
+        keyed: True if it declares a primary key.
         key: The name of its key column.
         value: The declaration of its other column.
         read: The expression that reads a number from it.
@@ -106,7 +106,7 @@ class Artifact:
         jar: Its coordinates; ``flink:VERSION`` for Flink itself.
         line: The line of Flink whose classes it is loaded with.
         tables: The connectors whose tables are planned.
-        beside: Coordinates of other jars that it needs.
+        beside: Coordinates of other jars that the artifact needs.
         options: By connector, classes that declare options that its factory does not name.
     """
 
@@ -143,7 +143,7 @@ def jar_file(coordinates: str) -> Path:
 
 @dataclass
 class Planned:
-    """One plan: ids of what keeps state, what that is, serializers of sources and sinks; or why there is none."""
+    """One plan: stateful ids, their state, serializers of sources and sinks; or the reason for its absence."""
 
     ids: Kept = ()
     state: Kept = ()
@@ -152,7 +152,7 @@ class Planned:
     refused: str = ""
 
     def moved(self, other: Planned) -> tuple[str, ...]:
-        """What differs between two plans, as far as both were asked for it."""
+        """Differences between two plans in facts that were requested of both."""
         compared = ["ids", "state"]
         if self.serializers is not None and other.serializers is not None:
             compared.append("serializers")
@@ -199,14 +199,14 @@ class Bench:
 
 
 def _state(operator: Mapping[str, Any]) -> tuple[str, ...]:
-    """What one operator keeps."""
+    """The state of one operator."""
     states = [f"{each['name']} {each['kind']} {sorted(each['options'].items())}" for each in operator.get("states", ())]
     kind = _anonymous(operator["kind"]).rpartition(".")[2]
     return (kind, _anonymous(operator["component"]), operator["keeps"], *map(_anonymous, sorted(states)))
 
 
 def _anonymous(text: str) -> str:
-    """Without what differs from process to process."""
+    """A value without parts that differ between processes."""
     return _NUMBERED.sub("…", text)
 
 
@@ -215,7 +215,7 @@ def _reason(text: str) -> str:
 
 
 def values(option: Listed, given: str | None) -> list[str]:
-    """Values with which an option is planned beside its default: all of an enum, else one."""
+    """Values of an option that are planned in addition to its default: all of an enum, else one."""
     type = option.type.removeprefix("list:")
     if given is not None:
         return [f"{given}2"]
@@ -227,7 +227,7 @@ def values(option: Listed, given: str | None) -> list[str]:
 def measured(
     bench: Bench, connector: str, table: Table, options: Sequence[Listed]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is known of a connector's tables, by use."""
+    """Facts about a connector's tables, by use."""
     for use in USES:
         given = table.of(use)
         bases = [bench.plan(table, connector, use, given) for _ in range(2)]
@@ -253,7 +253,7 @@ def measured(
 
 
 def _is_of(option: Listed, use: str) -> bool:
-    """Whether an option is planned for a use of the table; ``#`` stands for the name of a column."""
+    """True if an option is planned for a use of the table; ``#`` stands for the name of a column."""
     if use == "lookup":
         return option.key.startswith("lookup.") and "source" in option.uses
     return "#" not in option.key and use in option.uses
@@ -283,7 +283,7 @@ def moves_of(option: Listed, base: Planned, plan: Callable[[str, bool], Planned]
 
 
 def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """What one artifact holds: its connectors, their options, and what a plan of them keeps."""
+    """Connectors of one artifact, their options, and the state in their plans."""
     installed = install(artifact.line)
     files = artifact.files()
     at_hand = replace(installed, classpath=(*installed.classpath, *files))
@@ -330,7 +330,7 @@ def written(data: Mapping[str, Any]) -> bytes:
 
 
 def main(arguments: Collection[str] | None = None) -> int:
-    """Measure every artifact, or those that match, and write what is known after each."""
+    """Measure every artifact, or those that match, and write the results after each."""
     parser = argparse.ArgumentParser(prog="python -m dev.measure connectors", description=__doc__)
     parser.add_argument("--only", default="", metavar="REGEX", help="only artifacts whose coordinates match")
     options = parser.parse_args(None if arguments is None else list(arguments))

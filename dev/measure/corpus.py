@@ -1,4 +1,4 @@
-"""Verdicts over public changes, and public programs that are read whole.
+"""Verdicts on public changes, and the share of public programs that are read completely.
 
 A corpus is a folder with ``real-changes.jsonl.gz`` (``id, old, new, cosmetic, judgement``) and
 ``pyflink-programs.jsonl.gz`` (``id, path, text``), one JSON object a line. The texts belong to others: they are read
@@ -45,7 +45,7 @@ _BEFORE_1_14 = re.compile(
     r"|with_schema|insert_into|sql_update|pyflink\.table\.descriptors)\b"
     r"|\bTableConfig\(\)|\bt_env\.execute\("
 )
-"""What the Table API had until 1.13: planners to choose, descriptors and sources as objects."""
+"""Parts of the Table API until 1.13: selectable planners, descriptors and sources as objects."""
 _DECLARES = re.compile(r"\bCREATE\s+(?:TEMPORARY\s+)?TABLE\b|\bTableDescriptor\b|\bfrom_elements\(", re.IGNORECASE)
 _JARS = (
     *services.JARS["2.3"],
@@ -54,11 +54,11 @@ _JARS = (
     "flink-sql-parquet",
     "flink-sql-orc",
 )
-"""The connectors and formats that a user of these scripts names; the catalogue speaks for the rest."""
+"""Connectors and formats that a user of these scripts would name; the catalogue covers the rest."""
 NO_QUERY, TEMPLATE, SELECTS, BATCHES = "no query", "template", "bare SELECTs", "batch jobs"
 REFUSED_NEW, REFUSED_OLD = "refused new", "refused old"
 ANSWERS = (*(each.value for each in Outcome), REFUSED_NEW, REFUSED_OLD, TEMPLATE, SELECTS, BATCHES)
-"""Every answer but that a side holds no statement or no query, so that there is nothing to judge."""
+"""Every answer, except for sides without a statement or a query to judge."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def tell(change: dict[str, Any], planner: PlannerMode) -> Iterator[Told]:
 
 
 def answer_of(report: Report, old: Side, new: Side) -> str:
-    """The answer that a report is, as a user reads it: bad input ends with exit code 2."""
+    """A report's answer for a user: bad input ends with exit code 2."""
     refused_new, refused_old = bad_input(new, new.engine), bad_input(old, old.engine, deployed=True)
     unread = [each.message for each in report.findings if each.rule == NOT_READ.code]
     if any(AS_SUBMITTED in each for each in (*refused_new, *refused_old, *unread)):

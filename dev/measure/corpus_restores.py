@@ -36,7 +36,7 @@ from dev.tools import publish
 
 SCRIPTS = "scripts.jsonl.gz"
 UNCOMPARED, NOT_RUN = "restored, no rows to compare", "not run"
-"""With the former, the new script from scratch prints no row, or rows that the clock decides."""
+"""With the former, the new script from scratch prints no row, or rows that depend on the clock."""
 _OF_THE_RUN = re.compile(
     r"20(?:2[5-9]|[3-9]\d)-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-\w+"
 )

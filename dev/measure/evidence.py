@@ -1,4 +1,4 @@
-"""The table of evidence that ships with the package, made of every committed result."""
+"""The table of evidence that ships with the package, from every committed result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
-    """What was restored on another line than its own, and what it was made of."""
+    """Restores on another line than that of the savepoint, with their parts."""
     found: dict[str, dict[str, Any]] = {}
     for each in restores:
         if each.old_version:
@@ -62,19 +62,19 @@ def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
 
 
 def text(table: Mapping[str, Mapping[str, str]]) -> str:
-    """The table as it is shipped."""
+    """The shipped table."""
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(table[name])}" for name in table) + "\n}\n"
 
 
 def write() -> Path:
-    """Writes the shipped table anew."""
+    """Write the shipped table again."""
     TABLE.write_text(text(build(sources())), encoding="utf-8")
     UPGRADES.write_text(upgrades_text(), encoding="utf-8")
     return TABLE
 
 
 def upgrades_text() -> str:
-    """The table of upgrades as it is shipped."""
+    """The shipped table of upgrades."""
     # What ends badly is blamed on what the job stores: only where nothing but the line changed.
     ours = (each for path in results.upgrades() for each in measured.load(str(path)) if each.is_unchanged)
     table = upgrades((*measured.connectors(), *ours))

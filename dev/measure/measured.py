@@ -1,4 +1,4 @@
-"""Measured restores: pairs of scripts that were restored from a savepoint, how each ended, and their compiled plans.
+"""Measured restores: pairs of scripts, their outcomes, and their compiled plans.
 
 ``tests/fixtures/measured/flink-*-restores*.json`` hold what was run on a real Flink: table DDL, set-up statements,
 settings, old and new SQL, outcome. ``flink-1.20-outcomes.json`` holds how the pairs of the first file ended on the
@@ -32,7 +32,7 @@ _NARROW = "flink-2.3-restores.json"
 _PLANS = FOLDER / "flink-2.3-plans.json.gz"
 """Compiled plans of both files, as Flink 2.3.0 wrote them."""
 AS_RUN = {"parallelism.default": "1"}
-"""What the session set for every restore, unless the pair says otherwise."""
+"""Settings of the session for every restore, unless the pair overrides them."""
 RIGHT = "restored_right"
 """The one outcome after which ``compatible`` is right; every other one, "right on this data" too, is not."""
 
@@ -58,7 +58,7 @@ class Restore:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether nothing changed but, perhaps, the version."""
+        """True if nothing changed, except possibly the version."""
         return (self.old, self.settings_old) == (self.new, self.settings_new)
 
     def sides(self, engine: str = "flink") -> tuple[Side, Side]:
@@ -70,7 +70,7 @@ class Restore:
 
 
 def load(name: str, wrap: bool = False, only: Container[str] | None = None) -> list[Restore]:
-    """The pairs of a file; ``wrap`` puts bare queries in front of a declared print sink, as they were run."""
+    """The pairs of a file; with ``wrap``, bare queries write into a declared print sink, as in the run."""
     data = json.loads((FOLDER / name).read_text(encoding="utf-8"))
     pairs = [pair for pair in data["pairs"] if only is None or pair["id"] in only]
     return [
@@ -175,7 +175,7 @@ def written(name: str) -> list[list[dict[str, Any]]]:
 
 
 def unplanned() -> dict[str, str]:
-    """Why a pair has no plans."""
+    """Reason for a pair's missing plans."""
     found: dict[str, str] = _stored()["unplanned"]
     return found
 

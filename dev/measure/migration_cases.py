@@ -37,28 +37,28 @@ _ROWS = {
     "Plain": "untimed", "P1": "untimed", "P2": "untimed_clicks", "P3": "untimed_clicks",
     "L": "lefts", "R": "rights", "LP": "untimed_lefts", "RP": "untimed_rights", "TP": "untimed_thirds",
 }  # fmt: skip
-"""Which rows of ours stand for those of a table that was measured elsewhere."""
+"""Our rows in place of those of a table that was measured elsewhere."""
 _PATH = re.compile(r"'path' = 'file:///data(?:/(\w+))?'")
 ENDINGS = {
     "refused_at_submit": "refused at submit",
     "refused_at_restore": "failed while it was restored",
     "restored_WRONG": "ran on with wrong rows",
 }
-"""Outcomes of restores that Flink did not take, in words."""
+"""Outcomes in words for restores that failed or were wrong."""
 _ENDLESS = "'connector' = 'datagen', 'rows-per-second' = '1'"
 _INSTEAD = "'connector' = 'filesystem', 'path' = 'file://DATA/counts', 'format' = 'csv'"
 
 
 @dataclass(frozen=True)
 class Migrated:
-    """A change to migrate, and how Flink alone ended where that was measured already."""
+    """A change to migrate, with Flink's outcome without a migration if that was measured."""
 
     pair: Pair
     alone: str = ""
 
 
 NOT_RUN = "not_run"
-"""How Flink alone ends under other circumstances than those of a change that was run."""
+"""Flink's outcome without a migration, for variants of a change that was run."""
 
 
 def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
@@ -85,7 +85,7 @@ def load_over_connectors(only: str = "") -> list[Migrated]:
 
 
 def _not_taken(pairs: Iterable[Pair], line: str, name: str) -> Iterator[Migrated]:
-    """Those of our pairs that Flink refused or restored wrong; what is kept of them is told when they are run."""
+    """Our pairs that Flink refused or restored wrongly; a run shows the state that is kept."""
     newest = results.newest(line, name)
     ended = {entry["id"]: entry["outcome"] for entry in results.read(newest)["pairs"]} if newest else {}
     for pair in pairs:
@@ -94,7 +94,7 @@ def _not_taken(pairs: Iterable[Pair], line: str, name: str) -> Iterator[Migrated
 
 
 def own_pairs(line: str) -> Iterator[Pair]:
-    """The cases that are written down to be migrated without a word."""
+    """Cases for migration that have no recorded outcome."""
     for case in load_changes():
         if case.refused or case.accepted:
             continue
@@ -105,7 +105,7 @@ def own_pairs(line: str) -> Iterator[Pair]:
 
 @cache
 def migratable() -> frozenset[str]:
-    """The measured restores that Flink did not take and that the compiled plans call migratable, whole or in part."""
+    """Measured restores that failed or were wrong and that the compiled plans can migrate, at least partly."""
     found = set()
     for name, plans in planned().items():
         restore = measured_pairs()[name]
@@ -135,7 +135,7 @@ def _measured(restore: Restore) -> Migrated:
 
 
 def _over_our_rows(script: str, *, held_back: bool) -> str:
-    """The script in the spelling of our pairs: options apart from their values, a sink that is no reserved word."""
+    """The script in the spelling of our pairs, with spaced options and a sink that is not a reserved word."""
     script = re.sub(r"\b(CREATE TABLE|INSERT INTO) Result\b", r"\1 Printed", _spaced(script))
     script = re.sub(r"'print',\s*'print-identifier' = '\w+'", "'print'", script)
     script = re.sub(r"'datagen',\s*", "'datagen', ", script).replace(_ENDLESS, _INSTEAD)
@@ -149,7 +149,7 @@ def _spaced(script: str) -> str:
 
 
 def variants(pairs: Iterable[Pair], file: Path = VARIANTS) -> list[Migrated]:
-    """The same changes under other circumstances."""
+    """Variants of the changes."""
     told = tomllib.loads(file.read_text("utf-8"))
     return [
         Migrated(_variant(pair, name, variant), NOT_RUN)

@@ -1,4 +1,4 @@
-"""The tables of ``docs/state-migration-reference.md``: migrations that were run, and shares that a migration keeps."""
+"""The tables of ``docs/state-migration-reference.md``: migrations that were run, and shares of kept state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CIRCUMSTANCES: Mapping[str, Callable[[_Entry], bool]] = {
 
 
 def shares() -> dict[str, Counter[MigrationExtent]]:
-    """Changes that Flink did not take, by outcome and kept state; one of several jobs counts as its worst."""
+    """Changes that Flink refused or restored wrongly, by outcome and kept state; the worst job counts."""
     found: dict[str, Counter[MigrationExtent]] = {ending: Counter() for ending in ENDINGS}
     for name, plans in planned().items():
         restore = pairs()[name]
@@ -62,7 +62,7 @@ def files() -> tuple[Path, ...]:
 
 
 def table_of_runs() -> str:
-    """What was run and how it ended, as a table in Markdown."""
+    """Migrations and their outcomes, as a table in Markdown."""
     lines = [f"| {' | '.join(_HEAD)} |", f"|{'---|' * len(_HEAD)}"]
     for path in files():
         data = results.read(path)

@@ -1,4 +1,4 @@
-"""What a job restored from a rewritten savepoint printed, beside what the new SQL prints from scratch.
+"""Output of a job restored from a rewritten savepoint, compared with the new SQL from scratch.
 
 Which columns go on is told by the scripts alone: a column of the new query that the old one had too, resolved to
 columns of sources, goes on. So what a migration claims is not asked here.
@@ -32,15 +32,15 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 from dev.measure.results import net, parts
 
 _NOTHING = frozenset({"null", "NULL", "", "None", "0"})
-"""How a metric is shown that has seen no row."""
+"""Printed form of a metric without rows."""
 _FILLER = "f"
 PRINTED = "Printed"
-"""What rows of a bare query are called."""
+"""Name for the rows of a bare query."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What becomes of the columns that one sink takes.
+    """The columns of one sink by their origin.
 
     Attributes:
         kept: Places of those that go on, in the old rows and in the new ones.
@@ -60,18 +60,18 @@ class Columns:
 
     @property
     def whole(self) -> bool:
-        """Whether all of the new rows go on."""
+        """True if all columns of the new rows continue."""
         return not (self.metrics or self.values)
 
     @property
     def begins(self) -> bool:
-        """Whether metrics begin and none goes on."""
+        """True if metrics begin and none continues."""
         return bool(self.metrics) and tuple(place for _, place in self.kept) == self.keys
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What each run printed: before the savepoint and after it.
+    """Output of each run before and after the savepoint.
 
     Attributes:
         printed: The old SQL, before.
@@ -101,7 +101,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is said of all rows: what is wrong with them, how many keys came out, and whether they tell anything."""
+    """The verdict on all rows: their faults, the number of keys, and whether they prove anything."""
 
     fault: str
     keys: int
@@ -109,7 +109,7 @@ class Judgement:
 
 
 def judged(runs: Runs, old: Side, new: Side) -> Judgement:
-    """What came out of a restored job, beside what the scripts say goes on."""
+    """Output of a restored job, compared with the columns that continue according to the scripts."""
     faults, count, told = [], 0, False
     for sink, columns in columns_of(old, new).items():
         own = runs.of(sink)
@@ -122,7 +122,7 @@ def judged(runs: Runs, old: Side, new: Side) -> Judgement:
 
 
 def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
-    """Columns of each sink of the new script by what is kept of them; None: the old one does not have this sink."""
+    """Columns of each sink of the new script by their kept parts; None: the old script lacks this sink."""
     before, after = (list(outputs.values()) for outputs in Change(old, new)._outputs)
     found: dict[str, Columns | None] = {}
     for output in after:
@@ -145,7 +145,7 @@ def begins_with(old: Side, new: Side, place: str) -> bool:
 
 
 def _place(side: Side, sink: str) -> str:
-    """What rows of a sink are called: by its table, its topic or its folder."""
+    """Name for the rows of a sink: its table, its topic or its folder."""
     table = next((each for each in side.program.tables if each.name == sink), None)
     if table is None:
         return sink or PRINTED
@@ -226,7 +226,7 @@ def _is_made_of(column: Expression, old: Sequence[Expression]) -> bool:
 
 
 def _counts_results(column: Expression) -> bool:
-    """Whether it is a metric over the results of another aggregation, whatever hands these on."""
+    """True if it is a metric over the results of another aggregation, directly or not."""
     return any(_holds_result(argument) for call in _calls(column) for argument in call.args)
 
 
@@ -274,7 +274,7 @@ def _is_metric(column: Expression) -> bool:
 
 
 def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) -> str:
-    """What is wrong with the rows of one sink, "" where nothing is."""
+    """The fault of the rows of one sink; "" without one."""
     if columns is None:
         wanted = [*runs.alone] if later_rows_alone else [*runs.before, *runs.expected]
         return "" if net(runs.restored) == net(wanted) else "a new sink holds other rows"
@@ -303,7 +303,7 @@ def matters(runs: Runs, columns: Columns | None) -> bool:
 
 
 def keys(runs: Runs, columns: Columns | None) -> int:
-    """How many keys, or rows, came out of the restored job."""
+    """Number of keys, or rows, that the restored job emitted."""
     places = range(99) if columns is None else columns.keys
     return len({tuple(_taken(values, places)) for _, values in map(_read, runs.restored)})
 
@@ -367,7 +367,7 @@ def _values_fault(runs: Runs, columns: Columns, kept: Sequence[int]) -> str:
 
 
 def _shown(rows: Iterable[str], places: Sequence[int]) -> Counter[tuple[str, ...]]:
-    """How often these columns stand in the end; what cancels out is left out."""
+    """Final count of each row of these columns, without those that cancel out."""
     found: Counter[tuple[str, ...]] = Counter()
     for kind, values in map(_read, rows):
         found[tuple(_taken(values, places))] += 1 if kind.startswith("+") else -1

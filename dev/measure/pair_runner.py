@@ -1,4 +1,4 @@
-"""Runs pairs on one cluster: every distinct old side once up to its savepoint, every distinct new side once whole."""
+"""Run pairs on one cluster: every distinct old side up to its savepoint, every distinct new side once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _Made = TypeVar("_Made")
 
 
 class HasOutcome(Protocol):
-    """How a pair ended, in a word."""
+    """The outcome of a pair in a word."""
 
     @property
     def outcome(self) -> str: ...
@@ -116,7 +116,7 @@ def _numbered(side: Side) -> str:
 
 
 class PairRunner:
-    """One running cluster and all that was already run on it."""
+    """One running cluster and its earlier runs."""
 
     def __init__(
         self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None, services: Services | Lakes | None = None
@@ -497,7 +497,7 @@ def _failures(found: Mapping[str, object]) -> list[str]:
 
 
 def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
-    """The rows that came since, in their order."""
+    """The rows since then, in their order."""
     left, since = Counter(before), []
     for row in rows:
         if left[row]:
@@ -532,7 +532,7 @@ def _fillers(side: Side) -> dict[str, Feed]:
 
 
 def _copy(rows: str, folder: Path, phase: str, name: str) -> None:
-    """The file is complete the moment it is seen."""
+    """The file is complete as soon as it is visible."""
     (folder / rows).mkdir(parents=True, exist_ok=True)
     hidden = folder / rows / f".{phase}.csv.{threading.get_ident()}"
     shutil.copyfile(DATA / rows / f"{phase}.csv", hidden)

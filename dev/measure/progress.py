@@ -61,7 +61,7 @@ class Feed:
     topic: bool = False
 
     def lines(self, phase: str) -> list[str]:
-        """The rows of a phase, as they stand in its file."""
+        """The rows of a phase, as in its file."""
         folder = DATA if (DATA / self.rows).exists() else GENERATED
         return (folder / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
 
@@ -85,7 +85,7 @@ class Arrival:
     """Empty where the script declares no watermark, or says that it is held back."""
 
     def beyond(self, read: Mapping[str, int]) -> Arrival:
-        """The same after rows that were read before, or come on top."""
+        """The same rows, after rows that were read earlier or are added."""
         return Arrival({table: rows + read.get(table, 0) for table, rows in self.rows.items()}, self.ends)
 
     def is_unread(self, seen: Progress) -> bool:
@@ -178,12 +178,12 @@ def _before(phase: str, feed: Feed, fresh: Collection[Feed]) -> tuple[str, ...]:
 
 
 def epoch_millis(time: str) -> int:
-    """Of a time as rows have it, UTC."""
+    """Milliseconds of a time in the form of rows, UTC."""
     return int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def wait_running(jobs: JobManager, job_id: str) -> None:
-    """Until every task runs. Raises Ended and MeasureError."""
+    """Wait until every task runs. Raises Ended and MeasureError."""
 
     def look() -> JobStatus:
         status = _status(jobs, job_id)
@@ -226,7 +226,7 @@ def wait_read(jobs: JobManager, job_id: str, due: Arrival, fill: Callable[[], Ma
 
 
 def checkpoint(jobs: JobManager, job_id: str) -> None:
-    """Ask for a checkpoint, until it is complete. Raises Ended and MeasureError."""
+    """Request a checkpoint until one is complete. Raises Ended and MeasureError."""
 
     def look() -> int:
         status = _status(jobs, job_id)
@@ -240,14 +240,14 @@ def checkpoint(jobs: JobManager, job_id: str) -> None:
 
 
 def wait_ended(jobs: JobManager, job_id: str) -> None:
-    """Until it has come to the end of what it makes or reads. Raises Ended where it failed, and MeasureError."""
+    """Wait for the end of a bounded job. Raises Ended if it failed, and MeasureError."""
     status = _until(lambda: _status(jobs, job_id), lambda status: not status.terminal, f"job {job_id} does not end")
     if status.state != "FINISHED":
         raise Ended(status, ran=True)
 
 
 def progress(jobs: JobManager, job_id: str) -> Progress:
-    """Of several operators that read one table, the one that has read least counts."""
+    """If several operators read one table, the one that has read least counts."""
     rows: dict[str, list[int]] = {}
     watermarks: list[int] = []
     for vertex in jobs.get(f"jobs/{job_id}")["vertices"]:

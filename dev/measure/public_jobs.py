@@ -49,7 +49,7 @@ _Columns = dict[str, exp.Expr]
 
 
 class NotRunnable(ValueError):
-    """A script that the bench cannot run as it is meant."""
+    """A script that the bench cannot run faithfully."""
 
 
 class PublicJob:
@@ -79,7 +79,7 @@ class PublicJob:
                            and node.expression.name.upper() == "PROCTIME"})  # fmt: skip
         window = re.compile(rf"(?:DESCRIPTOR|TUMBLE|HOP|SESSION)\s*\(\s*(?:\w+\.)?(?:{clocks})\b", re.IGNORECASE)
         self.by_clock = bool(clocks and window.search(f"{old}\n{new}"))
-        """Whether it has windows over processing time, whose rows follow from when each run began."""
+        """True if it has windows over processing time, whose rows depend on the start of each run."""
         self._topics: dict[str, _Columns] = {}
         self._tables: dict[str, tuple[_Columns, list[str]]] = {}
         self._changelogs: set[str] = set()

@@ -1,4 +1,4 @@
-"""Real PyFlink, in an environment of its own beside this process: plans, submits and runs programs.
+"""Real PyFlink in a separate environment and process, which plans, submits and runs programs.
 
 ``make pyflink`` makes the environment (``.venv-pyflink``, about 850 MB); ``FLINKCOMPAT_PYFLINK`` names another one.
 """
@@ -34,7 +34,7 @@ class PyFlinkError(DeployError):
 
 
 class ProgramRefused(PyFlinkError):
-    """A program failed; the message is what Flink or Python said."""
+    """A program failed; the message is from Flink or Python."""
 
 
 def environment() -> Path:
@@ -49,7 +49,7 @@ def environment() -> Path:
 
 
 class PyFlink:
-    """One process with one JVM for as long as the ``with`` block lasts; programs run in it one after the other."""
+    """One process with one JVM during the ``with`` block, which runs programs one after the other."""
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
@@ -129,7 +129,7 @@ class PyFlink:
         return answer
 
     def _stop(self) -> None:
-        """End it: its standard input closes, and its JVM with it; KILL to both where that does not help."""
+        """End the process: close its standard input, and kill it and its JVM if that is not enough."""
         process, self._process = self._process, None
         if process is None:
             return

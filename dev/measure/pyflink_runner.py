@@ -32,7 +32,7 @@ _COMPILE = {"table.plan.compile.catalog-objects": "SCHEMA"}
 
 
 class Planned:
-    """Stands for the result of a job that was planned instead."""
+    """Result of a job that was only planned."""
 
     def wait(self, timeout_ms: int | None = None) -> None:
         pass
@@ -45,7 +45,7 @@ class Planned:
 
 
 class Planner:
-    """Takes the place of everything that starts a job: keeps what its plan is."""
+    """Replacement for everything that starts a job, which keeps the plan."""
 
     def __init__(self) -> None:
         self.plans: list[str] = []
@@ -68,7 +68,7 @@ class Planner:
             return self._keep(table.insert_into(path, overwrite).compile_plan())
 
         def execute(table: Table) -> Planned:
-            """A query nobody writes is planned in front of a sink of its own columns."""
+            """A query without a sink is planned with a sink of its own columns."""
             env = table._t_env
             columns = ", ".join(
                 f"`{column.getName()}` {re.sub(r' [*](ROWTIME|PROCTIME)[*]', '', str(column.getDataType()))}"
@@ -90,7 +90,7 @@ class Planner:
 
 
 class Starter:
-    """Lets jobs start, and keeps them: ``wait`` waits for the end of bounded ones only."""
+    """Starter of jobs that keeps them; ``wait`` waits for the end of bounded ones only."""
 
     def __init__(self, to_the_end: bool) -> None:
         self.jobs: list[str] = []
@@ -150,7 +150,7 @@ def _done(request: dict[str, Any]) -> list[str]:
 
 
 def _as_flink_run(settings: dict[str, str]) -> None:
-    """Environments that the program makes begin with these options, as those of ``flink run`` do."""
+    """Start environments of the program with these options, as ``flink run`` does."""
     java = get_gateway().jvm
     configuration = java.org.apache.flink.configuration.Configuration()
     for key, value in settings.items():

@@ -1,4 +1,4 @@
-"""Drawn pairs of jobs over many operators and connectors, of which something of a drawn kind is changed.
+"""Random pairs of jobs over many operators and connectors, with a change of a random kind.
 
 A change makes one or two choices of a job differently; :mod:`measure.random_scripts` says what a job is.
 """
@@ -34,7 +34,7 @@ PARAMETERS = {
     "window": "window", "n": "bound", "frame": "bound", "within": "bound", "order": "order", "join": "join",
     "and": "join condition", "exists": "join", "skip": "pattern",
 }  # fmt: skip
-"""What a change of a parameter is called."""
+"""Names for changes of parameters."""
 
 _SOURCE_OPTIONS = {
     "filesystem": ("'csv.ignore-parse-errors' = 'true'", "'csv.null-literal' = 'none'"),
@@ -78,7 +78,7 @@ OTHERS: Mapping[str, str] = {
     "sink option": "option", "sink name": "sink renamed", "sink type": "sink column", "statement": "statement",
     "hint": "hint", "spelling": "spelling",
 }  # fmt: skip
-"""The choices beside operators' parameters, and what a change of them is called."""
+"""Choices other than operators' parameters, and names for their changes."""
 KINDS = tuple(dict.fromkeys((*PARAMETERS.values(), *OTHERS.values())))
 _ANYWHERE: Mapping[str, Sequence[str]] = {
     "columns": ("", "computed", "comment", "b and d exchanged", "metadata", "unread", "primary key"),
@@ -94,7 +94,7 @@ _ANYWHERE: Mapping[str, Sequence[str]] = {
     "statement": ("", "of the view", "of the view, first", "of a table"),
     "hint": ("", "'1 d'", "'2 d'"),
 }  # fmt: skip
-"""What may be chosen whatever the rest of a job is."""
+"""Values that may be chosen regardless of the rest of a job."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _changed(values: Choices, kind: str) -> list[tuple[str, str]]:
 
 
 def _options(values: Choices, name: str) -> Sequence[str]:
-    """What may be chosen for a name, where all others stay."""
+    """Possible values for a name, if all other choices stay."""
     part, _, parameter = name.partition(".")
     if parameter:
         kind = OPERATORS[values["lower"]] if part == "below" else UPPERS[values["upper"]]
@@ -210,7 +210,7 @@ def _options(values: Choices, name: str) -> Sequence[str]:
 
 
 def _holds(values: Choices) -> bool:
-    """Whether the choices go together."""
+    """True if the choices are compatible with each other."""
     tables = read(values)
     source, first = values["source"], COLUMNS[tables[0]]
     columns = values["columns"]
@@ -232,7 +232,7 @@ def _holds(values: Choices) -> bool:
 
 
 def _feeds(values: Choices, source: str) -> bool:
-    """Whether a connector can be the source of a job."""
+    """True if a connector can be the source of a job."""
     tables = read(values)
     untimed = all(table.startswith("untimed") for table in tables)
     match source:
@@ -251,12 +251,12 @@ def _sends(tables: Sequence[str]) -> bool:
 
 
 def _rows_before(values: Choices) -> int:
-    """How many rows are printed before the savepoint of rows that come over time."""
+    """Number of rows printed before the savepoint, for rows that arrive over time."""
     return 3 if generates(values) and values["sink"] == "print" else 0
 
 
 def _runs(values: Choices) -> bool:
-    """Whether the bench can run a side and compare its rows."""
+    """True if the bench can run a side and compare its rows."""
     timed = ["WATERMARK" in COLUMNS[table] for table in read(values)]
     starves = any(timed) and (values["parallelism"] != "1" or not all(timed))
     if generates(values):

@@ -1,4 +1,4 @@
-"""Drawn jobs as scripts: their operators, their connectors, and what is written of each choice.
+"""Random jobs as scripts: their operators, their connectors, and the text of each choice.
 
 A job is a mapping of choices: its operators with their parameters, its connectors, columns, settings and so on. The
 operators are those of :mod:`measure.stacked_pairs` and more.
@@ -142,7 +142,7 @@ _WITHOUT_UPDATES = frozenset({
 
 
 def read(values: Choices) -> list[str]:
-    """The tables that a job reads but those of the database, sorted."""
+    """The tables that a job reads, except for those of the database, sorted."""
     return _named(" ".join(queries_of(values)))
 
 
@@ -171,7 +171,7 @@ def _filled(lower: str, upper: str, parameters: frozenset[tuple[str, str]]) -> t
 
 
 def updates(values: Choices) -> bool:
-    """Whether rows are written that replace earlier ones."""
+    """True if written rows replace earlier ones."""
     if values["source"] in ("upsert-kafka", "postgres-cdc"):
         return True
     below = values["lower"] not in _WITHOUT_UPDATES and values.get("below.order") != "ASC"
@@ -243,7 +243,7 @@ def _table(values: Choices, table: str, number: int) -> str:
 
 
 def _redeclared(columns: str, values: Choices) -> str:
-    """The columns of the first table, changed as it was chosen."""
+    """The columns of the first table, with the chosen change."""
     number = re.findall(r"(\w+) BIGINT", columns)[0]
     match values["columns"]:
         case "computed":
@@ -277,7 +277,7 @@ def _output(values: Choices) -> list[tuple[str, str]]:
 
 @cache
 def _names(listed: str) -> tuple[str, ...]:
-    """What the expressions of a SELECT list are called."""
+    """Names of the expressions of a SELECT list."""
     select = parse_one(f"SELECT {listed}")
     assert isinstance(select, Select)
     return tuple(select.named_selects)
@@ -329,6 +329,6 @@ def database(*sides: Choices) -> str:
 
 
 def spelled(spelling: str, text: str) -> str:
-    """A query spelled otherwise."""
+    """A query in another spelling."""
     pattern, instead = SPELLINGS[spelling]
     return re.sub(pattern, (lambda match: match[0].lower()) if instead == r"\L" else instead, text)

@@ -181,7 +181,7 @@ def _verdict(spec: StateSpec, stored: OperatorState | None) -> tuple[Verdict, st
 
 
 def carried(test: RestoreTest, max_parallelism: int | None = None) -> str:
-    """Migrate the savepoint of a test to its own plan: ``equal state``, or why the migration refused."""
+    """Migrate the savepoint of a test to its own plan: ``equal state``, or the reason for a refusal."""
     planned = _Planned(test)
     metadata = planned.savepoint
     template = replace(
@@ -210,7 +210,7 @@ def carried(test: RestoreTest, max_parallelism: int | None = None) -> str:
 
 EQUAL = "equal state"
 _NUMBERS = re.compile(r"\[\d+\]| [0-9a-f]{32}\b")
-"""The counters and ids of operators, which tell equal refusals apart."""
+"""Counters and ids of operators, in which equal refusals differ."""
 
 
 def _identity(planned: _Planned) -> Migration:

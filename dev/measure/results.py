@@ -55,9 +55,9 @@ HOW = (
 )
 FOLDER = Path(__file__).parent / "results"
 NAMES = ("flink", "programs", "connectors", "lakes")
-"""What files of results are called: scripts over files, PyFlink programs, Kafka and PostgreSQL, lake formats."""
+"""Names of results files: scripts over files, PyFlink programs, Kafka and PostgreSQL, lake formats."""
 UPGRADE = "upgrade"
-"""What files of results from one line to another are called."""
+"""Names of results files from one line to another."""
 EXPECTED_CONSEQUENCE = {
     REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
     REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
@@ -193,7 +193,7 @@ def stated_consequence(report: Report) -> Consequence | None:
 
 
 def is_unsafe(entry: Entry) -> bool:
-    """True if it is called compatible and was not restored right: the one mistake that must not happen."""
+    """True if it is called compatible but was restored wrongly: the one mistake that must not happen."""
     return bool(entry["predicted"]["outcome"] == Outcome.COMPATIBLE and entry["outcome"] != RIGHT)
 
 
@@ -240,7 +240,7 @@ def summary(data: Mapping[str, Any]) -> str:
 
 
 def write(data: Mapping[str, Any], path: Path) -> None:
-    """Write a file; a run that ends meanwhile leaves it as it was."""
+    """Write a file; a run that is interrupted leaves it unchanged."""
     unfinished = path.with_suffix(".tmp")
     unfinished.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     unfinished.replace(path)
@@ -288,7 +288,7 @@ def judge(restored: Sequence[str], expected: Sequence[str], old: Sequence[str] =
 
 
 def net(rows: Iterable[str]) -> dict[str, int]:
-    """How often each row stands in the end: +I and +U count up, -U and -D down; what cancels out is left out."""
+    """Final count of each row, if not 0: +I and +U count up, -U and -D count down."""
     counts: Counter[str] = Counter()
     for row in rows:
         sink, kind, values = parts(row)

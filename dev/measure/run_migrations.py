@@ -50,7 +50,7 @@ NOT_READ_EXACTLY = "rows_read_WRONG"
 REFUSED = "savepoint_refused"
 NOT_WRITTEN = "not_written"
 NOT_MIGRATABLE = "not_migratable"
-"""The compiled plans say that nothing can be kept, so nothing was run: this is no result."""
+"""Nothing can be kept according to the compiled plans, so nothing was run and there is no result."""
 OUTCOMES = {
     RIGHT: "what was kept equals the new SQL over all rows, what begins now equals it over the rows after the switch",
     WRONG: "RUNNING, rows of the one or the other are wrong",
