@@ -51,7 +51,7 @@ def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
-    """Restores on another line than that of the savepoint, with their parts."""
+    """Restores on another line than that of the savepoint, with their rows of the table of upgrades."""
     found: dict[str, dict[str, Any]] = {}
     for each in restores:
         if each.old_version:

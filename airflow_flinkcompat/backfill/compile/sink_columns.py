@@ -146,7 +146,7 @@ def windows_of(node: Node) -> tuple[Window | None, ...]:
 
 
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
-    """Window fields that a column contains unchanged, one per branch; None for a branch without one."""
+    """Window fields that a column contains unchanged in any branch; None for a branch without one."""
     return frozenset(None if found is None else found[1] for found in origins(node, position))
 
 
@@ -154,7 +154,7 @@ Origin = tuple[WindowAssign | GroupWindowAggregate, WindowField]
 
 
 def origins(node: Node, position: int) -> tuple[Origin | None, ...]:
-    """The same with the node of the window, one per branch."""
+    """The same fields with the node of the window, one per branch."""
     return tuple(_origins(node, InputRef(position, node.schema[position].type)))
 
 
